@@ -16,7 +16,7 @@ import { runWork } from '../../src/server/taskRunner.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { createJudge } from '../support/openapiDocument.ts';
+import { createConformanceCheck } from '../support/openapiDocument.ts';
 
 const routes = loadRoutes(
   parse(`
@@ -167,9 +167,9 @@ describe('a deprecated route', () => {
 
     const headers = { 'content-type': 'application/json; charset=utf-8', etag: '"x"', sunset: 'never' };
     const body = '{"ok":true,"data":{"data":[],"pagination":{"limit":1,"offset":0}}}';
-    expect(createJudge(document)({ method: 'GET', target: '/old', status: 200, headers, body })).toBe(
-      'Deprecation is missing',
-    );
+    expect(
+      createConformanceCheck(document)({ method: 'GET', target: '/old', status: 200, headers, body }),
+    ).toBe('Deprecation is missing');
   });
 
   it.each(['http://example.com/', 'https://example.com/a-b_c.~d/?e=f&g=%20#h', '/api/v1/dtt', '/'])(

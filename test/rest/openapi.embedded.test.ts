@@ -11,7 +11,7 @@ import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { release } from '../../src/version.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
-import { createJudge, describeShipped } from '../support/openapiDocument.ts';
+import { createConformanceCheck, describeShipped } from '../support/openapiDocument.ts';
 import { withId } from '../support/restResponses.ts';
 import type { SentResponse } from '../support/watchResponses.ts';
 
@@ -99,7 +99,7 @@ describe('the document', () => {
 });
 
 describe('what holds responses against the document', () => {
-  const judge = createJudge(describeShipped());
+  const check = createConformanceCheck(describeShipped());
   const json = { 'content-type': 'application/json; charset=utf-8' };
   const right: SentResponse = {
     method: 'GET',
@@ -117,7 +117,7 @@ describe('what holds responses against the document', () => {
     ['an error', { status: 500, body: '{"ok":false,"error":"Internal server error"}' }],
     ['an unknown path', { target: '/x', status: 404, body: '{"ok":false,"error":"Not found"}' }],
   ])('lets pass %s', (_, given) => {
-    expect(judge({ ...right, ...given })).toBeUndefined();
+    expect(check({ ...right, ...given })).toBeUndefined();
   });
 
   it.each<[string, Partial<SentResponse>]>([
@@ -136,6 +136,6 @@ describe('what holds responses against the document', () => {
     ['a response with data from nowhere', { target: '/x' }],
     ['a body that is not empty', { status: 304 }],
   ])('rejects %s', (_, given) => {
-    expect(judge({ ...right, ...given })).toBeDefined();
+    expect(check({ ...right, ...given })).toBeDefined();
   });
 });

@@ -1,4 +1,4 @@
-/** Accounts for tests: each owns some of everything, and any two own comparable data. */
+/** Accounts for tests. Each owns records of every kind; all have the same numbers of them. */
 
 import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
@@ -28,7 +28,7 @@ export async function createAccount(database: PrismaClient, username: string): P
     data: { username, subscriptionTier: 'ultra', profileTitle: `Title of ${username}` },
   });
   const owner = { ownerId: user.id };
-  // One after the other, so that their ids are in this order: Prisma begins a query when it is awaited.
+  // Prisma begins a query when it is awaited, so the rows get their ids in this order.
   const ids = async (rows: Promise<{ id: number }>[]) => {
     const found: number[] = [];
     for (const row of rows) found.push((await row).id);
@@ -158,14 +158,14 @@ export async function createAccount(database: PrismaClient, username: string): P
   };
 }
 
-/** One that no other device of a test has. */
+/** A MAC address that no other device of the test has. */
 const macAddress = (userId: number, kind: number, index: number) =>
   [2, userId >>> 24, userId >>> 16, userId >>> 8, userId, 16 * kind + index]
     .map((byte) => (byte & 255).toString(16).padStart(2, '0'))
     .join(':')
     .toUpperCase();
 
-/** Takes a template of somebody else into the account's library. */
+/** Imports a template of another user into the account's library. */
 export function importTemplate(database: PrismaClient, account: Account, templateId: number) {
   return database.dttLibraryEntry.create({ data: { userId: account.userId, templateId } });
 }

@@ -1,8 +1,8 @@
-/** A clock that a test sets, for what is forgotten after a while. */
+/** A clock that a test sets, for code that lets something expire. */
 
 import { vi } from 'vitest';
 
-/** Stops `performance.now` and the timers, until `restore`. */
+/** Stops `performance.now` and `setTimeout` until `restore` is called. */
 export function stopClock() {
   let now = performance.now();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

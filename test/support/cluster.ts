@@ -1,4 +1,4 @@
-/** A primary with streaming standbys, of which each can be paused, promoted, stopped and cut off. */
+/** A primary with streaming standbys. Each server can be paused, promoted, stopped and cut off. */
 
 import { execFile } from 'node:child_process';
 import { appendFile, chown, mkdir, rm, writeFile } from 'node:fs/promises';
@@ -20,31 +20,31 @@ import {
 import { findPostgresPrograms } from './postgresPrograms.ts';
 
 export interface ClusterServer {
-  /** As a standby it goes by this name in `synchronous_standby_names`. */
+  /** The name of a standby in `synchronous_standby_names`. */
   readonly name: string;
   readonly port: number;
-  /** Its address, to which `/` and the name of a database are added. */
+  /** The address of the server, to which `/` and the name of a database are added. */
   readonly url: string;
-  /** Runs the statements, as one string, as the owner of everything, past all lines. */
+  /** Runs statements, given as one string, as the superuser and not through a proxy. */
   query<Row extends pg.QueryResultRow>(sql: string, database?: string): Promise<Row[]>;
-  /** A line to a database of it, closed with the cluster. */
+  /** Opens a proxy in front of a database of the server. It is closed with the cluster. */
   openLine(database: string): Promise<Line>;
-  /** Sets it for the whole server, without a restart. */
+  /** Changes a setting of the server without a restart. */
   set(setting: string, value: string): Promise<void>;
-  /** The end of what it has logged since it was started: statements, with `log_statement`. */
+  /** The end of the server's log since its start; with `log_statement` it has the statements. */
   log(): string;
   stop(mode: StopMode): Promise<void>;
   start(): Promise<void>;
 }
 
 export interface Standby extends ClusterServer {
-  /** What it streams through: held, nothing more arrives at it. */
+  /** The proxy through which the standby streams. While it holds, nothing more arrives. */
   readonly upstream: Line;
   pauseReplay(): Promise<void>;
   resumeReplay(): Promise<void>;
-  /** Makes it a primary, on a timeline of its own. */
+  /** Makes the standby a primary, on a new timeline. */
   promote(): Promise<void>;
-  /** Streams from the server from now on. */
+  /** Streams from this server from now on. */
   follow(server: ClusterServer): Promise<void>;
 }
 
@@ -52,17 +52,17 @@ export interface Cluster {
   readonly primary: ClusterServer;
   readonly standbys: readonly Standby[];
   createDatabase(name: string): Promise<void>;
-  /** One more standby, of any server that takes writes. */
+  /** Adds a standby of any server that takes writes. */
   addStandby(of?: ClusterServer): Promise<Standby>;
-  /** Waits until the standbys have replayed what the server has written, all of the cluster's if none are named. */
+  /** Waits until the standbys, by default all, have replayed what the server has written. */
   isReplayed(standbys?: readonly Standby[], from?: ClusterServer): Promise<void>;
-  /** Waits until the standbys have what the server has written, replayed or not. */
+  /** Waits until the standbys have received what the server has written. */
   isReceived(standbys: readonly Standby[]): Promise<void>;
   /** Stops and deletes everything. */
   stop(): Promise<void>;
 }
 
-/** Wants a standby soon after it has come back, and leaves enough of the log for it. */
+/** Settings for replication: a standby reconnects soon, and enough of the log stays for it. */
 const forReplication = {
   wal_level: 'logical',
   wal_keep_size: '256MB',
@@ -71,7 +71,7 @@ const forReplication = {
   max_connections: '100',
 };
 
-/** @param settings of every server; `synchronous_standby_names` is `set` once there are standbys. */
+/** @param settings of every server. Use `set` for `synchronous_standby_names`, once there are standbys. */
 export async function startCluster(
   count = 2,
   settings: Readonly<Record<string, string>> = {},
@@ -139,7 +139,7 @@ async function openMember(name: string, folder: string): Promise<Member> {
     url,
     query,
     async openLine(database) {
-      // Nothing is asked through this pool unless the line is told to end connections at the server.
+      // The proxy uses this pool only in `terminate`.
       const pool = new pg.Pool({ connectionString: `${url}/${database}`, max: 1, allowExitOnIdle: true });
       pool.on('error', () => {});
       const line = await openLine({ pool });
@@ -171,7 +171,7 @@ async function openMember(name: string, folder: string): Promise<Member> {
   };
 }
 
-/** A copy of the member while it runs, as `pg_basebackup` would make it: that program is not in the package from npm. */
+/** Copies a running member as `pg_basebackup` does. The package from npm does not have that program. */
 async function copyMember(name: string, source: Member): Promise<Member> {
   const folder = await createFolder();
   const data = join(folder, 'data');
@@ -180,7 +180,7 @@ async function copyMember(name: string, source: Member): Promise<Member> {
   await session.connect();
   try {
     await session.query('SELECT pg_backup_start($1, fast => true)', [name]);
-    // Files may go while it copies; what replay needs of them is in the log.
+    // Files may disappear during the copy. Replay restores from the log what it needs of them.
     await promisify(execFile)('cp', ['-a', join(source.folder, 'data'), data]).catch((error: unknown) => {
       if (!/No such file/.test(String(error))) throw error;
     });
@@ -191,7 +191,7 @@ async function copyMember(name: string, source: Member): Promise<Member> {
   } finally {
     await session.end();
   }
-  // The log once more: it has to reach to where the copy ended.
+  // Copies the log again, since it has to reach to the end of the copy.
   await promisify(execFile)('cp', ['-a', join(source.folder, 'data/pg_wal/.'), join(data, 'pg_wal')]).catch(
     () => {},
   );
@@ -205,7 +205,7 @@ async function copyMember(name: string, source: Member): Promise<Member> {
   return openMember(name, folder);
 }
 
-/** Starts the copy as a standby, which streams through a line of its own. */
+/** Starts the copy as a standby, which streams through a proxy of its own. */
 async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
   let upstream = await of.openLine('postgres');
   const conninfo = () => {
@@ -225,7 +225,7 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
     },
     async pauseReplay() {
       await server.query('SELECT pg_wal_replay_pause()');
-      // It is asked for first, and then done: a commit that is on its way may still be replayed.
+      // The pause begins later than the call returns: a commit in between may still be replayed.
       await until(`${server.name} pauses`, async () => {
         const [row] = await server.query<{ state: string }>(
           'SELECT pg_get_wal_replay_pause_state() AS state',

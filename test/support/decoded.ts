@@ -1,8 +1,8 @@
-/** Bytes as they were before they were compressed. */
+/** Decompresses bodies of responses. */
 
 import * as zlib from 'node:zlib';
 
-/** Of zstd, which Node has since 22.15 and 23.8: the types are those of an older one. */
+/** Node has zstd since 22.15 and 23.8; the types are those of an older version. */
 const { zstdDecompressSync } = zlib as typeof zlib & { zstdDecompressSync?: (body: Buffer) => Buffer };
 
 /** Whether this Node has zstd. */
@@ -10,7 +10,7 @@ export const hasZstd = zstdDecompressSync !== undefined;
 
 /** @param coding as `Content-Encoding` names it. */
 export function decoded<Body extends Buffer | string>(body: Body, coding: unknown): Body | Buffer {
-  // A 304, and the response to a HEAD, have none.
+  // A 304 and the response to a HEAD have no body.
   if (coding === undefined || body.length === 0) return body;
   const bytes = Buffer.from(body);
   if (coding === 'gzip') return zlib.gunzipSync(bytes);

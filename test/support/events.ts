@@ -5,15 +5,15 @@ import type { TestGateway } from './gateway.ts';
 
 export interface Events {
   readonly response: Response;
-  /** The data of the next result. Fails when the stream ends instead, or a result has errors. */
+  /** The data of the next result. Fails if the stream ends instead, or the result has errors. */
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own subscription where it reads it.
   next(): Promise<any>;
   /** The next result, with its errors. */
   // biome-ignore lint/suspicious/noExplicitAny: as for `next`.
   nextResult(): Promise<{ data?: any; errors?: any }>;
-  /** Reads to the end of the stream: the events that were left, `complete` among them if it ended in order. */
+  /** Reads to the end of the stream. @returns the types of the remaining events, with `complete` if it ended in order. */
   rest(): Promise<string[]>;
-  /** Leaves, as a client does that is no longer interested. */
+  /** Closes the stream from the client's side. */
   leave(): void;
 }
 
@@ -66,7 +66,7 @@ export async function subscribe(
   };
 }
 
-/** The events of a stream (HTML, section 9.2.6); comments, such as pings, are left out. */
+/** The events of a stream (HTML, section 9.2.6), without comments such as pings. */
 async function* eventsOf({ body }: Response): AsyncGenerator<{ type: string; data: string }> {
   const decoder = new TextDecoder();
   let text = '';

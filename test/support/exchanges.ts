@@ -1,4 +1,4 @@
-/** Exchanges of a plain server, to see what the parts of the gateway do with them. */
+/** Exchanges of a plain HTTP server, to test parts of the gateway one by one. */
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -7,7 +7,7 @@ import { type Exchange, type ExchangeListener, type Outcome, openExchange } from
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createRequestLog } from '../../src/telemetry/requestLog.ts';
 
-/** For an exchange of which nothing is to be told. */
+/** A listener that does nothing. */
 export const nobodyListens: ExchangeListener = { failed: () => {}, ended: () => {} };
 
 export interface Exchanges {

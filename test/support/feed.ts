@@ -1,10 +1,10 @@
-/** A change feed for tests that does what the test says. */
+/** A fake change feed, which tests control. */
 
 import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/feed/changeFeed.ts';
 
 /**
- * A feed whose connection and announcements are the test's.
- * @param catchUp what finds out whether everything is heard; without it nothing can be read before it is.
+ * Creates a feed whose connection and announcements the test controls.
+ * @param catchUp the optional method of `ChangeFeed`, as the test wants it.
  */
 export function createFakeFeed(catchUp?: () => Promise<boolean>) {
   const listeners = new Set<ChangeListener>();
@@ -34,14 +34,14 @@ export function createFakeFeed(catchUp?: () => Promise<boolean>) {
     followers: () => listeners.size,
     announce: (userId: number, table: Table = 'DttDevice') => tell({ kind: 'user', userId, table }),
     announceAll: (table?: Table) => tell({ kind: 'all', ...(table && { table }) }),
-    /** A change of theirs is known of that snapshots do not see yet. It is announced once they do. */
+    /** Marks a user who has a change that snapshots do not show yet: the feed does not vouch for their data until `believe`. */
     doubt: (userId: number) => doubted.add(userId),
     believe: (userId: number) => doubted.delete(userId),
     lose() {
       listening = false;
       tell({ kind: 'all' });
     },
-    /** Stops to listen, or begins to, without having told anybody yet. */
+    /** Stops or begins listening without telling the subscribers. */
     falter(listens = false) {
       listening = listens;
     },

@@ -1,4 +1,4 @@
-/** A stand-in for the live service with a gateway in front of it, to which clients bring the service's tokens. */
+/** A stand-in for the live service with a gateway in front of it. Clients use the tokens of the service. */
 
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type MirrorServiceOptions, openMirrorService } from '../../src/mirror/service.ts';
@@ -26,7 +26,7 @@ const accounts: StandInOptions['accounts'] = [
 ];
 
 /**
- * @param database whose records are removed first, and which stays open: that is quicker than to open one for each test.
+ * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
  */
 async function openFrontedService(
   database: TestDatabase,
@@ -73,7 +73,7 @@ async function openFrontedService(
   };
 }
 
-/** Opens such a service for a test, and closes it after the test. The tests of a file share a database. */
+/** @returns a function that opens such a service for a test, which is closed after the test. The tests of a file share a database. */
 export function openForEachTest(): (options?: FrontedOptions) => Promise<FrontedService> {
   let database: TestDatabase;
   let fronted: FrontedService | undefined;
@@ -91,7 +91,7 @@ export function openForEachTest(): (options?: FrontedOptions) => Promise<Fronted
   };
 }
 
-/** A GraphQL request with headers of its own. */
+/** Sends a GraphQL request with these headers. */
 export const ask = (
   gateway: TestGateway,
   token: string,
@@ -108,7 +108,7 @@ export const ask = (
     body: await response.json(),
   }));
 
-/** Waits until the account is here. */
+/** Waits until the mirror has the account. */
 export const arrive = (gateway: TestGateway, token: string) =>
   expect
     .poll(async () => (await ask(gateway, token, '{ viewer { username } }')).status, { timeout: 20_000 })

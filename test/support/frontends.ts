@@ -1,24 +1,24 @@
-/** What a frontend does that has a normalised cache, whichever client it is built with. */
+/** Tests of frontends with a normalised cache, the same for every client library. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { type Account, createAccount } from './accounts.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
 
-/** A client, with the lines that docs/clients.md has for it. */
+/** A frontend with a client library, set up as docs/clients.md says. */
 export interface Frontend {
-  /** Reads the next page of sessions, and gives the names of all that its cache has of the list. */
+  /** Reads the next page of sessions. @returns the names of all sessions of the list in the cache. */
   readPage(): Promise<readonly (string | null)[]>;
   readTemplates(): Promise<Templates | undefined>;
-  /** The same out of the cache alone. */
+  /** The same from the cache alone. */
   templatesInCache(): Templates | undefined;
   activate(id: string): Promise<unknown>;
-  /** Has the cache follow what happens elsewhere. */
+  /** Subscribes, so that the cache follows the changes of other clients. @returns a function that ends it. */
   follow(): () => void;
   codeOf(error: unknown): unknown;
 }
 
-/** What the query of the templates gives, as far as the tests look at it. */
+/** The result of the query of the templates, as far as the tests use it. */
 export type Templates = {
   readonly viewer?: {
     readonly activeDttTemplate?: { readonly id: string } | null;
@@ -30,20 +30,20 @@ export interface Scene {
   readonly gateway: TestGateway;
   readonly url: string;
   readonly alice: Account;
-  /** The global ids of her templates, of which the first is active when a test begins. */
+  /** The global ids of her templates. The first is active when a test begins. */
   readonly ids: readonly [string, string, string];
   /** The names of the sessions that were passed, oldest first: more than two pages of 20. */
   readonly passed: readonly (string | null)[];
-  /** The parameters of what was asked over HTTP since the test began. */
+  /** The parameters of the HTTP requests since the test began. */
   readonly sent: () => Record<string, unknown>[];
   /** The transports of the subscriptions since the test began. */
   readonly transports: () => Promise<Set<string>>;
-  /** Makes one of her templates the active one, by somebody else's doing. */
+  /** Makes one of her templates the active one, without the frontend. */
   activateElsewhere(index: 0 | 1 | 2): Promise<unknown>;
 }
 
 let socketsOpened = 0;
-/** Node has one of its own since 22. */
+/** Counts the WebSockets. Node has a WebSocket of its own since 22. */
 const countedSocket = new Proxy(globalThis.WebSocket ?? WebSocket, {
   construct(socket, parameters) {
     socketsOpened += 1;
@@ -51,7 +51,7 @@ const countedSocket = new Proxy(globalThis.WebSocket ?? WebSocket, {
   },
 });
 
-/** By the media types of responses. */
+/** The names of transports by the media types of their responses. */
 const transportOf: Readonly<Record<string, string>> = {
   'text/event-stream': 'server-sent events',
   'multipart/mixed': 'multipart',
@@ -59,7 +59,7 @@ const transportOf: Readonly<Record<string, string>> = {
 
 const globalId = (id: number) => Buffer.from(`DttTemplate:${id}`).toString('base64url');
 
-/** A gateway for the tests of a file, and the requests that they send to it. */
+/** Opens a gateway for the tests of a file, and records their requests. */
 export function useScene(): () => Scene {
   let scene: Scene | undefined;
   let requests: MockInstance<typeof fetch>;
@@ -108,16 +108,16 @@ export function useScene(): () => Scene {
 
 export interface FrontendKind {
   readonly client: string;
-  /** What its mutation is called. */
+  /** The name of its mutation. */
   readonly activation: string;
   /** Whether it sends hashes in place of queries. */
   readonly persists: boolean;
-  /** The ways in which its subscriptions come, the first unless told otherwise. */
+  /** The transports of its subscriptions; the first is the default. */
   readonly transports: readonly string[];
   open(url: string, token: string, transport?: string): Frontend;
 }
 
-/** What has to hold for a frontend with a cache, whichever client it is built with. */
+/** The tests of a frontend. */
 export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
   const open = (transport?: string) => kind.open(scene().url, scene().alice.token, transport);
 
@@ -183,14 +183,14 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
   });
 }
 
-/** The ids of the templates that are active: by the viewer's link, and by their own word. */
+/** The ids of the active templates: by the viewer's `activeDttTemplate`, and by `isActive` of each template. */
 function activeOf(templates: Templates | undefined): (string | undefined)[] {
   const { activeDttTemplate, dttTemplates } = templates?.viewer ?? {};
   const active = dttTemplates?.nodes.filter(({ isActive }) => isActive) ?? [];
   return [activeDttTemplate?.id, ...active.map(({ id }) => id)];
 }
 
-/** Makes sessions, some of which were passed. Gives the names of these, oldest first. */
+/** Creates sessions. @returns the names of those that were passed, oldest first. */
 async function addSessions({ database }: TestGateway, alice: Account): Promise<(string | null)[]> {
   await database.client.dttSession.createMany({
     data: Array.from({ length: 60 }, (_, index) => ({

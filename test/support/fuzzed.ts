@@ -1,8 +1,8 @@
-/** How often a random test runs: a few times in the suite, and for as long as told under `npm run fuzz`. */
+/** How long a random test runs: a few runs in the suite, and the given minutes under `npm run fuzz`. */
 
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 
-/** The options of fast-check for a test that runs so many times in the suite. */
+/** The options of fast-check. @param numRuns how often the test runs in the suite. */
 export function fuzzed(numRuns: number) {
   return minutes > 0
     ? {
@@ -13,5 +13,5 @@ export function fuzzed(numRuns: number) {
     : { numRuns };
 }
 
-/** How long such a test may take. */
+/** In milliseconds: the timeout of such a test. */
 export const fuzzTimeout = minutes * 60_000 + 30_000;

@@ -1,4 +1,4 @@
-/** A gateway for a test: over a database of its own, on a free port, spoken to over real HTTP. */
+/** Gateways for tests: each has a database of its own and a free port, and gets its requests over real HTTP. */
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -30,14 +30,14 @@ export interface TestGateway {
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
   readonly replicas: Replicas | undefined;
-  /** The lines that the gateway has logged: what it hid from clients. */
+  /** The lines that the gateway has logged, among them the errors that it hid from clients. */
   readonly log: readonly string[];
-  /** How many connections it has. */
+  /** The number of open connections. */
   connections(): Promise<number>;
   close(): Promise<void>;
 }
 
-/** A folder that has its tables already, which is much faster than to create one. The caller removes it. */
+/** A data folder with a migrated database: copying one is much faster than creating it. The caller removes the folder. */
 export async function copyTemplate(): Promise<string> {
   const engine = inject('engine');
   if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
@@ -46,7 +46,7 @@ export async function copyTemplate(): Promise<string> {
   return folder;
 }
 
-/** The same, of which one migration is pending. To make a database from nothing takes long. */
+/** A data folder with a database that has one pending migration. Creating an empty database would take long. */
 export async function copyUnmigrated(): Promise<string> {
   const folder = await copyTemplate();
   const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
@@ -57,7 +57,7 @@ export async function copyUnmigrated(): Promise<string> {
   return folder;
 }
 
-/** A database, and Prisma's client for the tests to write and look with. */
+/** A database with Prisma's client, by which tests write and read records. */
 export interface TestDatabase extends Database {
   readonly client: PrismaClient;
 }
@@ -67,7 +67,7 @@ export const withClient = (database: Database): TestDatabase => ({
   client: openClient(database.pool),
 });
 
-/** Opens a database of the test's own on the engine of the run. */
+/** Opens a new database on the engine of the run. */
 export async function openTestDatabase(): Promise<TestDatabase> {
   const engine = inject('engine');
   if (engine.kind === 'embedded') {
@@ -82,8 +82,8 @@ export async function openTestDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * What another gateway over the same database has: on a server connections of its own, embedded the connections of
- * the one process that may have the engine. Closing it leaves the database to the test that opened it.
+ * Opens a database once more, for another gateway over it. On a server that is another pool; an embedded database is shared, since
+ * only one process may have its engine. The test that opened the database first still has to close it.
  */
 export async function openBeside(database: TestDatabase): Promise<TestDatabase> {
   const { connectionString } = database.pool.options;
@@ -92,27 +92,27 @@ export async function openBeside(database: TestDatabase): Promise<TestDatabase> 
     : withClient(await openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() }));
 }
 
-/** High enough for any test, and there: what a limit costs and says belongs to every answer. */
+/** Limits that no test reaches. They are not switched off, so that every response passes them and has their headers. */
 const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000' };
 
 export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly settings?: Record<string, string>;
   readonly logLevel?: string;
-  /** A free one unless it is that of a gateway that was closed. */
+  /** A free port by default. A test may name the port of a gateway that was closed. */
   readonly port?: number;
-  /** Opens the mirror, over what the gateway has open. */
+  /** Opens the mirror, with the database, the feed and so on of the gateway. */
   readonly openMirror?: (
     parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
   ) => Promise<ServerOptions['mirror']>;
-  /** How much memory cached responses may take, if not as much as is usual in tests. */
+  /** The memory for cached responses, in bytes; 16 MiB by default. */
   readonly cacheBytes?: number;
-  /** Standbys of the database, by their URLs. */
+  /** The URLs of standbys of the database. */
   readonly standbys?: readonly string[];
 }
 
 /**
- * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
- * the responses of the REST API was not as the OpenAPI document has it.
+ * Starts a gateway over a database, or over a new one. Closing the gateway closes the database, and fails if a response of the
+ * REST API did not conform to the OpenAPI document.
  */
 export async function openTestGateway(
   given?: TestDatabase,
@@ -145,7 +145,7 @@ export async function openTestGateway(
     demoToken: undefined,
     closing: closing.signal,
     additions: await loadOptionalFeatures(parts.config),
-    // A machine that tests keep busy is no overload.
+    // On a machine that is busy with tests, long waits are no overload.
     longestWait: 20_000,
     ...options,
   });
@@ -171,9 +171,9 @@ export async function openTestGateway(
       await replicas?.close();
       await feed.close();
       await database.close();
-      // What is relayed is the upstream's to document.
+      // The OpenAPI document does not describe relayed responses.
       if (responses.size === 0 || mirror?.tokens) return;
-      // Loaded when there is something to judge: most tests of GraphQL have nothing.
+      // Imported here, since most tests of GraphQL have no REST responses to check.
       const { problemsOf } = await import('./openapiDocument.ts');
       expect(problemsOf(responses.values()), 'what is not as the OpenAPI document has it').toEqual([]);
     },
@@ -185,7 +185,7 @@ export interface DemoGateway extends TestGateway {
   readonly token: string;
 }
 
-/** Serves a new database that has the demo account, as a gateway without settings does. */
+/** Starts a gateway over a new database with the demo account, as `npm start` does without settings. */
 export async function openDemoGateway(): Promise<DemoGateway> {
   const database = await openTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
@@ -194,7 +194,7 @@ export async function openDemoGateway(): Promise<DemoGateway> {
   return { ...(await openTestGateway(database, { demoToken })), token: demoToken ?? '' };
 }
 
-/** Skips the tests of a `describe`, saying why, unless the run has the engine that they need. */
+/** Skips the tests of a `describe` unless the run has the engine that they need. @param reason is printed. */
 export function needsEngine(kind: 'embedded' | 'postgres', reason: string): void {
   beforeEach(({ skip }) => {
     skip(inject('engine').kind !== kind, reason);
@@ -208,7 +208,7 @@ export interface RestResponse {
   body: { ok: boolean; data?: unknown; error?: string };
 }
 
-/** Asks the REST API. The path is below `/api/v1`. */
+/** Sends a request to the REST API. @param path below `/api/v1`. */
 export async function rest(
   gateway: TestGateway,
   token: string | undefined,
@@ -252,8 +252,8 @@ export interface GraphqlResponse {
 }
 
 /**
- * Asks the GraphQL API. A query is asked three times, since each time goes another way: Yoga, then compiled,
- * then from memory. All of them must respond alike.
+ * Sends an operation to the GraphQL API. A query is sent three times, and must have the same response each time: it is executed
+ * by Yoga first, then by compiled code, and the third response comes from the cache. A mutation is sent once.
  */
 export async function graphql(
   gateway: TestGateway,
@@ -271,6 +271,7 @@ export async function graphql(
   return response;
 }
 
+/** Sends an operation to the GraphQL API once. */
 export async function graphqlOnce(
   gateway: TestGateway,
   token: string | undefined,

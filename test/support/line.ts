@@ -1,39 +1,39 @@
-/** A line to the database server that can be cut, by either end, with or without a word. */
+/** A TCP proxy in front of the database server, which a test can stall, cut, or point at another database. */
 
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
 
-/** A database that is reached by a pool: a `Database` is one. */
+/** A database with a pool of connections, such as a `Database`. */
 export interface Target {
   readonly pool: pg.Pool;
 }
 
 export interface Line {
   readonly url: string;
-  /** Ends the connections at the server's end. */
+  /** Has the server end the connections of this proxy. */
   terminate(): Promise<void>;
-  /** Passes nothing on from now, as if the cable was cut. */
+  /** Forwards nothing from now on, as if the cable was cut. */
   hold(): void;
-  /** Passes everything on but notifications and what is read from the log, as some poolers do. */
+  /** Drops notifications and replication data, as some poolers do, and forwards everything else. */
   deafen(): void;
-  /** Passes on those as well that come from now on, over the connections that there are. */
+  /** Forwards notifications and replication data again, over the existing connections. */
   hear(): void;
-  /** Drops what was held, and passes on what comes anew, those included. */
+  /** Ends `hold` and `deafen`, and drops all connections. New ones are forwarded. */
   release(): void;
-  /** From now on, has new connections lead to another database of the server, as if to another server. */
+  /** Connects new connections to another database of the server, as if to another server. */
   redirect(other: Target): void;
-  /** How many connections it has held so far. */
+  /** How many connections `hold` has stalled so far. */
   held(): number;
   refuse(): Promise<void>;
   accept(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The types of the messages (PostgreSQL's documentation, "Message Formats"): notifications, and data of the log. */
+/** The types of the dropped messages (PostgreSQL's documentation, "Message Formats"): notifications, and replication data. */
 const announcing = ['A', 'd'].map((type) => type.charCodeAt(0));
 
-/** A line to the server of the database. */
+/** Opens a proxy in front of the server of the database. */
 export async function openLine(target: Target): Promise<Line> {
   const url = new URL(target.pool.options.connectionString ?? '');
   const sockets = new Set<Socket>();
@@ -43,7 +43,7 @@ export async function openLine(target: Target): Promise<Line> {
   const nameOf = ({ pool }: Target) => new URL(pool.options.connectionString ?? '').pathname.slice(1);
   let name = nameOf(target);
   const server = createServer((near) => {
-    // The start-up message, which comes in one piece; all names are as long.
+    // Replaces the name of the database in the start-up message, which comes in one piece. All names have the same length.
     const begun = name;
     if (begun !== nameOf(target))
       near.once('data', (data) =>
@@ -62,7 +62,7 @@ export async function openLine(target: Target): Promise<Line> {
           other.destroy();
         });
       one.on('data', (data) => {
-        // A connection that only listens gets nothing else in the same piece.
+        // A connection that only listens gets no other message in the same piece.
         if (deaf && one === far && announcing.includes(data[0] ?? 0)) return;
         if (!holding && !held.has(near)) other.write(data);
         else held.add(near);

@@ -1,4 +1,4 @@
-/** The mirror as the gateway has it, over a client of the upstream that the test makes. */
+/** A mirror service for tests, with an upstream client of the test. */
 
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
@@ -11,7 +11,7 @@ import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
 import type { Upstream } from '../../src/mirror/upstream.ts';
 
-/** A mirror that sends activations upstream, and lets every request through as the accounts are. */
+/** Creates a mirror that sends activations and reads of details upstream, but never refreshes an account. */
 export function stillMirror(
   pool: pg.Pool,
   upstream: Upstream,

@@ -1,4 +1,4 @@
-/** Holds responses of the REST API against its OpenAPI document. */
+/** Checks responses of the REST API against its OpenAPI document. */
 
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -11,16 +11,18 @@ import type { SentResponse } from './watchResponses.ts';
 
 const read = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 
-/** The document of the shipped routes. */
+/** The OpenAPI document of the routes. */
 export function describeShipped(
   examples: Readonly<Record<string, unknown>> = read('../../src/rest/examples.json'),
 ): OpenAPIObject {
   return describeRest({ routes, schema, version: read('../../package.json').version, examples });
 }
 
-/** @returns what is wrong with an answer by the document, or undefined if it is as it should be. */
-export function createJudge(document: OpenAPIObject): (response: SentResponse) => string | undefined {
-  // The document is no schema itself, so its keywords are not known. An offset may be more than a number can hold.
+/** Creates a check of responses. It returns what is wrong with a response, or undefined if it conforms to the document. */
+export function createConformanceCheck(
+  document: OpenAPIObject,
+): (response: SentResponse) => string | undefined {
+  // The document is no JSON schema itself, so some keywords are unknown. An offset may exceed the range of a number.
   const ajv = new Ajv2020({ strict: false, strictNumbers: false });
   ajv.addFormat(
     'date-time',
@@ -30,13 +32,13 @@ export function createJudge(document: OpenAPIObject): (response: SentResponse) =
   ajv.addSchema(document, 'document');
 
   return ({ method, target, status, headers, body }) => {
-    // What the document says of requests that get as far as no route.
+    // Responses to requests that reach no route.
     if (beforeRoutes.get(status) === body) return undefined;
     const path = pathOf(target);
     const place = ['paths', path ?? '', method === 'HEAD' ? 'get' : method.toLowerCase()];
     const operation = at(document, place) as OperationObject | undefined;
     if (!operation) {
-      // A browser is led to the reference, which the document is part of.
+      // A browser is redirected to the reference, which is no part of the API.
       if (/^(\?|$)/.test(target) && status === 302 && headers.location === '/docs') return undefined;
       if (![401, 404, 405, 429, 500].includes(status)) return `${status} to what is not documented`;
       return validate(['components', 'schemas', 'Error'], body);
@@ -85,18 +87,18 @@ const beforeRoutes = new Map(
   ),
 );
 
-/** What is wrong with answers of the shipped routes. */
+/** The problems of responses by the document of the routes, one line each. */
 export function problemsOf(responses: Iterable<SentResponse>): string[] {
-  judgeShipped ??= createJudge(describeShipped());
-  const judge = judgeShipped;
+  checkShipped ??= createConformanceCheck(describeShipped());
+  const check = checkShipped;
   return [...responses].flatMap((response) => {
-    const problem = judge(response);
+    const problem = check(response);
     return problem === undefined ? [] : [`${response.method} ${response.target}: ${problem}`];
   });
 }
 
-/** The validators are compiled once, and only those that are needed. */
-let judgeShipped: ReturnType<typeof createJudge> | undefined;
+/** Created once: it compiles the validators that are needed. */
+let checkShipped: ReturnType<typeof createConformanceCheck> | undefined;
 
 /** Where a reference leads. */
 function placeOf(value: unknown): string[] | undefined {

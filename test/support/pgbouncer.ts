@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './postgres.ts';
 
-/** Debian's, or the one that PGBOUNCER names. */
+/** The command: Debian's, or the one that PGBOUNCER names. */
 const command = process.env.PGBOUNCER ?? 'pgbouncer';
 
-/** Its version, such as `1.18.0`, or undefined where there is none. */
+/** The version, such as `1.18.0`; undefined if PgBouncer is not installed. */
 export const pgbouncerVersion = findVersion();
 
 function findVersion(): string | undefined {
@@ -41,7 +41,7 @@ export async function startPgBouncer(
 ): Promise<PgBouncer> {
   const { hostname, port, username, password, pathname } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-pgbouncer-'));
-  // It refuses to run as root, and reads the file as somebody else then.
+  // PgBouncer does not run as root, so another user has to read the file.
   await chmod(folder, 0o755);
   const listenPort = await freePort();
   const configuration = `
@@ -79,7 +79,7 @@ ${settings.join('\n')}
   };
 }
 
-/** Waits until something listens on the port, and fails when the process ends. */
+/** Waits until something listens on the port. Fails if the process ends. */
 async function listens(port: number, { exitCode }: ChildProcess): Promise<void> {
   for (let attempt = 0; attempt < 200; attempt++) {
     if (exitCode !== null) break;

@@ -12,7 +12,7 @@ import pg from 'pg';
 import { findPostgresPrograms } from './postgresPrograms.ts';
 
 export interface PostgresServer {
-  /** Its address, to which `/` and the name of a database are added. */
+  /** The address of the server, to which `/` and the name of a database are added. */
   readonly url: string;
   createDatabase(name: string): Promise<void>;
   stop(): Promise<void>;
@@ -21,7 +21,7 @@ export interface PostgresServer {
 const user = 'postgres';
 const password = 'postgres';
 
-/** @param settings of the server, beside those that make it fast at the cost of its data. */
+/** @param settings of the server, in addition to those that make it fast but unsafe. */
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = { max_connections: '200' },
 ): Promise<PostgresServer> {
@@ -39,7 +39,7 @@ export async function startPostgres(
   };
 }
 
-/** The address of the server that listens on the port of this machine. */
+/** The address of the server on a port of this machine. */
 export function serverUrl(port: number): string {
   return `postgresql://${user}:${password}@127.0.0.1:${port}`;
 }
@@ -52,15 +52,15 @@ export async function createDatabase(url: string, name: string): Promise<void> {
   await client.end();
 }
 
-/** A temporary folder of a server, which is in `data` below it. */
+/** Creates a temporary folder for a server, whose data will be in `data` below it. */
 export async function createFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-postgres-'));
-  // The server may run as another user, who has to get to its folder.
+  // The server may run as another user, who needs access to its folder.
   await chmod(folder, 0o755);
   return folder;
 }
 
-/** Fills the folder with a server that has no databases yet. */
+/** Initialises an empty server in the folder. */
 export async function initialiseData(
   folder: string,
   settings: Readonly<Record<string, string>>,
@@ -90,16 +90,16 @@ export async function initialiseData(
   await appendFile(join(data, 'postgresql.conf'), lines.join(''));
 }
 
-/** How a server ends: after it has ended its connections and saved everything, or at once, as if it had crashed. */
+/** How a server ends: after closing its connections and saving everything, or at once, as in a crash. */
 export type StopMode = 'fast' | 'immediate';
 
 export interface RunningServer {
-  /** The end of what it has logged. */
+  /** The end of the server's log. */
   log(): string;
   stop(mode: StopMode): Promise<void>;
 }
 
-/** Runs the server of the folder, until it takes connections. */
+/** Starts the server of the folder, and waits until it takes connections. */
 export async function runServer(folder: string, port: number): Promise<RunningServer> {
   const { folder: programs } = findPostgresPrograms();
   const server = spawn(join(programs, 'postgres'), ['-D', join(folder, 'data'), '-p', String(port)], {
@@ -134,7 +134,7 @@ function options(folder: string) {
   return { ...findPostgresPrograms().owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };
 }
 
-/** Waits until the server takes connections, and fails with what it said when it ends instead. */
+/** Waits until the server takes connections. Fails with the server's output if it ends instead. */
 function isReady(server: ChildProcess): Promise<void> {
   let said = '';
   return new Promise((settle, fail) => {

@@ -1,4 +1,4 @@
-/** The programs of the PostgreSQL that npm brings, and the user who may run them. */
+/** Finds the programs of the PostgreSQL from npm, and a user who may run them. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -6,21 +6,21 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** PostgreSQL refuses to run as root, who becomes another user for it. */
+/** The user to run PostgreSQL as; empty for the current one. PostgreSQL does not run as root. */
 export interface Owner {
   readonly uid?: number;
   readonly gid?: number;
 }
 
 export interface PostgresPrograms {
-  /** Where `initdb` and `postgres` are. */
+  /** The folder of `initdb` and `postgres`. */
   readonly folder: string;
   readonly owner: Owner;
 }
 
 /**
- * Finds the programs where their user can run them: a copy in the temporary folder if npm has put them into a folder that
- * only root may enter. The copy is removed when this process ends.
+ * Finds the programs in a folder from which their user can run them. If only root may enter npm's folder, that is a copy in the
+ * temporary folder, which is removed when this process ends.
  */
 export function findPostgresPrograms(): PostgresPrograms {
   found ??= bringPrograms(packagedFolder(), findOwner());
@@ -29,7 +29,7 @@ export function findPostgresPrograms(): PostgresPrograms {
 
 let found: PostgresPrograms | undefined;
 
-/** The folder that the package for this platform has; its entry is a folder beside. */
+/** The folder of programs in the package for this platform. It is a sibling of the folder of the package's entry. */
 function packagedFolder(): string {
   const system = process.platform === 'win32' ? 'windows' : process.platform;
   const { resolve } = createRequire(import.meta.url);

@@ -1,4 +1,4 @@
-/** Processes for tests: the built command line tool, or a script of the test's own, each ended with its test. */
+/** Processes for tests: the built command line tool, or a script. Each ends with its test. */
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,19 +15,19 @@ export interface Exit {
 
 export interface RunningProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  /** What it has written so far. */
+  /** The output so far. */
   readonly output: { stdout: string; stderr: string };
   readonly exit: Promise<Exit>;
 }
 
 const running = new Set<ChildProcessWithoutNullStreams>();
 
-/** Runs `dovetail` with the settings, and nothing of the settings of whoever runs the tests. */
+/** Starts `dovetail` with these settings. Settings in the environment of the test run are left out. */
 export function startCli(args: readonly string[], settings: Record<string, string>): RunningProcess {
   return start([cli, ...args], settings);
 }
 
-/** Runs a script, written in JavaScript, that may import from `dist`. */
+/** Starts a script in JavaScript, which may import from `dist`. */
 export function startScript(source: string, ...args: string[]): RunningProcess {
   return start(['--input-type=module', '--eval', source, ...args], {});
 }
@@ -60,7 +60,7 @@ export function runCli(args: readonly string[], settings: Record<string, string>
   return exit;
 }
 
-/** Waits for the process to write the text on standard output, and returns all that it wrote. */
+/** Waits until the standard output matches the pattern. @returns all of the output. */
 export async function written(process: RunningProcess, pattern: RegExp): Promise<string> {
   const { child, output, exit } = process;
   const ended = exit.then(({ code, stderr }) => {
@@ -71,7 +71,7 @@ export async function written(process: RunningProcess, pattern: RegExp): Promise
   return output.stdout;
 }
 
-/** Ends what is still running, for `afterEach`. */
+/** Ends all processes that are still running; to be called in `afterEach`. */
 export async function endProcesses(): Promise<void> {
   const ends = [...running].map((child) => {
     const closed = once(child, 'close');
@@ -87,7 +87,7 @@ export interface ServedGateway extends RunningProcess {
   token: string;
 }
 
-/** Starts `dovetail serve` on a free port, and waits until it says where it is. */
+/** Starts `dovetail serve` on a free port, and waits until it prints its address. */
 export async function serve(
   settings: Record<string, string>,
   ...args: readonly string[]

@@ -1,6 +1,6 @@
-/** A property of a global object for the length of a test, such as whether standard error is a terminal. */
+/** Sets a property of a global object during a test, for example whether standard error is a terminal. */
 
-/** @returns what puts it back as it was. */
+/** @returns a function that restores the property. */
 export function setProperty(object: object, name: string, value: unknown): () => void {
   const before = Object.getOwnPropertyDescriptor(object, name);
   Object.defineProperty(object, name, { value, configurable: true, writable: true });

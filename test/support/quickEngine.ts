@@ -1,6 +1,6 @@
 /**
- * Has Node compile the embedded engine quickly, once. To compile it again, for code that runs faster, takes half of the
- * processor time of a command, and a third of that of all tests: more than such short lives ever get back. `npm run fuzz`,
- * which goes on for minutes, gets it back.
+ * Options of Node: compile the WebAssembly of the embedded engine with the fast compiler only. The optimising compiler takes half of the
+ * processor time of a command, and a third of that of all tests, more than its faster code saves in such short processes.
+ * `npm run fuzz` runs for minutes, so it optimises.
  */
 export const quickEngine = process.env.FUZZ_MINUTES === undefined ? ['--liftoff-only'] : [];

@@ -1,4 +1,4 @@
-/** HTTP as it goes over the wire, so that a test can get it wrong. */
+/** HTTP over a plain socket, so that a test can send what is not HTTP. */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -10,12 +10,12 @@ export interface RawResponse {
   readonly body: string;
 }
 
-/** A connection on which anything may be written. */
+/** A connection to which a test may write anything. */
 export interface RawConnection {
   readonly socket: Socket;
-  /** Everything that has come back so far, byte for byte. */
+  /** All bytes that were received so far, as Latin-1. */
   received(): string;
-  /** What has come back once the other side has ended. */
+  /** Waits for the end of the connection. @returns all bytes that were received. */
   ended(): Promise<string>;
 }
 
@@ -39,7 +39,7 @@ export async function openRaw(url: string): Promise<RawConnection> {
   };
 }
 
-/** Every answer in what was received; fails for anything that is none. Interim answers are left out. */
+/** Parses all responses in the received text, without interim ones. Fails if a part of it is no response. */
 export function parseResponses(received: string): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = received; rest !== ''; ) {

@@ -1,4 +1,4 @@
-/** The reads of the REST interface, for what has to respond as something else does. */
+/** The reads of the REST interface, to compare the responses of two gateways. */
 
 import { expect } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
@@ -13,12 +13,12 @@ export const pathsWith = (queries: readonly string[], ids: readonly number[]) =>
       if (isList) return queries.map((query) => path + query);
       return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
     });
-/** Lists in three pages, and records by ids that exist, are foreign, or do not. */
+/** Lists in three pages, and records by ids that exist, belong to another account, or do not exist. */
 export const allReads = pathsWith(
   ['', '?limit=100', '?limit=7&offset=3'],
   [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999],
 );
-/** What shows every kind of change. */
+/** Fewer reads, which still show a change of every kind of record. */
 export const shortReads = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
 
 export async function responsesOf(gateway: TestGateway, token: string, paths: readonly string[]) {
@@ -32,7 +32,7 @@ export async function responsesOf(gateway: TestGateway, token: string, paths: re
   return responses;
 }
 
-/** Expects the mirror to respond to these as its source does. */
+/** Expects the same responses from the mirror and its source. */
 export async function expectSameReads(
   { source, sourceToken }: Scene,
   mirror: { gateway: TestGateway; token: string },

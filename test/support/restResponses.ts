@@ -1,23 +1,23 @@
-/** What tests of the REST API read from its responses, and the paths that they ask for. */
+/** Reads responses of the REST API for tests, and builds its paths. */
 
 import { expect } from 'vitest';
 import type { Account } from './accounts.ts';
 import type { List, RestResponse } from './gateway.ts';
 
-/** A record as JSON has it: each test says which fields it expects. */
+/** A record in JSON. Each test checks the fields that it expects. */
 export type JsonRecord = Record<string, unknown>;
 
-/** The data of a list's answer, after checking that it is one. */
+/** The data of the response with a list, after a check of its form. */
 export function listOf({ status, body }: RestResponse): List<JsonRecord> {
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['ok', 'data']);
   expect(body.ok).toBe(true);
   expect(Object.keys(body.data ?? {})).toEqual(['data', 'pagination']);
-  // The keys are checked above, the records by whoever reads them.
+  // The keys are checked above; the test checks the records.
   return body.data as List<JsonRecord>;
 }
 
-/** The data of a single record's answer, after checking that it is one. */
+/** The data of the response with one record, after a check of its form. */
 export function recordOf({ status, body }: RestResponse): JsonRecord {
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['ok', 'data']);

@@ -1,9 +1,9 @@
-/** The command line tool in the process of the test: a process of its own takes a second before it does anything. */
+/** Runs the command line tool in the process of the test: a process of its own would take a second to start. */
 
 import { vi } from 'vitest';
 import type { Exit } from './processes.ts';
 
-/** What a command ends the process with, where it does not leave that to Node. */
+/** Thrown in place of `process.exit`. */
 class Ended extends Error {
   readonly code: number;
   constructor(code: number) {
@@ -12,7 +12,7 @@ class Ended extends Error {
   }
 }
 
-/** What `startCli` keeps from a process as well. */
+/** The settings that `startCli` leaves out as well. */
 const ofWhoeverTests = ['HOST', 'PORT', 'DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL'];
 
 let runs = 0;
@@ -39,7 +39,7 @@ export async function runHere(args: readonly string[], settings: Record<string, 
   for (const name of ofWhoeverTests) vi.stubEnv(name, settings[name]);
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
   try {
-    // It begins when it is loaded, and is loaded again under another name.
+    // The program runs when it is imported. Another query makes Node import it again.
     const program = `../../src/cli/program.ts?run=${++runs}`;
     await import(/* @vite-ignore */ program);
     return { code: Number(process.exitCode ?? 0), ...output };

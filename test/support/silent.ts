@@ -1,4 +1,4 @@
-/** A server that takes every connection and then says nothing, as behind a paused pooler or with a disk that hangs. */
+/** A server that accepts connections and then never responds, like a paused pooler or a server whose disk hangs. */
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ export interface SilentServer {
   close(): void;
 }
 
-/** It also keeps silent when a client says goodbye. */
+/** The server does not respond to the end of a connection either. */
 export async function openSilentServer(): Promise<SilentServer> {
   const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
   const sockets = new Set<Socket>();

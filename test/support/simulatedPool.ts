@@ -1,10 +1,10 @@
-/** A pool of connections to a database that exists only in what it takes: see `createConcurrency`. */
+/** A pool of connections that simulates the time which statements take, for tests of `createConcurrency`. */
 
 import { EventEmitter } from 'node:events';
 
 export class SimulatedPool extends EventEmitter {
   readonly options: { readonly max: number };
-  /** How long a statement takes that begins while so many run, itself included. */
+  /** The duration of a statement in milliseconds. @param running how many statements run when it begins, including itself. */
   duration: (running: number) => number;
   readonly #running = new Set<object>();
   readonly #waiting: (() => void)[] = [];
@@ -25,20 +25,20 @@ export class SimulatedPool extends EventEmitter {
     return this.#waiting.length;
   }
 
-  /** Runs a statement until it is told to end, and returns what tells it. */
+  /** Begins a statement. @returns a function that ends it. */
   begin(): (error?: Error) => void {
     const connection = {};
     this.#running.add(connection);
     this.emit('acquire', connection);
     return (error) => {
-      // As `pg-pool` does it: the connection is idle only after everybody was told.
+      // As in `pg-pool`, the connection becomes idle only after the event.
       this.emit('release', error, connection);
       this.#running.delete(connection);
       this.#waiting.shift()?.();
     };
   }
 
-  /** Runs a statement, once there is a connection. */
+  /** Runs a statement once a connection is idle. */
   run(): Promise<void> {
     return new Promise((settle) => {
       const start = () => {

@@ -1,4 +1,4 @@
-/** WebSockets for tests: what a client of the protocol sends and gets, message by message. */
+/** WebSockets for tests, which send and receive single messages of the protocol. */
 
 import { once } from 'node:events';
 import WebSocket, { type ClientOptions } from 'ws';
@@ -7,14 +7,14 @@ import type { TestGateway } from './gateway.ts';
 export const socketUrl = (gateway: Pick<TestGateway, 'url'>, path = '/graphql') =>
   gateway.url.replace(/^http/, 'ws') + path;
 
-/** A client that says nothing by itself. */
+/** A client that sends nothing by itself. */
 export interface RawSocket {
   readonly socket: WebSocket;
   send(message: unknown): void;
-  /** The next message that has not been looked at. */
+  /** The next unread message. */
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own messages where it reads them.
   next(): Promise<any>;
-  /** All that came and was not looked at. */
+  /** The messages that were received and not read. */
   readonly unread: unknown[];
   /** The code and the reason with which the gateway closes, or has closed, the socket. */
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -22,7 +22,7 @@ export interface RawSocket {
 
 const open = new Set<WebSocket>();
 
-/** Must be called after each test: a socket that was left open would hold its gateway. */
+/** Closes all sockets; to be called after each test, since an open socket keeps its gateway from closing. */
 export function closeSockets(): void {
   for (const socket of open) socket.terminate();
   open.clear();
@@ -65,7 +65,7 @@ export async function openSocket(
   };
 }
 
-/** A socket whose client has said who they are. */
+/** Opens a socket and authenticates. */
 export async function connectSocket(
   gateway: Pick<TestGateway, 'url'>,
   token: string,

@@ -1,9 +1,9 @@
-/** The SQL statements that this process sends for requests. */
+/** Records the SQL statements that this process sends for requests. */
 
 import pg from 'pg';
 import { afterEach, beforeEach, vi } from 'vitest';
 
-/** Has the statements of each test of the file noted, in the order in which they are sent. */
+/** Records the statements of each test of the file, in the order in which they are sent. */
 export function noteStatements(): string[] {
   const statements: string[] = [];
   beforeEach(() => {
@@ -15,8 +15,8 @@ export function noteStatements(): string[] {
     ) {
       const [first] = given;
       const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
-      // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
-      // feed, which announces something to itself now and then, or what a new connection begins with.
+      // Left out: authentication, which partly runs beside the request, the heartbeats of the change feed, and the statements at
+      // the beginning of a connection.
       if (!/"ApiToken"|^SELECT (set_config|pg_backend_pid)|^SET /.test(String(text))) statements.push(String(text));
       return Reflect.apply(query, this, given);
     });

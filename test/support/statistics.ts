@@ -1,4 +1,4 @@
-/** Statistics computed plainly, with time zones as `Intl` has them: the oracle of those that the database computes. */
+/** Statistics by plain code, with the time zones of `Intl`: the oracle for those that the database computes. */
 
 export interface PlainSession {
   /** In milliseconds since the epoch. */
@@ -25,12 +25,12 @@ export interface PlainQuery {
   readonly by: readonly Key[];
   readonly timeZone: string;
   readonly fill: boolean;
-  /** The bounds of the periods that are filled, where there are other ones than the sessions. */
+  /** The bounds of the filled periods; by default the first and the last session. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
-/** Statistics as the schema gives them, but for the links of groups. */
+/** The statistics in the form of the schema, without the records that groups link to. */
 export function plainStatistics(sessions: readonly PlainSession[], query: PlainQuery) {
   const { by, timeZone, fill, from, to } = query;
   const unit = by.find((key) => key === 'DAY' || key === 'WEEK' || key === 'MONTH');
@@ -137,7 +137,7 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 /** The times that a DateTime can hold. */
 const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
-/** The date that the clocks of a time zone show at an instant, null for one that no LocalDate can hold. */
+/** The date of an instant in a time zone; null if the instant is infinite or outside of the years 1 to 9999. */
 export function dateOf(time: number, timeZone: string): string | null {
   if (time < earliest || time > latest) return null;
   let format = formats.get(timeZone);
@@ -156,7 +156,7 @@ export function dateOf(time: number, timeZone: string): string | null {
 const atMidnight = (date: string) => new Date(`${date}T00:00Z`);
 const written = (date: Date) => date.toISOString().slice(0, 10);
 
-/** The date that its period begins with. */
+/** The first date of the period that a date belongs to. */
 function beginning(date: string | null, unit: string): string | null {
   if (date === null) return null;
   if (unit === 'MONTH') return `${date.slice(0, 7)}-01`;
@@ -188,7 +188,7 @@ const periodFrom = (date: string, unit: string, timeZone: string) => ({
 const known = new Map<string, number>();
 const minute = 60_000;
 
-/** The first minute in which the clocks show the date, or a later one: found by looking at them. */
+/** The first minute with this date, or a later one, in the time zone, found by a binary search. */
 function instantOf(date: string, timeZone: string): number {
   const key = `${timeZone} ${date}`;
   const found = known.get(key);

@@ -1,7 +1,7 @@
 /**
- * A pooler in transaction mode that may carry the names of statements from one session to another, as PgBouncer does since
- * 1.21: of what is installed here none does. It gives out the session that was used longest ago, so that no client has the
- * same one twice in a row while there are others.
+ * A pooler in transaction mode that can track named prepared statements across sessions, as PgBouncer does since 1.21; the
+ * PgBouncer of Debian may be older. It assigns the session that was used longest ago, so that no client gets the same one twice
+ * in a row if there are others.
  */
 
 import { once } from 'node:events';
@@ -11,14 +11,14 @@ import { message, textAt } from '../../src/database/embedded/protocol.ts';
 
 export interface TransactionPooler {
   readonly url: string;
-  /** Carries names from now on, or no longer, as though it was replaced by another; sessions stay as they are. */
+  /** Switches the tracking of names on or off, as if another pooler took over. The sessions stay. */
   carryNames(does: boolean): void;
   close(): Promise<void>;
 }
 
 interface Session {
   readonly stream: Socket;
-  /** What it has by a name of the pooler's making. */
+  /** The statements that the session knows, by the names that the pooler gives them. */
   readonly names: Set<string>;
   client?: Client | undefined;
 }
@@ -26,14 +26,14 @@ interface Session {
 interface Client {
   readonly id: number;
   readonly socket: Socket;
-  /** What the client has named, as it named it: the text and the types of its parameters. */
+  /** The statements of the client by their names: the rest of their Parse message, with the text and the parameter types. */
   readonly statements: Map<string, Buffer>;
   /** Messages that wait for a session. */
   waiting: Buffer[];
   session?: Session | undefined;
-  /** Of each statement that is being parsed, whether the client has not asked for it. */
+  /** For each Parse message in flight: whether the pooler sent it without a request of the client. */
   parsing: boolean[];
-  /** Whether everything was sent that belongs to what is being done. */
+  /** Whether the last message ended a request (Query or Sync). */
   isWhole: boolean;
 }
 
@@ -94,7 +94,7 @@ export async function openTransactionPooler(url: string, size: number): Promise<
     socket.on('error', () => {});
     socket.on('close', () => {
       sockets.delete(socket);
-      // What is under way comes to its end; nothing is left open.
+      // Ends the client's transaction, so that the session can be used again.
       if (client.session) client.session.stream.write(message('Q', 'ROLLBACK'));
     });
     socket.once('data', () => {
@@ -127,7 +127,7 @@ export async function openTransactionPooler(url: string, size: number): Promise<
   };
 }
 
-/** The message with the pooler's own names, behind what makes them known in the session. */
+/** The message with the pooler's own names, after a Parse message for a statement that the session does not know. */
 function renamed(client: Client, session: Session, letter: string, given: Buffer): Buffer[] {
   const ownName = (name: string) => `pooler_${client.id}_${name}`;
   if (letter === 'P') {
@@ -170,7 +170,7 @@ async function openSession(url: string) {
   return { session, onMessage: (tell: (given: Buffer) => void) => onMessages(stream, tell) };
 }
 
-/** Tells of each message that comes, whole. */
+/** Calls back with each complete message. */
 function onMessages(socket: Socket, tell: (given: Buffer) => void): void {
   let rest = Buffer.alloc(0);
   socket.on('data', (data: Buffer) => {

@@ -1,4 +1,4 @@
-/** A mirror of a gateway for a test, with a proxy between the two that can misbehave. */
+/** A gateway and a mirror of it, with a proxy between them that can misbehave. */
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ export interface FaultyProxy {
   readonly authorizations: (string | undefined)[];
   /** Responds in place of the gateway, unless it returns false. */
   misbehave: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Changes the data of a successful response on its way. */
+  /** Changes the data of a successful response. */
   rewrite: (path: string, data: unknown) => unknown;
   close(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
       method: request.method ?? 'GET',
       headers: {
         Authorization: request.headers.authorization ?? '',
-        // To compress and decompress everything takes a while, and is tested elsewhere.
+        // Compression takes time, and other tests cover it.
         'Accept-Encoding': 'identity',
         ...(chunks.length > 0 && { 'Content-Type': 'application/json' }),
       },
@@ -91,20 +91,20 @@ export function pathOf({ url = '' }: IncomingMessage): string {
 }
 
 export interface Scene {
-  /** Where the account lives. */
+  /** The gateway that has the original of the account. */
   readonly source: TestGateway;
   readonly sourceToken: string;
   readonly proxy: FaultyProxy;
   readonly upstream: Upstream;
   /** The mirror's database. */
   readonly target: TestDatabase;
-  /** Syncs, and insists that no other run is under way. */
+  /** Syncs. Fails if another run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
-  /** Leaves the mirror as the first run does, which is run once for all that ask for it. */
+  /** Brings the mirror into the state after its first run, which takes place once and is restored afterwards. */
   syncOnce(): Promise<void>;
-  /** Opens the mirror as a gateway, with a token for it. Renewing or closing the scene closes it. */
+  /** Opens a gateway over the mirror, and creates a token. `renew` and `close` close the gateway. */
   openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
-  /** Puts everything back to how it was in the beginning, much faster than a scene is opened. */
+  /** Restores the beginning, which is much faster than opening another scene. */
   renew(): Promise<void>;
   close(): Promise<void>;
 }
@@ -130,7 +130,7 @@ export async function openScene(): Promise<Scene> {
   const restoreTarget = await save(target);
   let restoreMirrored: (() => Promise<void>) | undefined;
 
-  /** A gateway that leaves its database open when it is closed. */
+  /** Opens a gateway that leaves the database open when it is closed. */
   const openOver = (testDatabase: TestDatabase, options?: Partial<ServerOptions>) =>
     openTestGateway({ ...testDatabase, close: async () => {} }, options);
   let source = await openOver(database);
@@ -195,7 +195,7 @@ export async function openScene(): Promise<Scene> {
   return scene;
 }
 
-/** Saves what a database holds, and returns what brings it back. */
+/** Saves the content of a database. @returns a function that restores it. */
 async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
   const { rows } = await pool.query<{ name: string }>(
     `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '_prisma_migrations'`,
@@ -208,7 +208,7 @@ async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
   await pool.query(`CREATE SCHEMA ${schema}; ${copies.join(';')}`);
   const restore = [
     'BEGIN',
-    // References need not hold in between.
+    // Disables foreign keys and triggers in between.
     'SET LOCAL session_replication_role = replica',
     ...rows.map(({ name }) => `DELETE FROM public."${name}"`),
     ...rows.map(({ name }) => `INSERT INTO public."${name}" SELECT * FROM ${schema}."${name}"`),
@@ -220,7 +220,7 @@ async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
   };
 }
 
-/** Everything in the mirror, for comparing before and after. */
+/** The whole content of the mirror, to compare before and after. */
 export async function contents({ client }: TestDatabase): Promise<readonly unknown[]> {
   return Promise.all([
     client.user.findMany({ orderBy: { id: 'asc' } }),

@@ -1,4 +1,4 @@
-/** Notes what a gateway answers below `/api/v1`, to whoever asks and however. */
+/** Records all responses of a gateway below `/api/v1`. */
 
 import type { Server } from 'node:http';
 import { decoded } from './decoded.ts';
@@ -13,13 +13,13 @@ export interface SentResponse {
   readonly body: string;
 }
 
-/** @returns the answers so far. Of those that are alike it has one: some tests ask the same many times. */
+/** @returns the responses so far. Equal ones are stored once, since some tests send the same request many times. */
 export function watchResponses(server: Server): ReadonlyMap<string, SentResponse> {
   const responses = new Map<string, SentResponse>();
   server.prependListener('request', (request, response) => {
     const { method = '', url = '' } = request;
     const [, target] = /^\/api\/v1((?:[/?].*)?)$/s.exec(url) ?? [];
-    // What OPTIONS is answered is CORS, which the document does not describe.
+    // Responses to OPTIONS belong to CORS, which the OpenAPI document does not describe.
     if (target === undefined || method === 'OPTIONS') return;
     const { writeHead, end } = response;
     let headers: Readonly<Record<string, unknown>> = {};

@@ -1,8 +1,8 @@
-/** Accounts upstream, in memory: what several of them see of each other's records, without a network. */
+/** An upstream in memory, with several accounts that see some of each other's records. It needs no network. */
 
 import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 
-/** What changes of a record beside its owner. */
+/** A record: its owner, and a version that stands for the values of its other fields. */
 interface Owned {
   ownerId: number;
   version: number;
@@ -38,10 +38,10 @@ export function addUser({ users }: World, id: number, username = `user ${id}`): 
   users.set(id, { username, imports: new Set(), activeTemplate: null, activeLockTemplate: null });
 }
 
-/** A later instant for a later version. */
+/** A later version has a later instant. */
 const instant = (version: number) => new Date(Date.UTC(2026, 0, 1) + version * 1000).toISOString();
 
-/** The account's templates, its own and the imported ones. */
+/** The ids of the account's templates, owned and imported. */
 export function templatesOf({ users, dttTemplates }: World, userId: number): number[] {
   const imports = users.get(userId)?.imports;
   return [...dttTemplates]
@@ -50,12 +50,12 @@ export function templatesOf({ users, dttTemplates }: World, userId: number): num
     .sort((a, b) => a - b);
 }
 
-/** @param requests takes the path of every request. */
+/** The upstream client of an account. @param requests gets the path of every request. */
 export function upstreamOf(world: World, userId: number, requests: string[] = []): Upstream {
   const ownedIn = (records: ReadonlyMap<number, Owned>) =>
     [...records].filter(([, { ownerId }]) => ownerId === userId).map(([id]) => id);
 
-  /** By its path: the ids that the account sees, and a record as its list has it and by its id. */
+  /** By path: the ids that the account sees, and a record, which is whole by its id and shorter in lists. */
   const resources: Record<
     string,
     { ids: () => number[]; record: (id: number, isWhole: boolean) => unknown }
@@ -170,7 +170,7 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
     requestCount: () => requests.length,
     async get(path) {
       requests.push(path);
-      // What it says is what there is when it says it.
+      // Later changes of a record must not change a response.
       return structuredClone(respond(path));
     },
     post: () => Promise.reject(new Error('nothing is to be written')),

@@ -1,4 +1,4 @@
-/** Prepares a migrated data folder once, for every test to start from a copy of it. */
+/** Prepares a migrated data folder once. Every test starts from a copy of it. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ export default async function setup(project: TestProject) {
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where new databases come from: a folder to copy, or a server whose database `template` is one to copy. */
+    /** The source of new databases: a folder to copy, or a server with a database `template` to copy. */
     engine: { kind: 'embedded'; template: string } | { kind: 'postgres'; url: string; template: string };
   }
 }

@@ -1,9 +1,9 @@
-/** Which folders of tests lack packages of their own. */
+/** Finds the folders of tests whose own packages are not installed. */
 
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Those that have a package.json, tests, and no packages. */
+/** The folders with a package.json and tests, but without installed packages. */
 export function foldersWithoutPackages(below: string): string[] {
   return readdirSync(below)
     .map((name) => join(below, name))

@@ -1,16 +1,16 @@
-/** Has the tests write to memory, where there is room: to copy a database there takes a tenth of the time. */
+/** Has the tests write to memory, if it has room: copying a database takes a tenth of the time there. */
 
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The file system in memory that Linux has; containers may have a small one. */
+/** The file system in memory of Linux, which may be small in a container. */
 const memory = '/dev/shm';
 const enough = 4 * 1024 ** 3;
 
 export function useMemory(): void {
   if (freeBytes() < enough) return;
   const folder = mkdtempSync(join(memory, 'dovetail-tests-'));
-  // Others have to get through: PostgreSQL refuses to run as root, and runs as another user then.
+  // Other users need access: PostgreSQL does not run as root, so it may run as another user.
   chmodSync(folder, 0o755);
   process.env.TMPDIR = folder;
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));

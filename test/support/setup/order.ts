@@ -1,12 +1,12 @@
-/** What takes longest begins first, so that no worker is left with it at the end while the others have nothing to do. */
+/** Begins with the slowest files, so that none of them runs alone at the end while the other workers are idle. */
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The files that take longest, in the order in which they begin: those that mostly wait stand beside those that mostly compute,
- * since three that wait leave the processor without work.
+ * The slowest files, in the order in which they begin. Files that mostly wait alternate with files that mostly compute, since three
+ * that wait would leave the processor idle.
  */
-const long = [
+const slowest = [
   'docs/examples',
   'browser/console',
   'database/embedded/embedded',
@@ -29,20 +29,20 @@ const long = [
   'graphql/subscriptions',
 ];
 
-/** The place of a file among them, or behind all of them. */
-function placeOf({ moduleId }: TestSpecification): number {
-  const place = long.findIndex((name) => moduleId.includes(`/test/${name}.`));
-  return place === -1 ? long.length : place;
+/** The position of a file in this list, or the end of the list. */
+function rankOf({ moduleId }: TestSpecification): number {
+  const rank = slowest.findIndex((name) => moduleId.includes(`/test/${name}.`));
+  return rank === -1 ? slowest.length : rank;
 }
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    // A worker that changes the project loads everything again.
+    // A worker that changes to another project imports everything again.
     const projects = [...new Set(sorted.map(({ project }) => project))];
     return projects.flatMap((project) => {
       const own = sorted.filter((file) => file.project === project);
-      return own.sort((one, other) => placeOf(one) - placeOf(other));
+      return own.sort((one, other) => rankOf(one) - rankOf(other));
     });
   }
 }

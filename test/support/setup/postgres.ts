@@ -1,4 +1,4 @@
-/** Starts a PostgreSQL server once, with a migrated database for every test to start from a copy of it. */
+/** Starts a PostgreSQL server once, with a migrated database. Every test starts from a copy of it. */
 
 import { tmpdir } from 'node:os';
 import type { TestProject } from 'vitest/node';

@@ -1,13 +1,13 @@
 /**
- * Says at the end which tests were skipped, and why, which the default reporter only counts, and once more what failed:
- * of a long log, the end is what is kept.
+ * A reporter that lists at the end which tests were skipped, with the reasons, which the default reporter only counts. It also
+ * lists the failures once more, since of a long log often only the end is stored.
  */
 
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
 /**
  * @param leftOut folders of tests whose packages are not installed.
- * @param leavesOutSlow whether what takes long was not run.
+ * @param leavesOutSlow whether the slow tests were left out.
  */
 export const summarise = (leftOut: readonly string[], leavesOutSlow: boolean): Reporter => ({
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {

@@ -3,7 +3,7 @@
 import { createStandIn, type StandIn } from './standIn.ts';
 
 export interface DemoOptions {
-  /** How many training sessions each account has. */
+  /** The number of training sessions of each account. */
   readonly sessions: number;
   /** Requests a minute for each account. */
   readonly rate: number;
@@ -25,7 +25,7 @@ export function startDemo({ sessions, rate, port }: DemoOptions): Promise<StandI
   });
 }
 
-/** One screen that says what there is and what to run next. */
+/** A text that says what the stand-in has, and what to run next. */
 export function tellDemo({ base }: StandIn, { sessions, rate }: DemoOptions): string {
   const authorization = `-H 'Authorization: Bearer ${tokens.alice}'`;
   return `A stand-in for the live service, at ${base} until you press Ctrl+C.

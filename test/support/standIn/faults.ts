@@ -1,13 +1,13 @@
-/** What a service can do wrong, and what it may do otherwise than documented: for one account, or for all. */
+/** Faults of a service, and variants of its responses that differ from the documentation. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failure, type Reply } from './reads.ts';
 import type { WireRecord } from './world.ts';
 
 export interface Fault {
-  /** What is responded in place of doing what was asked for; undefined for no response at all, ever. */
+  /** Gives the response, and the request is not executed; undefined for no response ever. */
   readonly instead?: () => Reply | undefined;
-  /** What becomes of the response. What was asked for has been done. */
+  /** Changes the response after the request was executed. */
   readonly after?: (reply: Reply, asked: Asked) => Reply | Promise<Reply>;
 }
 
@@ -19,7 +19,7 @@ export interface Asked {
 
 const html = '<!doctype html><title>Bad gateway</title><h1>Bad gateway</h1>';
 
-/** The data of a success changed, or the reply as it was. */
+/** Changes the data of a successful reply. Any other reply stays. */
 const mapData = (reply: Reply, change: (data: unknown) => unknown): Reply =>
   isObject(reply.body) && reply.body.ok === true
     ? { ...reply, body: { ...reply.body, data: change(reply.body.data) } }
@@ -31,7 +31,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isList = (data: unknown): data is { data: unknown[]; pagination?: unknown } =>
   isObject(data) && Array.isArray(data.data);
 
-/** Every object in the data changed, those within others first. */
+/** Changes every object in the data, nested ones first. */
 function mapObjects(data: unknown, change: (record: Record<string, unknown>) => unknown): unknown {
   if (Array.isArray(data)) return data.map((value) => mapObjects(value, change));
   if (!isObject(data)) return data;
@@ -40,7 +40,7 @@ function mapObjects(data: unknown, change: (record: Record<string, unknown>) => 
   );
 }
 
-/** A fault that changes every object in the data of successes. */
+/** A fault that changes every object in the data of successful replies. */
 const ofObjects = (change: (record: Record<string, unknown>) => unknown): Fault => ({
   after: (reply) => mapData(reply, (data) => mapObjects(data, change)),
 });
@@ -61,7 +61,7 @@ export const faults = {
       headers: { 'Retry-After': String(retryAfter) },
     }),
   }),
-  /** A page of something in between. */
+  /** An error page of a proxy. */
   html: { instead: () => ({ status: 502, body: html, headers: { 'Content-Type': 'text/html' } }) },
   html200: { instead: () => ({ status: 200, body: html, headers: { 'Content-Type': 'text/html' } }) },
   brokenJson: { instead: () => ({ status: 200, body: '{"ok":true,"data":{"id":' }) },
@@ -70,15 +70,15 @@ export const faults = {
   emptyLists: {
     after: (reply) => mapData(reply, (data) => (isList(data) ? { ...data, data: [] } : data)),
   },
-  /** Nothing is where it was. */
+  /** Every path is a 404. */
   missing: { instead: () => failure(404, 'Not found') },
-  /** Does what was asked for, and then fails. */
+  /** Executes the request, and then fails. */
   lostResponse: { after: () => failure(500, 'Internal server error') },
 } as const satisfies Readonly<Record<string, Fault | ((value: number) => Fault)>>;
 
 const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** The same instant in the time of a place two hours and a half ahead. */
+/** The same instant with a UTC offset of two and a half hours. */
 const withOffset = (text: string) =>
   new Date(Date.parse(text) + 9_000_000).toISOString().replace('Z', '+02:30');
 
@@ -105,9 +105,9 @@ const optional = new Set([
   'order',
 ]);
 
-/** What the service may do otherwise, and a lenient client understands. */
+/** Variants of responses that a lenient client understands. */
 export const variants = {
-  /** As the service's own documentation has it. */
+  /** Serial numbers are numbers in the service's own documentation. */
   numericSerialNumbers: ofObjects((record) =>
     mapValues(record, (value, name) => (name === 'serialNumber' ? 1001 : value)),
   ),
@@ -120,26 +120,26 @@ export const variants = {
   offsets: timestampsAs(withOffset),
   withoutMilliseconds: timestampsAs((text) => text.replace('.000Z', 'Z')),
   withMicroseconds: timestampsAs((text) => text.replace('Z', '123Z')),
-  /** Kinds of segments and states of locks that nobody knows. */
+  /** Unknown kinds of segments and states of locks. */
   unknownEnumValues: ofObjects((record) =>
     mapValues(record, (value, name) => (name === 'type' || name === 'lockState' ? 'unheard-of' : value)),
   ),
   missingOptionalFields: ofObjects((record) =>
     Object.fromEntries(
-      // The creation of a template is required.
+      // `createdDate` is required in templates.
       Object.entries(record).filter(
         ([name]) => !optional.has(name) || (name === 'createdDate' && 'isPublic' in record),
       ),
     ),
   ),
-  /** What is null comes with a message. */
+  /** A response with null has a message. */
   messages: {
     after: (reply) =>
       isObject(reply.body) && reply.body.data === null
         ? { ...reply, body: { ...reply.body, message: 'there is none' } }
         : reply,
   },
-  /** No record is there, but a success says so. */
+  /** A missing record is a success with null, and not a 404. */
   nullForMissing: {
     after: (reply) =>
       reply.status === 404 ? { status: 200, body: { ok: true, data: null, message: 'not found' } } : reply,
@@ -147,12 +147,12 @@ export const variants = {
   withoutPagination: {
     after: (reply) => mapData(reply, (data) => (isList(data) ? { data: data.data } : data)),
   },
-  /** Lists as the older documentation has them. */
+  /** Lists in the form of the older documentation. */
   bareLists: { after: (reply) => mapData(reply, (data) => (isList(data) ? data.data : data)) },
   moreFields: ofObjects((record) => ({ ...record, toyTagline: null, iconId: 7 })),
 } as const satisfies Readonly<Record<string, Fault>>;
 
-/** A record that is not as it should be, by its path, such as `/dtt/1`, and in lists. */
+/** Changes one record, both by its own path, such as `/dtt/1`, and in lists. */
 export const changedRecord = (kind: string, id: number, change: (record: WireRecord) => unknown): Fault => ({
   after(reply, { path }) {
     const ofKind = (record: unknown) =>

@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed, so that two stand-ins can be equal. */
+/** Pseudo-random numbers. The same seed gives the same numbers, so that two stand-ins can be equal. */
 
 export interface Random {
   /** At least 0 and below 1. */

@@ -2,7 +2,7 @@
 
 import type { Account, OwnedRecord, WireRecord, World } from './world.ts';
 
-/** A response of the stand-in. A text as the body is sent as it is, everything else as JSON. */
+/** A response of the stand-in. A body of text is sent as it is, any other as JSON. */
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
@@ -26,7 +26,7 @@ export interface ReadRequest {
 
 type Read = (request: ReadRequest, id: number) => Reply;
 
-/** The account, and those whose records its lists have too. */
+/** The accounts whose records are in the lists of this account. */
 function* listed({ world, account }: ReadRequest): Generator<Account> {
   yield account;
   if (!account.listsLinked) return;
@@ -38,10 +38,10 @@ function* listed({ world, account }: ReadRequest): Generator<Account> {
 
 type Kind = 'dttDevices' | 'sessions' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices';
 
-/** Everything of a kind that the account sees, newest first. */
+/** All records of a kind that the account sees, newest first. */
 function all(request: ReadRequest, kind: Kind): WireRecord[] {
   const records: WireRecord[] = [];
-  // Sessions do not say whose they are, so that those of others are not among them.
+  // Sessions have no owner in the interface, so lists never include those of others.
   const accounts = kind === 'sessions' ? [request.account] : listed(request);
   for (const account of accounts) records.push(...account[kind].values());
   return newestFirst(records);
@@ -74,7 +74,7 @@ function templatesOf({ world, account }: ReadRequest): WireRecord[] {
   return newestFirst(records);
 }
 
-/** The fields in their order, with `isActive` in its place. */
+/** A template that the account sees, with `isActive`. */
 export function templateOf({ world, account }: Pick<ReadRequest, 'world' | 'account'>, id: number) {
   const template = world.templates.get(id);
   if (!template || !(account.ownTemplates.has(id) || account.imports.has(id))) return undefined;
@@ -92,7 +92,7 @@ const sessionSummary = (session: WireRecord) => ({
 
 const itself = (record: WireRecord): unknown => record;
 
-/** A page of a list. Bad parameters are a 400; what the service does then is not documented. */
+/** A page of a list. Bad parameters are a 400 here; the service's behaviour is not documented. */
 function page({ parameters }: ReadRequest, records: WireRecord[], shown = itself): Reply {
   const limit = Number(parameters.get('limit') ?? 50);
   const offset = Number(parameters.get('offset') ?? 0);
@@ -141,7 +141,7 @@ const activeLockTemplate: Read = ({ world, account }) => {
   const lock = activeLock(account);
   const id = lock && world.locks.get(lock.id)?.templateId;
   const template = id == null ? undefined : account.lockTemplates.get(id);
-  // As the integration for home automation has met it.
+  // The service was seen to respond like this.
   if (!lock || !template) return { status: 200, body: { ok: true, data: null, message: 'no active lock' } };
   const { id: templateId, name, duration, isBreakEnabled } = template as OwnedRecord;
   return success({ id: templateId, name, duration, isBreakEnabled });
@@ -154,7 +154,7 @@ const currentLock: Read = ({ world, account, parameters }) => {
   return owner ? success(activeLock(owner) ?? null) : inaccessible([Number(target)], 'targetUserId');
 };
 
-/** Paths as they are written out; `{id}` stands for a number. */
+/** The reads by path; `{id}` stands for a number. */
 const reads: Readonly<Record<string, Read>> = {
   '/users': users,
   '/users/me': ({ account }) => success(account.user),
@@ -188,7 +188,7 @@ const reads: Readonly<Record<string, Read>> = {
   '/ossm/{id}': item('ossmDevices', 'OSSM device'),
 };
 
-/** The response to a read, or undefined for a path that there is not. */
+/** The response to a read; undefined for an unknown path. */
 export function read(request: ReadRequest): Reply | undefined {
   const { path } = request;
   const exact = path.includes('{') ? undefined : reads[path];

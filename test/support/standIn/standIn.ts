@@ -1,6 +1,6 @@
 /**
- * A stand-in for the live service: it speaks the REST interface with the reads and writes of the service's public
- * documentation, its limit of requests included, and can be slow, wrong, empty and gone. It holds all in memory.
+ * A stand-in for the live service. It has the reads and writes of the service's public documentation, and its rate limit, and it can
+ * be slow, wrong, empty or gone. All its data is in memory.
  */
 
 import { once } from 'node:events';
@@ -15,15 +15,15 @@ export interface StandInOptions {
   readonly accounts: readonly AccountOptions[];
   /** Requests a minute. */
   readonly rate?: number;
-  /** Whose requests count together: the documentation says each token's, which is more for an account with many. */
+  /** Whether requests are limited by account or by token. The documentation says by token, which allows more to an account with several. */
   readonly limitBy?: 'account' | 'token';
-  /** A free one, unless told otherwise. */
+  /** A free port by default. */
   readonly port?: number;
-  /** The time of writes. */
+  /** The clock for writes. */
   readonly now?: () => Date;
 }
 
-/** A request that came, and what became of it. */
+/** A request with the status of its response. */
 export interface LoggedRequest {
   readonly account: number | undefined;
   readonly method: string;
@@ -34,28 +34,28 @@ export interface LoggedRequest {
 }
 
 export interface StandIn {
-  /** With the version segment, for `UPSTREAM_URL`. */
+  /** The base URL with the version segment, for `UPSTREAM_URL`. */
   readonly base: string;
-  /** What it knows, to be read and changed by a test. */
+  /** The data, which a test may read and change. */
   readonly world: World;
-  /** An account that it has. */
+  /** @throws if there is no such account. */
   account(id: number): Account;
   addToken(token: string, account: number): void;
-  /** From now on the token is of nobody. */
+  /** Makes the token invalid. */
   revoke(token: string): void;
-  /** From now on every response is as the fault has it; a fault for all comes before that of an account. */
+  /** Applies the fault to all requests, or to those of an account or a path. Faults for all accounts apply before others. */
   misbehave(fault: Fault, where?: { readonly account?: number; readonly path?: RegExp }): void;
   behave(): void;
-  /** Makes a record of one account another's: `move('dttDevices', 3, 42, 43)`. */
+  /** Moves a record from one account to another: `move('dttDevices', 3, 42, 43)`. */
   move(kind: OwnedKind, id: number, from: number, to: number): void;
   /** The newest requests, at most 10,000. */
   readonly requests: readonly LoggedRequest[];
-  /** How many requests of an account came, of all if none is named; those to a path alone, or with a status. */
+  /** Counts the requests, of an account, to a path or with a status if these are given. */
   count(which?: { account?: number; path?: string; status?: number }): number;
-  /** Every token that a request has shown. */
+  /** All tokens that requests have sent. */
   readonly tokensSeen: ReadonlySet<string>;
   forgetRequests(): void;
-  /** Refuses connections, and ends those that there are. */
+  /** Stops listening, and ends all connections. */
   stop(): Promise<void>;
   /** Listens again, on the same port. */
   start(): Promise<void>;
@@ -67,7 +67,7 @@ const basePath = '/api/v1';
 const maxLogged = 10_000;
 const maxBody = 256 * 1024;
 
-/** A request whose token is somebody's. */
+/** A request with a valid token. */
 interface Call {
   readonly account: Account;
   readonly token: string;
@@ -83,7 +83,7 @@ interface SetFault {
   readonly path: RegExp | undefined;
 }
 
-/** Starts it, on this machine alone. */
+/** Starts a stand-in, which listens on 127.0.0.1. */
 export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   const world = createWorld(options.accounts, options.now ?? (() => new Date()));
   const owners = new Map(options.accounts.flatMap(({ id, tokens }) => tokens.map((token) => [token, id])));
@@ -160,7 +160,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
       const record = source?.get(id);
       if (!record) throw new Error(`account ${from} has no such record ${id}`);
       source?.delete(id);
-      // Sessions do not say whose they are.
+      // Sessions have no owner.
       if ('ownerId' in record) record.ownerId = to;
       target?.set(id, record);
     },
@@ -185,7 +185,7 @@ function accountOf(world: World, id: number): Account {
   return account;
 }
 
-/** Counts all requests, and keeps the newest. */
+/** Counts all requests, and stores the newest. */
 function createLog() {
   const requests: LoggedRequest[] = [];
   const tokensSeen = new Set<string>();
@@ -235,7 +235,7 @@ function createLog() {
   };
 }
 
-/** @returns how many seconds to wait, or 0 if the request is within the limit; refused ones do not count. */
+/** @returns a function that gives the seconds to wait, or 0 if the request is within the limit. Rejected requests do not count. */
 function createLimit(rate: number): (of: string | number) => number {
   const minute = 60_000;
   const sent = new Map<string | number, number[]>();
@@ -250,7 +250,7 @@ function createLimit(rate: number): (of: string | number) => number {
   };
 }
 
-/** The JSON of a body, or undefined for what is none. */
+/** The parsed JSON of a body; undefined if it is no JSON. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;

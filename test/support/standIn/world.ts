@@ -1,14 +1,14 @@
-/** What the stand-in knows: the accounts with their records, as the interface writes them. */
+/** The data of the stand-in: accounts with their records, in the form of the interface. */
 
 import { createRandom, type Random } from './random.ts';
 
-/** A record with all its fields, as by its id. */
+/** A record with all the fields that a read by id gives. */
 export interface WireRecord {
   readonly id: number;
   [field: string]: unknown;
 }
 
-/** A record that says whose it is. */
+/** A record with the id of its owner. */
 export interface OwnedRecord extends WireRecord {
   ownerId: number;
 }
@@ -59,7 +59,7 @@ export const smallSize: Size = {
   ossmDevices: 1,
 };
 
-/** Records that an account is to have beside those that are made up, such as the documented examples. */
+/** Records for an account in addition to the generated ones, such as the documented examples. */
 export interface GivenRecords {
   readonly user?: Readonly<Record<string, unknown>>;
   readonly dttDevices?: readonly OwnedRecord[];
@@ -78,15 +78,15 @@ export interface AccountOptions {
   readonly id: number;
   readonly username: string;
   readonly tokens: readonly string[];
-  /** Stands in every text of its records; the username, unless told otherwise. */
+  /** Is a part of every text of its records; by default the username. */
   readonly marker?: string;
   readonly size?: Partial<Size>;
   readonly seed?: number;
   readonly subscriptionTier?: string;
   readonly scheduleType?: 'auto' | 'weekly' | 'single';
-  /** Users whose locks it may see and change. */
+  /** Users whose locks the account may see and change. */
   readonly linked?: readonly number[];
-  /** Whether its lists of devices and locks have the records of linked users too. */
+  /** Whether its lists of devices and locks include the records of linked users. */
   readonly listsLinked?: boolean;
   /** Whether a lock is under way in the beginning. */
   readonly locked?: boolean;
@@ -111,7 +111,7 @@ export interface Account {
   readonly ossmDevices: Map<number, OwnedRecord>;
 }
 
-/** What the service keeps of a lock session and does not show. */
+/** Details of a lock session that the service does not show. */
 export interface LockDetails {
   readonly templateId: number | null;
   readonly keyholders: ReadonlySet<number>;
@@ -122,7 +122,7 @@ export interface World {
   readonly accounts: Map<number, Account>;
   readonly templates: Map<number, Template>;
   readonly locks: Map<number, LockDetails>;
-  /** A new id; every kind has its own. */
+  /** Gives a new id. Each kind counts separately. */
   nextId(kind: IdKind): number;
   now(): Date;
 }
@@ -141,10 +141,10 @@ export type IdKind =
 
 const hour = 3_600_000;
 
-/** The made-up past ends here. */
+/** The generated records end at this time. */
 const present = Date.UTC(2026, 8, 1, 12);
 
-/** An instant as the interface writes it. */
+/** An instant in the form of the interface. */
 export const instant = (time: number) => new Date(time).toISOString();
 
 export function createWorld(options: readonly AccountOptions[], now: () => Date): World {
@@ -160,7 +160,7 @@ export function createWorld(options: readonly AccountOptions[], now: () => Date)
       return id;
     },
   };
-  // Made-up records come behind given ones, whose ids must not be given again.
+  // Generated ids are above those of given records.
   if (options.some(({ records }) => records !== undefined)) for (const kind of kinds) last.set(kind, 1000);
   for (const account of options) world.accounts.set(account.id, createAccount(world, account));
   for (const account of options) addImports(world, account);
@@ -219,7 +219,7 @@ function createAccount(world: World, options: AccountOptions): Account {
   return account;
 }
 
-/** What making up a record takes. */
+/** What is needed to generate a record. */
 interface Maker {
   readonly world: World;
   readonly account: Account;
@@ -251,7 +251,7 @@ const userOf = (options: AccountOptions, size: Size, random: Random): WireRecord
   };
 };
 
-/** A MAC address that no other device of the kind has. */
+/** A MAC address that no other device has. */
 const macOf = (kind: number, id: number) =>
   [0x02, kind, ...[24, 16, 8, 0].map((shift) => (id >>> shift) & 0xff)]
     .map((byte) => byte.toString(16).padStart(2, '0').toUpperCase())
@@ -273,7 +273,7 @@ function addDttDevice({ world, account, random, marker }: Maker): void {
   });
 }
 
-/** The kinds of segments that the service's documentation has for templates. */
+/** The kinds of segments of templates in the service's documentation. */
 const segmentTypes = ['repetition', 'endurance', 'freeform', 'bounce'] as const;
 
 function addTemplate({ world, account, random, marker }: Maker, segments: number): void {
@@ -303,7 +303,7 @@ function addTemplate({ world, account, random, marker }: Maker, segments: number
   });
 }
 
-/** @param index the greater, the newer. */
+/** @param index grows with the time of the session. */
 function addDttSession(maker: Maker, index: number, size: Size): void {
   const { world, account, random, marker } = maker;
   const id = world.nextId('session');
@@ -428,7 +428,7 @@ function addOssmDevice({ world, account, marker }: Maker): void {
   });
 }
 
-/** Imports the templates of the accounts that come next, one of each in turn. */
+/** Imports templates of the other accounts, one of each in turn, beginning with the next account. */
 function addImports(world: World, { id, size }: AccountOptions): void {
   const account = world.accounts.get(id);
   if (!account) return;
@@ -445,7 +445,7 @@ function addImports(world: World, { id, size }: AccountOptions): void {
   }
 }
 
-/** A further session, newer than all others, as a device uploads it. */
+/** Adds a session that is newer than all others, as if a device had uploaded it. */
 export function addNewSession(world: World, account: Account, marker: string, segments = 3): DttSession {
   const id = world.nextId('session');
   const newest = [...account.sessions.values()].reduce(

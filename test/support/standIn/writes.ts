@@ -26,7 +26,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const fieldsOf = (body: unknown): Fields | undefined =>
   typeof body === 'object' && body !== null && !Array.isArray(body) ? { ...body } : undefined;
 
-/** The response to a write, or undefined for one that there is not. */
+/** The response to a write; undefined for an unknown one. */
 export function write(request: WriteRequest): Reply | undefined {
   const { method, path } = request;
   const [, id] = /^\/dtt\/templates\/([^/]+)$/.exec(path) ?? [];
@@ -53,7 +53,7 @@ function activate({ world, account, body }: WriteRequest, id: number): Reply {
   });
 }
 
-/** What a field of a template must be, by its name, and how it reads in an error. */
+/** The checks of a template's fields, each of which gives the message about a wrong value. */
 const checks: Readonly<Record<string, (value: unknown) => string | undefined>> = {
   name: textOf(4, 128),
   description: orNull(textOf(0, 500)),
@@ -84,7 +84,7 @@ function orNull(check: (value: unknown) => string | undefined) {
   return (value: unknown) => (value === null ? undefined : check(value));
 }
 
-/** Those that take the tier "ultra", unless they are set to what they are without it. */
+/** Fields that need the tier "ultra", each with the value that is free. */
 const ofUltra: Readonly<Record<string, unknown>> = { handsFreeMode: false, tagline: null };
 
 function changeTemplate(request: WriteRequest, id: number): Reply {
@@ -127,7 +127,7 @@ function assign(world: World, template: Template, fields: Fields): void {
   template.updatedAt = world.now().toISOString();
 }
 
-/** Whose lock is meant: the viewer's, unless the body or the query names another. */
+/** The account whose lock the request is about: the viewer's, unless the body or the query names another. */
 function targetOf({ world, account, parameters, body }: WriteRequest): Account | Reply {
   const id = Number(fieldsOf(body)?.targetUserId ?? parameters.get('targetUserId') ?? account.id);
   const target = mayAccess(account, id) ? world.accounts.get(id) : undefined;
@@ -180,7 +180,7 @@ function lock({ world, account }: WriteRequest, fields: Fields, target: Account)
   return success({ lockSessionId: id });
 }
 
-/** The lock that is under way, if the account may change it. */
+/** The active lock session, if the account may change it. */
 function changeable(request: WriteRequest, target: Account, what: string): LockSession | Reply {
   const { world, account } = request;
   const session = activeLock(target);
