@@ -196,7 +196,9 @@ describe('a request whose statement is not answered', () => {
     [
       ' where an upstream may be asked',
       { STATEMENT_TIMEOUT: '1' },
-      { mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'] },
+      {
+        mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'],
+      },
       6_000 + longestActivation,
     ],
   ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {
