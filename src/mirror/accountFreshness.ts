@@ -46,47 +46,82 @@ export interface AccountFreshness {
 const longestAhead = 5_000;
 
 /**
+ * What the database says of an account, read again once it may have changed.
+ * @param onRefreshed told when the lists were read, by this process's clock, if another process has read them.
+ */
+function createStoredState(
+  read: () => Promise<StoredFreshness>,
+  onRefreshed: (refreshedAt: number | undefined) => void,
+) {
+  /** By the database's clock. */
+  let stored: Pick<StoredFreshness, 'refreshedAt' | 'writtenAt'> = {
+    refreshedAt: undefined,
+    writtenAt: undefined,
+  };
+  let isCurrent = false;
+  /** How often `markStale` was called. */
+  let changes = 0;
+  let loading: Promise<unknown> | undefined;
+
+  async function reload() {
+    const before = changes;
+    const askedAt = Date.now();
+    const { age, isLeased, ...found } = await read();
+    // A change that came while the database was read may not be in what was read.
+    isCurrent = before === changes;
+    const hasChanged = found.refreshedAt !== stored.refreshedAt;
+    stored = found;
+    if (hasChanged) onRefreshed(found.refreshedAt === undefined ? undefined : timeAgo(askedAt, age));
+    return { hasChanged, isLeased };
+  }
+
+  return {
+    get: () => stored,
+    /** Sets when this process has read all lists. */
+    setRefreshed(refreshedAt: number): void {
+      isCurrent = true;
+      stored = { ...stored, refreshedAt };
+    },
+    reload,
+    async ensureLoaded(): Promise<void> {
+      // A read that was under way may have begun before the change; a second one has not. More would chase every change.
+      for (let round = 0; round < 2 && !isCurrent; round++) {
+        loading ??= reload().finally(() => {
+          loading = undefined;
+        });
+        await loading;
+      }
+    },
+    markStale(): void {
+      changes++;
+      isCurrent = false;
+    },
+  };
+}
+
+/**
  * @param read what the database says.
- * @param onChanged told of what has changed here, whoever brought it.
+ * @param onChanged told of what has changed here, whichever process brought it.
  */
 export function createAccountFreshness(
   read: () => Promise<StoredFreshness>,
   onChanged: () => void,
 ): AccountFreshness {
   let refreshedAt: number | undefined;
-  /** When something was last written, shown and read. */
+  /** When this process last wrote, showed and read something, by its own clock. */
   const last = { written: 0, shown: 0, read: 0 };
-  /** As the database has them, by its clock. */
-  let stored: Pick<StoredFreshness, 'refreshedAt' | 'writtenAt'> = {
-    refreshedAt: undefined,
-    writtenAt: undefined,
-  };
   let notedWrite: number | undefined;
-  let isKnown = false;
-  let doubts = 0;
-  let loading: Promise<unknown> | undefined;
-
-  async function reload() {
-    const before = doubts;
-    const askedAt = Date.now();
-    const { age, isLeased, ...found } = await read();
-    // What was read before a doubt came may be what is doubted.
-    isKnown = before === doubts;
-    const hasChanged = found.refreshedAt !== stored.refreshedAt;
-    stored = found;
-    if (hasChanged) {
-      refreshedAt = found.refreshedAt === undefined ? undefined : timeAgo(askedAt, age);
-      onChanged();
-    }
-    return { hasChanged, isLeased };
-  }
+  const stored = createStoredState(read, (time) => {
+    refreshedAt = time;
+    onChanged();
+  });
 
   const isBefore = (time: number) => Math.max(refreshedAt ?? 0, last.read) < time;
 
   /** Whether another process has relayed a write that no run has read. This one's own are those of `last`. */
   function isWrittenElsewhere(): boolean {
-    const { writtenAt } = stored;
-    return writtenAt !== undefined && writtenAt !== notedWrite && writtenAt > (stored.refreshedAt ?? 0);
+    const { writtenAt, refreshedAt: readAt = 0 } = stored.get();
+    return writtenAt !== undefined && writtenAt !== notedWrite && writtenAt > readAt;
   }
 
   return {
@@ -112,27 +147,15 @@ export function createAccountFreshness(
     noteShown: () => void Object.assign(last, { shown: Date.now() }),
     set(askedAt, { began, hasChanges, isPart }) {
       if (hasChanges || refreshedAt === undefined) onChanged();
-      // What was written before is among it.
+      // The run has read what was written before it began.
       last.read = askedAt;
       if (isPart) return;
-      isKnown = true;
       refreshedAt = askedAt;
-      stored = { ...stored, refreshedAt: began };
+      stored.setRefreshed(began);
     },
-    reload,
-    async ensureLoaded() {
-      // A reading that was under way may have begun before the doubt, and a second has not; more would chase every change.
-      for (let round = 0; round < 2 && !isKnown; round++) {
-        loading ??= reload().finally(() => {
-          loading = undefined;
-        });
-        await loading;
-      }
-    },
-    markStale() {
-      doubts++;
-      isKnown = false;
-    },
+    reload: stored.reload,
+    ensureLoaded: stored.ensureLoaded,
+    markStale: stored.markStale,
   };
 }
 

@@ -68,7 +68,8 @@ export function createActivation({
     const accountId = viewer.id;
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(pool, templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
+      if (!(await isKnown(pool, templateId, accountId)))
+        await fetchTemplate(pool, upstream, templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
       const response = await upstream
@@ -94,23 +95,28 @@ export function createActivation({
       throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
     }
   }
+}
 
-  /** Brings a template of the account's own into the mirror. */
-  async function fetchTemplate(upstream: Upstream, templateId: number, accountId: number): Promise<void> {
-    const kind = kindsOf(accountId).dttTemplates;
-    const path = `${kind.item}${templateId}`;
-    const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
-    // A run may read a newer version meanwhile.
-    const asked = await readVersions(pool, kind, [templateId]);
-    const { data: record } = kind.record.safeParse(await upstream.get(path));
-    if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
-    // Also where the token has come to mean its owner's account: it is none of this one's.
-    if (record.row.ownerId !== accountId) throw notOwned();
-    const onRejected = (_record: unknown, reason: string) => {
-      throw new UpstreamError(`${path}: ${reason}`, failure);
-    };
-    await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
-  }
+/** Brings a template of the account's own into the mirror. */
+async function fetchTemplate(
+  pool: pg.Pool,
+  upstream: Upstream,
+  templateId: number,
+  accountId: number,
+): Promise<void> {
+  const kind = kindsOf(accountId).dttTemplates;
+  const path = `${kind.item}${templateId}`;
+  const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
+  // A run may read a newer version meanwhile.
+  const asked = await readVersions(pool, kind, [templateId]);
+  const { data: record } = kind.record.safeParse(await upstream.get(path));
+  if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
+  // Also where the token has come to mean its owner's account: it is none of this one's.
+  if (record.row.ownerId !== accountId) throw notOwned();
+  const onRejected = (_record: unknown, reason: string) => {
+    throw new UpstreamError(`${path}: ${reason}`, failure);
+  };
+  await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
 }
 
 /** Whether the template is here as the account's own, which alone can be activated, and the response can tell all of it. */

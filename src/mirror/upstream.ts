@@ -3,7 +3,7 @@
  * checks everything that it is sent.
  */
 
-import pRetry from 'p-retry';
+import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
@@ -132,35 +132,25 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     base: root,
     requestCount: sender.count,
     get: (path, signal) => repeat(callOf(root, 'GET', path), signal),
-    post: (path, body, signal) =>
-      repeat({ ...callOf(root, 'POST', path), body: JSON.stringify(body) }, signal),
+    post: (path, body, signal) => repeat(callOf(root, 'POST', path, JSON.stringify(body)), signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */
   function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
     let hasUncertain = false;
-    const onFailed = (mayHave: boolean) => {
+    const noteFailure = (mayHave: boolean) => {
       hasUncertain ||= mayHave;
     };
-    return pRetry(() => attempt(call, onFailed, signal), {
+    return pRetry(() => attempt(call, noteFailure, signal), {
       retries,
       minTimeout: delay,
       maxTimeout: maxDelay,
       randomize: true,
       signal,
       shouldRetry: ({ error }) => error instanceof Unavailable,
-      onFailedAttempt({ error, attemptNumber, retriesLeft }) {
-        if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-        onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
-      },
+      onFailedAttempt: (failed) => reportRetry(failed, retries, onRetry),
     }).catch((error: unknown) => {
-      const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
-      const failed =
-        error instanceof Unavailable
-          ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
-          : error;
-      if (failed instanceof UpstreamError) failed.mayHaveActed = hasUncertain;
-      throw failed;
+      throw afterRetries(error, retries, hasUncertain);
     });
   }
 
@@ -190,8 +180,30 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 }
 
-function callOf(root: string, method: Call['method'], path: string): Call {
-  return { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
+/** Tells that a request is repeated, and why. */
+function reportRetry(
+  { error, attemptNumber, retriesLeft }: RetryContext,
+  retries: number,
+  onRetry: UpstreamOptions['onRetry'],
+): void {
+  if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+  onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+}
+
+/** The error of a request that has failed for good. @param mayHaveActed whether any attempt may have been carried out. */
+function afterRetries(error: unknown, retries: number, mayHaveActed: boolean): unknown {
+  const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
+  const failed =
+    error instanceof Unavailable
+      ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
+      : error;
+  if (failed instanceof UpstreamError) failed.mayHaveActed = mayHaveActed;
+  return failed;
+}
+
+function callOf(root: string, method: Call['method'], path: string, body?: string): Call {
+  const call = { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
+  return body === undefined ? call : { ...call, body };
 }
 
 /** @param timeout in milliseconds. */
