@@ -43,14 +43,14 @@ export function exitCodeOf(command: string): number {
 }
 
 /** What readers install for the clients that pages are about. */
-const clientPackages = 'test/client/node_modules';
+const clientPackages = 'test/generatedClients/node_modules';
 
 /** Why a block is not run, if it is not. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
   if (/openapi-typescript/.test(text) && !existsSync(clientPackages))
-    return 'needs the packages of test/client: npm run packages';
+    return 'needs the packages of test/generatedClients: npm run packages';
   const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
   return needsPsql ? 'needs psql, which is not installed' : undefined;
 }

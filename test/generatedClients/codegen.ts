@@ -5,7 +5,7 @@ import type { CodegenConfig } from '@graphql-codegen/cli';
 const config: CodegenConfig = {
   emitLegacyCommonJSImports: false,
   generates: {
-    // For frontends, and for the worked example of one in test/client.
+    // For frontends, and for the worked example of one in test/generatedClients.
     'generated/client/': {
       preset: 'client',
       schema: '../../schema.graphql',

@@ -10,9 +10,9 @@ import config from './codegen.ts';
 let folder: string;
 beforeAll(async () => {
   // Below the packages of a client.
-  await mkdir('test/client/generated', { recursive: true });
-  folder = await mkdtemp(resolve('test/client/generated/breaking-'));
-  await copyFile('test/client/devices.ts', join(folder, 'devices.ts'));
+  await mkdir('test/generatedClients/generated', { recursive: true });
+  folder = await mkdtemp(resolve('test/generatedClients/generated/breaking-'));
+  await copyFile('test/generatedClients/devices.ts', join(folder, 'devices.ts'));
   await writeFile(
     join(folder, 'tsconfig.json'),
     JSON.stringify({ extends: resolve('tsconfig.json'), include: ['*.ts'], exclude: [] }),
