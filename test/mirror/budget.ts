@@ -7,8 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { createClient } from '../clients/client.ts';
-import { createHomeAutomation } from '../clients/homeAutomation.ts';
+import { createClient } from '../clientPrograms/client.ts';
+import { createHomeAutomation } from '../clientPrograms/homeAutomation.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
 import { head, type MeasuredGateway, row, seconds, startGateway } from './measured.ts';
