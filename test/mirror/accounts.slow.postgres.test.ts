@@ -4,7 +4,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../src/mirror/forget.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, templatesOf, upstreamOf, type World } from '../support/world.ts';
+import {
+  addUser,
+  createMemoryUpstream,
+  type MemoryUpstream,
+  templatesOf,
+  upstreamOf,
+} from '../support/memoryUpstream.ts';
 
 let database: TestDatabase;
 let beside: TestDatabase;
@@ -22,20 +28,27 @@ const accounts = Array.from({ length: 20 }, (_, index) => index + 1);
 const templates = Array.from({ length: 12 }, (_, index) => index + 1);
 
 /** Each template is owned by one of the accounts and imported by half of the others, and each trainer is somebody's. */
-function fill(world: World, round: number): void {
+function fill(memoryUpstream: MemoryUpstream, round: number): void {
   for (const id of templates) {
     // From round to round some move, some are gone, and some come back.
-    if ((id + round) % 7 === 0) world.dttTemplates.delete(id);
+    if ((id + round) % 7 === 0) memoryUpstream.dttTemplates.delete(id);
     else
-      world.dttTemplates.set(id, { ownerId: ((id + (id % 3 === 0 ? round : 0)) % 20) + 1, version: round });
-    world.dttDevices.set(id, { ownerId: ((id + (id % 2 === 0 ? round : 0)) % 20) + 1, version: round });
+      memoryUpstream.dttTemplates.set(id, {
+        ownerId: ((id + (id % 3 === 0 ? round : 0)) % 20) + 1,
+        version: round,
+      });
+    memoryUpstream.dttDevices.set(id, {
+      ownerId: ((id + (id % 2 === 0 ? round : 0)) % 20) + 1,
+      version: round,
+    });
   }
-  for (const [id, { imports }] of world.users) {
+  for (const [id, { imports }] of memoryUpstream.users) {
     imports.clear();
     for (const template of templates)
-      if ((id + template + round) % 2 === 0 && world.dttTemplates.has(template)) imports.add(template);
+      if ((id + template + round) % 2 === 0 && memoryUpstream.dttTemplates.has(template))
+        imports.add(template);
     for (const place of [1, 2, 3])
-      world.dttSessions.set(id * 10 + place, {
+      memoryUpstream.dttSessions.set(id * 10 + place, {
         ownerId: id,
         version: round,
         trainerId: ((id + place) % templates.length) + 1,
@@ -44,30 +57,30 @@ function fill(world: World, round: number): void {
   }
 }
 
-const pullWith = (pool: TestDatabase['pool'], world: World, id: number) =>
-  sync({ pool, upstream: upstreamOf(world, id), full: true });
+const pullWith = (pool: TestDatabase['pool'], memoryUpstream: MemoryUpstream, id: number) =>
+  sync({ pool, upstream: upstreamOf(memoryUpstream, id), full: true });
 
 describe('accounts that are pulled side by side', () => {
   it('keep out of the way of each other, and each has what it lists', async () => {
-    const world = createWorld();
-    for (const id of accounts) addUser(world, id);
+    const memoryUpstream = createMemoryUpstream();
+    for (const id of accounts) addUser(memoryUpstream, id);
     for (const round of [1, 2]) {
-      fill(world, round);
+      fill(memoryUpstream, round);
       const reports = await Promise.all(
-        accounts.map((id) => pullWith((id % 2 ? database : beside).pool, world, id)),
+        accounts.map((id) => pullWith((id % 2 ? database : beside).pool, memoryUpstream, id)),
       );
       expect(reports.filter((report) => report === undefined)).toEqual([]);
       // Who was pulled before what moved to another gave it up in this round may have pulled it from that meanwhile.
-      if (round > 1) for (const id of accounts) await pullWith(database.pool, world, id);
+      if (round > 1) for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
       for (const id of accounts) {
         const entries = await database.client.dttLibraryEntry.findMany({
           where: { userId: id },
           orderBy: { templateId: 'asc' },
           include: { template: { include: { segments: true } } },
         });
-        expect(entries.map(({ templateId }) => templateId)).toEqual(templatesOf(world, id));
+        expect(entries.map(({ templateId }) => templateId)).toEqual(templatesOf(memoryUpstream, id));
         for (const { templateId, template, importedAt } of entries) {
-          expect(template.ownerId).toBe(world.dttTemplates.get(templateId)?.ownerId);
+          expect(template.ownerId).toBe(memoryUpstream.dttTemplates.get(templateId)?.ownerId);
           expect(importedAt === null).toBe(template.ownerId === id);
           expect(template.segments).toMatchObject([{ duration: round }]);
         }
@@ -83,23 +96,24 @@ describe('accounts that are pulled side by side', () => {
   }, 60_000);
 
   it('pull an account that is new to both once', async () => {
-    const world = createWorld();
-    addUser(world, 1);
-    fill(world, 1);
+    const memoryUpstream = createMemoryUpstream();
+    addUser(memoryUpstream, 1);
+    fill(memoryUpstream, 1);
     const requests: string[] = [];
-    const pull = (pool: TestDatabase['pool']) => sync({ pool, upstream: upstreamOf(world, 1, requests) });
+    const pull = (pool: TestDatabase['pool']) =>
+      sync({ pool, upstream: upstreamOf(memoryUpstream, 1, requests) });
     const reports = await Promise.all([database, beside, database, beside].map(({ pool }) => pull(pool)));
     expect(reports.filter((report) => report !== undefined)).toHaveLength(1);
     expect(requests.filter((path) => path.startsWith('/dtt/templates?'))).toHaveLength(1);
   });
 
   it('exchange their names', async () => {
-    const world = createWorld();
-    for (const id of accounts) addUser(world, id, `name ${id}`);
-    for (const id of accounts) await pullWith(database.pool, world, id);
-    for (const [id, user] of world.users) user.username = `NAME ${(id % 20) + 1}`;
-    await Promise.all(accounts.map((id) => pullWith((id % 2 ? database : beside).pool, world, id)));
-    for (const id of accounts) await pullWith(database.pool, world, id);
+    const memoryUpstream = createMemoryUpstream();
+    for (const id of accounts) addUser(memoryUpstream, id, `name ${id}`);
+    for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
+    for (const [id, user] of memoryUpstream.users) user.username = `NAME ${(id % 20) + 1}`;
+    await Promise.all(accounts.map((id) => pullWith((id % 2 ? database : beside).pool, memoryUpstream, id)));
+    for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
     const users = await database.client.user.findMany({ orderBy: { id: 'asc' } });
     expect(users.map(({ username }) => username)).toEqual(accounts.map((id) => `NAME ${(id % 20) + 1}`));
   });
@@ -107,11 +121,11 @@ describe('accounts that are pulled side by side', () => {
 
 describe('a pull that is cut off', () => {
   it('is gone on with by the next, at whichever request, with nothing lost and nothing doubled', async () => {
-    const world = createWorld();
-    for (const id of [1, 2]) addUser(world, id);
-    fill(world, 1);
-    await pullWith(database.pool, world, 2);
-    await pullWith(database.pool, world, 1);
+    const memoryUpstream = createMemoryUpstream();
+    for (const id of [1, 2]) addUser(memoryUpstream, id);
+    fill(memoryUpstream, 1);
+    await pullWith(database.pool, memoryUpstream, 2);
+    await pullWith(database.pool, memoryUpstream, 1);
     const expected = await rowsOf(1);
     let fatal = 0;
     let isWhole = false;
@@ -119,7 +133,7 @@ describe('a pull that is cut off', () => {
       fatal++;
       await forgetAccount(database.pool, { id: 1 });
       const requests: string[] = [];
-      const upstream = upstreamOf(world, 1, requests);
+      const upstream = upstreamOf(memoryUpstream, 1, requests);
       const cut = {
         ...upstream,
         get: (path: string) =>

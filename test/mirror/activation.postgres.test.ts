@@ -5,8 +5,8 @@ import { sync } from '../../src/mirror/sync.ts';
 import type { Upstream } from '../../src/mirror/upstream.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import { rest, type TestGateway } from '../support/gateway.ts';
+import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import { addUser, createWorld, upstreamOf } from '../support/world.ts';
 
 const alice = 'token-of-alice';
 const second = 'second-of-alice';
@@ -156,10 +156,10 @@ describe('an activation', () => {
 it('a template that an activation reads anew is not older afterwards than a run has shown it meanwhile', async () => {
   const { database } = await open();
   const { pool, client } = database;
-  const world = createWorld();
-  addUser(world, 1);
-  world.dttTemplates.set(7, { ownerId: 1, version: 5 });
-  const upstream = upstreamOf(world, 1);
+  const memoryUpstream = createMemoryUpstream();
+  addUser(memoryUpstream, 1);
+  memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 5 });
+  const upstream = upstreamOf(memoryUpstream, 1);
   await sync({ pool, upstream, listsOnly: true });
   const name = async () => (await client.dttTemplate.findUniqueOrThrow({ where: { id: 7 } })).name;
   let shown: string | undefined;
@@ -168,7 +168,7 @@ it('a template that an activation reads anew is not older afterwards than a run 
     async get(path) {
       const response = await upstream.get(path);
       if (shown === undefined) {
-        world.dttTemplates.set(7, { ownerId: 1, version: 6 });
+        memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 6 });
         await sync({ pool, upstream });
         shown = await name();
       }

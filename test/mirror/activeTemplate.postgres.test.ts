@@ -3,18 +3,18 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 let database: TestDatabase;
-let world: World;
+let memoryUpstream: MemoryUpstream;
 beforeAll(async () => {
   database = await openTestDatabase();
 });
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  world = createWorld();
-  addUser(world, 1);
-  for (let id = 1; id <= 130; id++) world.dttTemplates.set(id, { ownerId: 1, version: 1 });
+  memoryUpstream = createMemoryUpstream();
+  addUser(memoryUpstream, 1);
+  for (let id = 1; id <= 130; id++) memoryUpstream.dttTemplates.set(id, { ownerId: 1, version: 1 });
 });
 afterAll(() => database?.close());
 
@@ -22,14 +22,14 @@ const onFirstPage = 5;
 const onSecondPage = 125;
 
 function activate(id: number | null): void {
-  const user = world.users.get(1);
+  const user = memoryUpstream.users.get(1);
   if (user) user.activeTemplate = id;
 }
 
 /** Reads the lists. @param meanwhile is done once the upstream has responded. @returns how often pages of templates were read. */
 async function pull(meanwhile = (_path: string) => {}): Promise<number> {
   let pages = 0;
-  const upstream = upstreamOf(world, 1);
+  const upstream = upstreamOf(memoryUpstream, 1);
   await sync({
     pool: database.pool,
     listsOnly: true,

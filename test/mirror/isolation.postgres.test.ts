@@ -7,7 +7,13 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, templatesOf, upstreamOf, type World } from '../support/world.ts';
+import {
+  addUser,
+  createMemoryUpstream,
+  type MemoryUpstream,
+  templatesOf,
+  upstreamOf,
+} from '../support/memoryUpstream.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -43,22 +49,22 @@ const steps = fc.array(
 type Step = (typeof steps extends fc.Arbitrary<infer Value> ? Value : never)[number];
 
 /** Upstream is changed, and stays as it can be. */
-function change(world: World, { what, who, id, how }: Step, version: number): void {
-  const user = world.users.get(who);
+function change(memoryUpstream: MemoryUpstream, { what, who, id, how }: Step, version: number): void {
+  const user = memoryUpstream.users.get(who);
   if (!user) return;
   const owned = { ownerId: who, version };
   const isGone = how === 0;
-  if (what === 'device') put(world.dttDevices, id, isGone ? undefined : owned);
-  if (what === 'lock template') put(world.lockTemplates, id, isGone ? undefined : owned);
-  if (what === 'template') put(world.dttTemplates, id, isGone ? undefined : owned);
+  if (what === 'device') put(memoryUpstream.dttDevices, id, isGone ? undefined : owned);
+  if (what === 'lock template') put(memoryUpstream.lockTemplates, id, isGone ? undefined : owned);
+  if (what === 'template') put(memoryUpstream.dttTemplates, id, isGone ? undefined : owned);
   if (what === 'lock session') {
-    for (const lock of world.lockSessions.values())
+    for (const lock of memoryUpstream.lockSessions.values())
       if (how > 2 && lock.ownerId === who) lock.isActive = false;
-    put(world.lockSessions, id, isGone ? undefined : { ...owned, isActive: how > 2 });
+    put(memoryUpstream.lockSessions, id, isGone ? undefined : { ...owned, isActive: how > 2 });
   }
   if (what === 'session')
     put(
-      world.dttSessions,
+      memoryUpstream.dttSessions,
       id,
       isGone ? undefined : { ...owned, trainerId: how, templateId: version % 2 ? null : how },
     );
@@ -69,10 +75,13 @@ function change(world: World, { what, who, id, how }: Step, version: number): vo
     ({ username }) => username.toLowerCase() !== name.toLowerCase(),
   );
   if (what === 'rename' && isFree) user.username = name;
-  for (const [account, others] of world.users) {
+  for (const [account, others] of memoryUpstream.users) {
     for (const imported of others.imports)
-      if (!world.dttTemplates.has(imported)) others.imports.delete(imported);
-    if (others.activeTemplate !== null && !templatesOf(world, account).includes(others.activeTemplate))
+      if (!memoryUpstream.dttTemplates.has(imported)) others.imports.delete(imported);
+    if (
+      others.activeTemplate !== null &&
+      !templatesOf(memoryUpstream, account).includes(others.activeTemplate)
+    )
       others.activeTemplate = null;
   }
 }
@@ -90,20 +99,23 @@ interface View {
 }
 
 /** What the account lists upstream. A template is shared: what it says is compared by itself. */
-function listed(world: World, account: number): View {
+function listed(memoryUpstream: MemoryUpstream, account: number): View {
   const records = new Map<string, unknown>();
-  for (const [id, { ownerId, version }] of world.dttDevices)
+  for (const [id, { ownerId, version }] of memoryUpstream.dttDevices)
     if (ownerId === account) records.set(`device ${id}`, `serial ${version}`);
-  for (const [id, { ownerId, version }] of world.lockTemplates)
+  for (const [id, { ownerId, version }] of memoryUpstream.lockTemplates)
     if (ownerId === account) records.set(`lock template ${id}`, `lock ${version}`);
-  for (const [id, { ownerId, version, isActive }] of world.lockSessions)
+  for (const [id, { ownerId, version, isActive }] of memoryUpstream.lockSessions)
     if (ownerId === account) records.set(`lock session ${id}`, `${version} ${isActive} ${id * 10}`);
-  for (const [id, { ownerId, version, trainerId, templateId }] of world.dttSessions)
+  for (const [id, { ownerId, version, trainerId, templateId }] of memoryUpstream.dttSessions)
     if (ownerId === account)
       records.set(`session ${id}`, `version ${version} ${trainerId} ${templateId} ${id * 10} ${version}`);
-  for (const id of templatesOf(world, account))
-    records.set(`template ${id}`, world.dttTemplates.get(id)?.ownerId === account ? 'own' : 'imported');
-  const user = world.users.get(account);
+  for (const id of templatesOf(memoryUpstream, account))
+    records.set(
+      `template ${id}`,
+      memoryUpstream.dttTemplates.get(id)?.ownerId === account ? 'own' : 'imported',
+    );
+  const user = memoryUpstream.users.get(account);
   return { username: user?.username ?? '', active: user?.activeTemplate ?? null, records };
 }
 
@@ -145,8 +157,12 @@ const faults = {
 };
 
 /** Pulls an account, and returns what everybody is to see then, by what they saw before. */
-async function pull(world: World, account: number, views: Map<number, View>): Promise<void> {
-  const own = listed(world, account);
+async function pull(
+  memoryUpstream: MemoryUpstream,
+  account: number,
+  views: Map<number, View>,
+): Promise<void> {
+  const own = listed(memoryUpstream, account);
   for (const [other, view] of views) {
     if (other === account) continue;
     for (const [key, value] of own.records) {
@@ -161,7 +177,11 @@ async function pull(world: World, account: number, views: Map<number, View>): Pr
     if (view.username.toLowerCase() === own.username.toLowerCase()) view.username += ` (id ${other})`;
   }
   views.set(account, own);
-  const report = await sync({ pool: database.pool, upstream: upstreamOf(world, account), full: true });
+  const report = await sync({
+    pool: database.pool,
+    upstream: upstreamOf(memoryUpstream, account),
+    full: true,
+  });
   expect(report).toBeDefined();
 }
 
@@ -174,8 +194,8 @@ it('sees nothing of what the others do, whatever they do', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (program) => {
       await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-      const world = createWorld();
-      for (const id of accounts) addUser(world, id);
+      const memoryUpstream = createMemoryUpstream();
+      for (const id of accounts) addUser(memoryUpstream, id);
       const views = new Map<number, View>();
       /** The version of each template that somebody has read last. */
       const versions = new Map<number, number>();
@@ -184,12 +204,12 @@ it('sees nothing of what the others do, whatever they do', async () => {
         ...accounts.map((who) => ({ what: 'pull', who, id: 1, how: 0 }) as const),
       ].entries()) {
         if (step.what !== 'pull') {
-          change(world, step, index);
+          change(memoryUpstream, step, index);
           continue;
         }
-        await pull(world, step.who, views);
-        for (const id of templatesOf(world, step.who))
-          versions.set(id, world.dttTemplates.get(id)?.version ?? 0);
+        await pull(memoryUpstream, step.who, views);
+        for (const id of templatesOf(memoryUpstream, step.who))
+          versions.set(id, memoryUpstream.dttTemplates.get(id)?.version ?? 0);
         for (const [account, view] of views) expect(await seen(account), `account ${account}`).toEqual(view);
         const { rows } = await database.pool.query<{ id: number; duration: number; name: string }>(
           'SELECT t.id, duration, name FROM "DttTemplate" t LEFT JOIN "DttTemplateSegment" s ON s."templateId" = t.id',

@@ -8,7 +8,7 @@ import { createRuns } from '../../src/mirror/runs.ts';
 import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 /** How many sessions there are: more than are written at once. */
 const sessions = 30;
@@ -16,7 +16,7 @@ const failed = { failure: 'failed' };
 const { signal } = new AbortController();
 
 let database: TestDatabase;
-let world: World;
+let memoryUpstream: MemoryUpstream;
 let requests: string[];
 let upstream: Upstream;
 let runs: AccountRuns;
@@ -29,12 +29,12 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  world = createWorld();
-  addUser(world, 1);
+  memoryUpstream = createMemoryUpstream();
+  addUser(memoryUpstream, 1);
   addSessions(1, sessions);
   requests = [];
   instead = () => undefined;
-  const healthy = upstreamOf(world, 1, requests);
+  const healthy = upstreamOf(memoryUpstream, 1, requests);
   upstream = {
     ...healthy,
     async get(path) {
@@ -53,7 +53,7 @@ afterEach(() => {
 
 function addSessions(from: number, to: number): void {
   for (let id = from; id <= to; id++)
-    world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
 }
 
 /** One run through the lists, and one through what details they leave. */
@@ -110,7 +110,7 @@ describe('a record that cannot be had by its id', () => {
   it('since it was deleted upstream is removed by the next run, however far down the list it was', async () => {
     addSessions(sessions + 1, 250);
     await runs.lists(upstream, signal, () => {}, undefined);
-    world.dttSessions.delete(7);
+    memoryUpstream.dttSessions.delete(7);
     await runs.details(upstream, signal);
     await refresh();
     expect(await pending()).toBe(0);
@@ -123,7 +123,7 @@ describe('a record that cannot be had by its id', () => {
   it('and with it more than one run asks about, is removed by those that follow', async () => {
     addSessions(sessions + 1, 400);
     await runs.lists(upstream, signal, () => {}, undefined);
-    for (let id = 1; id <= 240; id++) world.dttSessions.delete(id);
+    for (let id = 1; id <= 240; id++) memoryUpstream.dttSessions.delete(id);
     await runs.details(upstream, signal);
     vi.setSystemTime(Date.now() + anHour + 1);
     await runs.details(upstream, signal);
@@ -134,7 +134,7 @@ describe('a record that cannot be had by its id', () => {
 
   it('though the list lacks it, ends no run, and stays', async () => {
     await refresh();
-    world.dttSessions.delete(sessions);
+    memoryUpstream.dttSessions.delete(sessions);
     instead = (path) =>
       path === `/dtt/sessions/${sessions}` ? fail(new Unavailable('no', failed))() : undefined;
     const { get } = upstream;
@@ -183,7 +183,7 @@ describe('a record that cannot be had by its id', () => {
 describe('a session that was deleted upstream', () => {
   it.each([1, 17, sessions])('is removed by the next run where all are on one page: %i', async (id) => {
     await refresh();
-    world.dttSessions.delete(id);
+    memoryUpstream.dttSessions.delete(id);
     await refresh();
     expect(await database.client.dttSession.findUnique({ where: { id } })).toBeNull();
     expect(await database.client.dttSession.count()).toBe(sessions - 1);
@@ -193,7 +193,7 @@ describe('a session that was deleted upstream', () => {
     addSessions(sessions + 1, 250);
     await refresh();
     const gone = [...Array.from({ length: 20 }, (_, index) => 200 + index), 250, 7];
-    for (const id of gone) world.dttSessions.delete(id);
+    for (const id of gone) memoryUpstream.dttSessions.delete(id);
     requests.length = 0;
     await refresh();
     const ids = (await database.client.dttSession.findMany()).map(({ id }) => id);
@@ -234,8 +234,8 @@ describe('a list beyond the documented ones that is forbidden', () => {
     'keeps out nothing else, and what was here of it stays: %s',
     async (path) => {
       for (let id = 1; id <= 5; id++) {
-        world.lockTemplates.set(id, { version: 1, ownerId: 1 });
-        world.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+        memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
+        memoryUpstream.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
       }
       await refresh();
       forbid(new RegExp(`^${path}(\\?|$)`));

@@ -5,24 +5,24 @@ import { forgetAccount } from '../../src/mirror/forget.ts';
 import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 import { contents } from '../support/upstream.ts';
-import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
 
 let database: TestDatabase;
-let world: World;
+let memoryUpstream: MemoryUpstream;
 beforeAll(async () => {
   database = await openTestDatabase();
 });
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  world = createWorld();
-  for (const id of [1, 2, 3]) addUser(world, id);
+  memoryUpstream = createMemoryUpstream();
+  for (const id of [1, 2, 3]) addUser(memoryUpstream, id);
 });
 afterAll(() => database?.close());
 
 async function pull(...ids: number[]) {
   for (const id of ids) {
-    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, id) });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, id) });
     if (!report) throw new Error('another run is under way');
   }
 }
@@ -52,13 +52,13 @@ const references = async () =>
   );
 
 function session(id: number, ownerId: number, trainerId: number, templateId: number | null = null) {
-  world.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
+  memoryUpstream.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
 }
 
 describe('a template that several accounts see', () => {
   beforeEach(() => {
-    world.dttTemplates.set(7, { ...one, ownerId: 1 });
-    world.users.get(2)?.imports.add(7);
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });
+    memoryUpstream.users.get(2)?.imports.add(7);
   });
 
   it.each([[[1, 2]], [[2, 1]], [[2, 1, 2]], [[1, 2, 1]]])(
@@ -73,7 +73,7 @@ describe('a template that several accounts see', () => {
   it('is of nobody here as long as its owner is no account, or has not listed it', async () => {
     await pull(2);
     expect(await owners()).toEqual(['7: (1)']);
-    world.users.get(3)?.imports.add(7);
+    memoryUpstream.users.get(3)?.imports.add(7);
     await pull(3);
     expect(await libraries()).toEqual(['2: 7', '3: 7']);
     expect(await owners()).toEqual(['7: (1)']);
@@ -82,7 +82,7 @@ describe('a template that several accounts see', () => {
   it('comes into the library of an account though nothing else of it has changed, and leaves its details as they are', async () => {
     await pull(1);
     const requests: string[] = [];
-    await sync({ pool: database.pool, upstream: upstreamOf(world, 2, requests) });
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2, requests) });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
@@ -90,7 +90,7 @@ describe('a template that several accounts see', () => {
 
   it('has the content that was read last, whoever read it', async () => {
     await pull(1, 2);
-    world.dttTemplates.set(7, { ownerId: 1, version: 2 });
+    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
     await pull(2);
     expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
       { name: 'template 7, version 2', ownerId: 1, segments: [{ duration: 2 }] },
@@ -101,16 +101,16 @@ describe('a template that several accounts see', () => {
     ['a list', /^\/dtt\/templates\?/, true],
     ['a record by its id', /^\/dtt\/templates\/7$/, false],
   ])('keeps what was read since another account read it, in %s', async (_, path, listsOnly) => {
-    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
-    const upstream = upstreamOf(world, 2);
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+    const upstream = upstreamOf(memoryUpstream, 2);
     let times = 0;
     const slow = {
       ...upstream,
       async get(asked: string) {
         const response = await upstream.get(asked);
         if (path.test(asked) && times++ === 0) {
-          world.dttTemplates.set(7, { ownerId: 1, version: 2 });
-          await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+          memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
+          await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
         }
         return response;
       },
@@ -131,12 +131,12 @@ describe('a template that several accounts see', () => {
     session(2, 2, 1, 7);
     await pull(1, 2);
     expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
-    world.dttTemplates.set(7, { ...one, ownerId: 99 });
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 99 });
     await pull(1);
     expect(await libraries()).toEqual(['2: 7']);
     expect(await owners()).toEqual(['7: (1)']);
     expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
-    world.users.get(2)?.imports.clear();
+    memoryUpstream.users.get(2)?.imports.clear();
     await pull(2);
     expect(await owners()).toEqual([]);
     expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) (7)']);
@@ -145,7 +145,7 @@ describe('a template that several accounts see', () => {
   it('stays with its owner when somebody who imported it gives it up', async () => {
     session(2, 2, 1, 7);
     await pull(1, 2);
-    world.users.get(2)?.imports.clear();
+    memoryUpstream.users.get(2)?.imports.clear();
     await pull(2);
     expect(await libraries()).toEqual(['1: 7*']);
     expect(await owners()).toEqual(['7: 1']);
@@ -155,13 +155,13 @@ describe('a template that several accounts see', () => {
   it('is active for each account by itself', async () => {
     const active = async () =>
       (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map((user) => user.activeTemplateId);
-    for (const id of [1, 2]) Object.assign(world.users.get(id) ?? {}, { activeTemplate: 7 });
+    for (const id of [1, 2]) Object.assign(memoryUpstream.users.get(id) ?? {}, { activeTemplate: 7 });
     await pull(1, 2);
     expect(await active()).toEqual([7, 7]);
-    Object.assign(world.users.get(2) ?? {}, { activeTemplate: null });
+    Object.assign(memoryUpstream.users.get(2) ?? {}, { activeTemplate: null });
     await pull(2);
     expect(await active()).toEqual([7, null]);
-    world.dttTemplates.delete(7);
+    memoryUpstream.dttTemplates.delete(7);
     await pull(1);
     expect(await active()).toEqual([null, null]);
   });
@@ -169,13 +169,13 @@ describe('a template that several accounts see', () => {
   it('moves with its ownership from one account to the other, and stays active for who imports it now', async () => {
     session(1, 1, 1, 7);
     session(2, 2, 1, 7);
-    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
     await pull(1, 2);
-    world.dttTemplates.set(7, { ...one, ownerId: 2 });
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 2 });
     await pull(2);
     expect(await libraries()).toEqual(['2: 7*']);
     expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
-    world.users.get(1)?.imports.add(7);
+    memoryUpstream.users.get(1)?.imports.add(7);
     await pull(1);
     expect(await libraries()).toEqual(['1: 7', '2: 7*']);
     expect(await owners()).toEqual(['7: 2']);
@@ -187,10 +187,10 @@ describe('a template that several accounts see', () => {
 
   it('is given up by its owner, who imports it from somebody else from then on', async () => {
     session(1, 1, 1, 7);
-    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
     await pull(1, 2);
-    world.dttTemplates.set(7, { ...one, ownerId: 3 });
-    world.users.get(1)?.imports.add(7);
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 3 });
+    memoryUpstream.users.get(1)?.imports.add(7);
     await pull(1);
     expect(await libraries()).toEqual(['1: 7', '2: 7']);
     expect(await owners()).toEqual(['7: (3)']);
@@ -202,8 +202,8 @@ describe('a template that several accounts see', () => {
   });
 
   it('keeps its details pending for the others when one account is denied them', async () => {
-    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
-    const upstream = upstreamOf(world, 2);
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+    const upstream = upstreamOf(memoryUpstream, 2);
     const denying = {
       ...upstream,
       get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
@@ -220,13 +220,14 @@ describe('a template that several accounts see', () => {
 
 describe('a record of one account', () => {
   it('is left alone by the pull of another, which has none', async () => {
-    for (const records of [world.dttDevices, world.lockTemplates]) records.set(1, { ...one, ownerId: 1 });
-    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
-    world.dttTemplates.set(1, { ...one, ownerId: 1 });
+    for (const records of [memoryUpstream.dttDevices, memoryUpstream.lockTemplates])
+      records.set(1, { ...one, ownerId: 1 });
+    memoryUpstream.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    memoryUpstream.dttTemplates.set(1, { ...one, ownerId: 1 });
     session(1, 1, 1, 1);
     await pull(1);
     const before = await contents(database);
-    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
     expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
     await pull(2);
     // Of the users there is one more.
@@ -235,20 +236,20 @@ describe('a record of one account', () => {
   });
 
   it('that has moved upstream is that of the account which lists it, and sessions keep its number', async () => {
-    world.dttDevices.set(5, { ...one, ownerId: 1 });
-    world.lockTemplates.set(6, { ...one, ownerId: 1 });
-    world.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
-    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
-    world.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
-    Object.assign(world.users.get(1) ?? {}, { activeLockTemplate: 6 });
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
+    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
+    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
+    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    memoryUpstream.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeLockTemplate: 6 });
     session(1, 1, 5);
     session(2, 2, 5);
     await pull(1, 2);
     expect(await references()).toEqual(['1 of 1: 5 -', '2 of 2: (5) -']);
-    world.dttDevices.set(5, { ...one, ownerId: 2 });
-    world.lockTemplates.set(6, { ...one, ownerId: 2 });
-    world.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
-    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
+    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 2 });
+    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
+    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
     await pull(2);
     expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
     expect(
@@ -267,10 +268,10 @@ describe('a record of one account', () => {
   });
 
   it('is not removed by a run that finds it gone, if another account has taken it over meanwhile', async () => {
-    world.dttDevices.set(5, { ...one, ownerId: 1 });
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
     await pull(1);
-    world.dttDevices.set(5, { ...one, ownerId: 2 });
-    const upstream = upstreamOf(world, 1);
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
+    const upstream = upstreamOf(memoryUpstream, 1);
     // It is asked for once more, since the list lacks it.
     const overtaken = {
       ...upstream,
@@ -286,8 +287,8 @@ describe('a record of one account', () => {
   it('is left out of another that lists it, and counted, if it does not say whose it is', async () => {
     session(1, 1, 5);
     await pull(1);
-    world.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
-    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
+    memoryUpstream.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
     expect(report?.countsByKind.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
     expect(report?.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
     expect(await references()).toEqual(['1 of 1: (5) -']);
@@ -295,10 +296,10 @@ describe('a record of one account', () => {
   });
 
   it('does not become the template of the active lock of another', async () => {
-    world.lockTemplates.set(6, { ...one, ownerId: 1 });
-    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
+    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
     await pull(1);
-    const upstream = upstreamOf(world, 2);
+    const upstream = upstreamOf(memoryUpstream, 2);
     const odd = {
       ...upstream,
       get: async (path: string) => (path === '/lkbx/templates/active' ? { id: 6 } : upstream.get(path)),
@@ -311,7 +312,8 @@ describe('a record of one account', () => {
 describe('the name of an account', () => {
   const names = async () =>
     (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
-  const rename = (id: number, username: string) => Object.assign(world.users.get(id) ?? {}, { username });
+  const rename = (id: number, username: string) =>
+    Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
 
   it('is taken from another that was renamed upstream since, which goes on with one that says so until it is read', async () => {
     rename(1, 'Amy');
@@ -351,16 +353,16 @@ describe('the name of an account', () => {
 
 describe('an account that is forgotten', () => {
   beforeEach(async () => {
-    world.dttTemplates.set(7, { ...one, ownerId: 1 });
-    world.dttTemplates.set(8, { ...one, ownerId: 1 });
-    world.dttTemplates.set(9, { ...one, ownerId: 99 });
-    world.users.get(1)?.imports.add(9);
-    world.users.get(2)?.imports.add(7);
-    world.dttDevices.set(1, { ...one, ownerId: 1 });
-    world.lockTemplates.set(1, { ...one, ownerId: 1 });
-    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
-    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 8, activeLockTemplate: 1 });
-    Object.assign(world.users.get(2) ?? {}, { activeTemplate: 7 });
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });
+    memoryUpstream.dttTemplates.set(8, { ...one, ownerId: 1 });
+    memoryUpstream.dttTemplates.set(9, { ...one, ownerId: 99 });
+    memoryUpstream.users.get(1)?.imports.add(9);
+    memoryUpstream.users.get(2)?.imports.add(7);
+    memoryUpstream.dttDevices.set(1, { ...one, ownerId: 1 });
+    memoryUpstream.lockTemplates.set(1, { ...one, ownerId: 1 });
+    memoryUpstream.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 8, activeLockTemplate: 1 });
+    Object.assign(memoryUpstream.users.get(2) ?? {}, { activeTemplate: 7 });
     session(1, 1, 1, 7);
     session(2, 2, 1, 7);
     await pull(1, 2);
@@ -401,7 +403,7 @@ describe('an account that is forgotten', () => {
       .poll(counts, { interval: 5, timeout: 20_000 })
       .toEqual({ refreshedAt: undefined, devices: 1 });
     // Nor does a run bring it back meanwhile.
-    expect(await sync({ pool: database.pool, upstream: upstreamOf(world, 1) })).toBeUndefined();
+    expect(await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1) })).toBeUndefined();
     await forgetting;
     expect(await counts()).toEqual({ refreshedAt: undefined, devices: 0 });
   });
@@ -414,7 +416,7 @@ describe('an account that is forgotten', () => {
     await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
       `The mirror has no account of the id 7. It has ${others}.`,
     );
-    for (let id = 11; id < 21; id++) addUser(world, id);
+    for (let id = 11; id < 21; id++) addUser(memoryUpstream, id);
     for (let id = 11; id < 21; id++) await pull(id);
     await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
       /"user 19" \(id 19\), and 2 more\.$/,

@@ -4,18 +4,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDetails, readAgain } from '../../src/mirror/details.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 let database: TestDatabase;
-let world: World;
+let memoryUpstream: MemoryUpstream;
 beforeAll(async () => {
   database = await openTestDatabase();
 });
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  world = createWorld();
-  for (const id of [1, 2]) addUser(world, id);
-  world.dttTemplates.set(7, { ownerId: 1, version: 5 });
+  memoryUpstream = createMemoryUpstream();
+  for (const id of [1, 2]) addUser(memoryUpstream, id);
+  memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 5 });
 });
 afterAll(() => database?.close());
 
@@ -24,7 +24,7 @@ async function pull(
   id: number,
   { full = false, meanwhile = async (_path: string) => {}, rewrite = (_path: string, data: unknown) => data },
 ) {
-  const upstream = upstreamOf(world, id);
+  const upstream = upstreamOf(memoryUpstream, id);
   const report = await sync({
     pool: database.pool,
     full,
@@ -55,7 +55,7 @@ describe('a template whose time of change by its id is older than in the list ha
   });
 
   it('where somebody asks for them', async () => {
-    const upstream = upstreamOf(world, 1);
+    const upstream = upstreamOf(memoryUpstream, 1);
     await sync({ pool: database.pool, upstream, listsOnly: true });
     const get = async (path: string) => older(path, await upstream.get(path));
     const options = { pool: database.pool, accountId: 1, model: 'DttTemplate', ids: [7] } as const;
@@ -67,23 +67,23 @@ describe('a template whose time of change by its id is older than in the list ha
 it.each([false, true])(
   'a template that goes back to an older version upstream does so here, full: %s',
   async (full) => {
-    world.users.get(2)?.imports.add(7);
+    memoryUpstream.users.get(2)?.imports.add(7);
     await pull(1, {});
     await pull(2, {});
-    world.dttTemplates.set(7, { ownerId: 1, version: 3 });
+    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 3 });
     await pull(2, { full });
     expect(await template()).toMatchObject({ name: 'template 7, version 3', segments: [{ duration: 3 }] });
   },
 );
 
 it('details that another account finds outdated again and again are left to the next run', async () => {
-  world.users.get(2)?.imports.add(7);
-  await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+  memoryUpstream.users.get(2)?.imports.add(7);
+  await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
   let times = 0;
   const meanwhile = async (path: string) => {
     if (path !== '/dtt/templates/7' || times++ > 20) return;
-    world.dttTemplates.set(7, { ownerId: 1, version: 5 + times });
-    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 5 + times });
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
   };
   await pull(2, { meanwhile });
   expect(times).toBe(1);
@@ -108,7 +108,7 @@ describe('a value that an upstream has no more', () => {
     device: await database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } }),
   });
   beforeEach(async () => {
-    world.dttDevices.set(4, { ownerId: 1, version: 1 });
+    memoryUpstream.dttDevices.set(4, { ownerId: 1, version: 1 });
     await pull(1, { rewrite: having({ ...user, ...more }, device) });
   });
 
@@ -163,7 +163,7 @@ describe('a record of which its list says something less exactly than its id doe
     // Decimals that are cut off.
     [87, 87.9],
   ])('does not change by that: a grade of %d and %d', async (listed, exact) => {
-    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(listed, exact) });
     expect(await again(grades(listed, exact))).toBe(0);
     expect(await grade()).toBe(exact);
@@ -177,7 +177,7 @@ describe('a record of which its list says something less exactly than its id doe
   ])(
     'changes by less than rounding may, where the list rounds nothing: from %d to %d',
     async (before, now) => {
-      world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+      memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
       await pull(1, { rewrite: grades(before, before) });
       expect(await again(grades(now, now))).toBe(1);
       expect(await grade()).toBe(now);
@@ -185,7 +185,7 @@ describe('a record of which its list says something less exactly than its id doe
   );
 
   it('changes by that from when a list was first compared, where what it said before is not remembered', async () => {
-    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(87.5, 87.5) });
     await database.pool.query('UPDATE "DttSession" SET "listedDigest" = NULL');
     expect(await again(grades(88, 87.5))).toBe(0);
@@ -195,7 +195,7 @@ describe('a record of which its list says something less exactly than its id doe
   });
 
   it('is the template of two accounts, whose lists say the same of it', async () => {
-    world.users.get(2)?.imports.add(7);
+    memoryUpstream.users.get(2)?.imports.add(7);
     const rounded = saying({
       kind: '/dtt/templates',
       listed: { targetDepth: 5 },
@@ -210,9 +210,9 @@ describe('a record of which its list says something less exactly than its id doe
   });
 
   it('is read again once after a client has written it upstream, where the list rounds', async () => {
-    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(87, 87.4) });
-    const upstream = upstreamOf(world, 1);
+    const upstream = upstreamOf(memoryUpstream, 1);
     const get = async (path: string) => grades(87, 86.9)(path, await upstream.get(path));
     await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
     expect(await grade()).toBe(86.9);
@@ -222,7 +222,7 @@ describe('a record of which its list says something less exactly than its id doe
   });
 
   it('changes by its name, though that begins with a time', async () => {
-    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     const named = (name: string) => saying({ kind: '/dtt/sessions', listed: { name }, exact: { name } });
     await pull(1, { rewrite: named('2026-01-01T10:00:00 (morning)') });
     expect(await again(named('2026-01-01T10:00:00 (evening)'))).toBe(1);
@@ -235,7 +235,7 @@ describe('a record of which its list says something less exactly than its id doe
     await pull(1, { rewrite: times(listed, exact) });
     expect(await again(times(listed, exact))).toBe(0);
     expect((await template()).updatedAt).toEqual(new Date(exact));
-    world.dttTemplates.set(7, { ownerId: 1, version: 6 });
+    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 6 });
     const later = (time: string) => time.replace(':01', ':02');
     expect(await again(times(later(listed), later(exact)))).toBe(1);
     expect(await template()).toMatchObject({

@@ -8,7 +8,7 @@ interface Owned {
   version: number;
 }
 
-export interface World {
+export interface MemoryUpstream {
   readonly users: Map<
     number,
     {
@@ -25,7 +25,7 @@ export interface World {
   readonly dttSessions: Map<number, Owned & { trainerId: number; templateId: number | null }>;
 }
 
-export const createWorld = (): World => ({
+export const createMemoryUpstream = (): MemoryUpstream => ({
   users: new Map(),
   dttDevices: new Map(),
   lockTemplates: new Map(),
@@ -34,7 +34,7 @@ export const createWorld = (): World => ({
   dttSessions: new Map(),
 });
 
-export function addUser({ users }: World, id: number, username = `user ${id}`): void {
+export function addUser({ users }: MemoryUpstream, id: number, username = `user ${id}`): void {
   users.set(id, { username, imports: new Set(), activeTemplate: null, activeLockTemplate: null });
 }
 
@@ -42,7 +42,7 @@ export function addUser({ users }: World, id: number, username = `user ${id}`): 
 const instant = (version: number) => new Date(Date.UTC(2026, 0, 1) + version * 1000).toISOString();
 
 /** The ids of the account's templates, owned and imported. */
-export function templatesOf({ users, dttTemplates }: World, userId: number): number[] {
+export function templatesOf({ users, dttTemplates }: MemoryUpstream, userId: number): number[] {
   const imports = users.get(userId)?.imports;
   return [...dttTemplates]
     .filter(([id, { ownerId }]) => ownerId === userId || imports?.has(id))
@@ -51,7 +51,11 @@ export function templatesOf({ users, dttTemplates }: World, userId: number): num
 }
 
 /** The upstream client of an account. @param requests gets the path of every request. */
-export function upstreamOf(world: World, userId: number, requests: string[] = []): Upstream {
+export function upstreamOf(
+  memoryUpstream: MemoryUpstream,
+  userId: number,
+  requests: string[] = [],
+): Upstream {
   const ownedIn = (records: ReadonlyMap<number, Owned>) =>
     [...records].filter(([, { ownerId }]) => ownerId === userId).map(([id]) => id);
 
@@ -61,9 +65,9 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
     { ids: () => number[]; record: (id: number, isWhole: boolean) => unknown }
   > = {
     '/dtt': {
-      ids: () => ownedIn(world.dttDevices),
+      ids: () => ownedIn(memoryUpstream.dttDevices),
       record(id) {
-        const device = found(world.dttDevices, id);
+        const device = found(memoryUpstream.dttDevices, id);
         return {
           id,
           bubbleId: `device-${id}`,
@@ -73,16 +77,16 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
       },
     },
     '/dtt/templates': {
-      ids: () => templatesOf(world, userId),
+      ids: () => templatesOf(memoryUpstream, userId),
       record(id, isWhole) {
-        const { ownerId, version } = found(world.dttTemplates, id);
+        const { ownerId, version } = found(memoryUpstream.dttTemplates, id);
         return {
           id,
           bubbleId: `template-${id}`,
           ownerId,
           name: `template ${id}, version ${version}`,
           isPublic: true,
-          isActive: found(world.users, userId).activeTemplate === id,
+          isActive: found(memoryUpstream.users, userId).activeTemplate === id,
           handsFreeMode: false,
           targetDepth: 1,
           targetWindow: 1,
@@ -93,9 +97,9 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
       },
     },
     '/dtt/sessions': {
-      ids: () => ownedIn(world.dttSessions).reverse(),
+      ids: () => ownedIn(memoryUpstream.dttSessions).reverse(),
       record(id, isWhole) {
-        const { version, trainerId, templateId } = found(world.dttSessions, id);
+        const { version, trainerId, templateId } = found(memoryUpstream.dttSessions, id);
         return {
           id,
           bubble_id: `session-${id}`,
@@ -116,17 +120,17 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
       },
     },
     '/lkbx/templates': {
-      ids: () => ownedIn(world.lockTemplates),
+      ids: () => ownedIn(memoryUpstream.lockTemplates),
       record(id) {
-        const { ownerId, version } = found(world.lockTemplates, id);
+        const { ownerId, version } = found(memoryUpstream.lockTemplates, id);
         const flags = { isRandomDuration: false, isBreakEnabled: false, isEmergencyUnlockEnabled: true };
         return { id, ownerId, name: `lock ${version}`, duration: version, ...flags, createdAt: instant(id) };
       },
     },
     '/lkbx/sessions': {
-      ids: () => ownedIn(world.lockSessions),
+      ids: () => ownedIn(memoryUpstream.lockSessions),
       record(id) {
-        const { ownerId, version, isActive } = found(world.lockSessions, id);
+        const { ownerId, version, isActive } = found(memoryUpstream.lockSessions, id);
         return {
           id,
           bubbleId: `lock-${id}`,
@@ -144,7 +148,7 @@ export function upstreamOf(world: World, userId: number, requests: string[] = []
 
   function respond(path: string): unknown {
     const { pathname, searchParams } = new URL(path, 'http://upstream');
-    const user = world.users.get(userId);
+    const user = memoryUpstream.users.get(userId);
     if (pathname === '/users/me' && user)
       return { id: userId, username: user.username, subscriptionTier: 'ultra' };
     const list = resources[pathname];
