@@ -25,9 +25,9 @@ import {
   type TestGateway,
   withClient,
 } from '../support/gateway.ts';
-import { type Line, openLine } from '../support/line.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
 import { habits, type Visit, visit } from './guests.ts';
 import { announceBy, endReaders, lag, type Way } from './log.ts';
@@ -61,7 +61,7 @@ let server: PostgresServer | undefined;
 let database: TestDatabase;
 /** The test's own connections, which are as fast as they can be. */
 let own: pg.Pool;
-let line: Line | undefined;
+let line: TcpProxy | undefined;
 let pooler: PgBouncer | undefined;
 let gateways: Watched[];
 let accounts: readonly Account[];
@@ -83,7 +83,7 @@ beforeAll(async () => {
   own.on('error', () => {});
   slowDown();
   const { connectionString: address = '' } = database.pool.options;
-  if (isServer) line = await openLine(database);
+  if (isServer) line = await openTcpProxy(database);
   if (isServer && pgbouncerVersion !== undefined) pooler = await startPgBouncer(address, 'transaction');
   const url = line?.url;
   const cuttable = await openBeside(database);

@@ -21,7 +21,7 @@ import {
   type TestGatewayOptions,
   withClient,
 } from '../support/gateway.ts';
-import type { Line } from '../support/line.ts';
+import type { TcpProxy } from '../support/tcpProxy.ts';
 import { type Activation, Floor, findStale, type Seen } from './floor.ts';
 import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
@@ -45,7 +45,7 @@ const timeLimit = minutes > 0 ? (minutes * 60_000) / 2 : 2_000;
 const name = 'things';
 let cluster: Cluster;
 let own: pg.Pool;
-let lines: Line[];
+let lines: TcpProxy[];
 let gateways: Watched[];
 let accounts: readonly Account[];
 
@@ -83,7 +83,7 @@ beforeAll(async () => {
   await database.close();
   await cluster.isReplayed();
   own = new pg.Pool({ connectionString: url, max: 20 });
-  lines = await Promise.all(cluster.standbys.map((standby) => standby.openLine(name)));
+  lines = await Promise.all(cluster.standbys.map((standby) => standby.openTcpProxy(name)));
 });
 afterAll(async () => {
   await own?.end();

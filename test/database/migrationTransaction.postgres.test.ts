@@ -8,7 +8,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type MigrationListener, migrate } from '../../src/database/migrate.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { openLine } from '../support/line.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let database: TestDatabase;
 let folder: string;
@@ -90,7 +90,7 @@ describe('a migration that needs a lock which another session holds', () => {
 });
 
 it('a migration whose process is gone ends at the server', async () => {
-  const line = await openLine(database);
+  const line = await openTcpProxy(database);
   const applying = apply('SELECT pg_sleep(60)', { connection: { connectionString: line.url } }).catch(
     () => 'failed',
   );

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { type Line, openLine } from '../support/line.ts';
+import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -92,7 +92,7 @@ describe('a transaction', () => {
 
 describe('a transaction whose connection is lost', () => {
   needsEngine('postgres', 'the embedded engine has no line to cut');
-  let line: Line;
+  let line: TcpProxy;
   let distant: Database;
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
@@ -100,7 +100,7 @@ describe('a transaction whose connection is lost', () => {
   beforeEach(async () => {
     process.on('uncaughtException', note);
     await database.client.user.deleteMany();
-    line = await openLine(database);
+    line = await openTcpProxy(database);
     distant = await openDatabase(
       { DATABASE_URL: line.url, DATA_DIR: tmpdir() },
       { connections: 1, statement: 300 },

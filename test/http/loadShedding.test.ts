@@ -26,8 +26,8 @@ import {
   type TestGateway,
   withClient,
 } from '../support/gateway.ts';
-import { openLine } from '../support/line.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let database: TestDatabase;
 let alice: Account;
@@ -250,7 +250,7 @@ describe('a statement', () => {
   });
 
   it('that nobody answers ends in time', async () => {
-    const line = await openLine(database);
+    const line = await openTcpProxy(database);
     const gateway = await openTestGateway(await open(line.url));
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
     line.hold();

@@ -6,14 +6,14 @@ import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
 import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../support/gateway.ts';
-import type { Line } from '../support/line.ts';
+import type { TcpProxy } from '../support/tcpProxy.ts';
 
 const name = 'things';
 let cluster: Cluster;
 let standby: Standby;
 let alice: Account;
 /** The lines of the gateway that has both servers for its hosts. */
-let lines: { readonly primary: Line; readonly standby: Line };
+let lines: { readonly primary: TcpProxy; readonly standby: TcpProxy };
 const gateways: TestGateway[] = [];
 
 async function start(url: string): Promise<TestGateway> {
@@ -37,7 +37,7 @@ beforeAll(async () => {
   alice = await createAccount(database.client, 'alice');
   await database.close();
   await cluster.isReplayed();
-  lines = { primary: await cluster.primary.openLine(name), standby: await standby.openLine(name) };
+  lines = { primary: await cluster.primary.openTcpProxy(name), standby: await standby.openTcpProxy(name) };
 });
 afterAll(async () => {
   for (const gateway of gateways) await gateway.close();

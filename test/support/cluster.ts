@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { type Line, openLine } from './line.ts';
 import {
   createDatabase,
   createFolder,
@@ -18,6 +17,7 @@ import {
   serverUrl,
 } from './postgres.ts';
 import { findPostgresPrograms } from './postgresPrograms.ts';
+import { openTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
 export interface ClusterServer {
   /** The name of a standby in `synchronous_standby_names`. */
@@ -28,7 +28,7 @@ export interface ClusterServer {
   /** Runs statements, given as one string, as the superuser and not through a proxy. */
   query<Row extends pg.QueryResultRow>(sql: string, database?: string): Promise<Row[]>;
   /** Opens a proxy in front of a database of the server. It is closed with the cluster. */
-  openLine(database: string): Promise<Line>;
+  openTcpProxy(database: string): Promise<TcpProxy>;
   /** Changes a setting of the server without a restart. */
   set(setting: string, value: string): Promise<void>;
   /** The end of the server's log since its start; with `log_statement` it has the statements. */
@@ -39,7 +39,7 @@ export interface ClusterServer {
 
 export interface Standby extends ClusterServer {
   /** The proxy through which the standby streams. While it holds, nothing more arrives. */
-  readonly upstream: Line;
+  readonly upstream: TcpProxy;
   pauseReplay(): Promise<void>;
   resumeReplay(): Promise<void>;
   /** Makes the standby a primary, on a new timeline. */
@@ -114,14 +114,14 @@ export async function startCluster(
 interface Member {
   readonly folder: string;
   readonly server: ClusterServer;
-  readonly lines: Line[];
+  readonly lines: TcpProxy[];
   remove(): Promise<void>;
 }
 
 async function openMember(name: string, folder: string): Promise<Member> {
   const port = await freePort();
   const url = serverUrl(port);
-  const lines: Line[] = [];
+  const lines: TcpProxy[] = [];
   let running: RunningServer | undefined;
   const query = async <Row extends pg.QueryResultRow>(sql: string, database = 'postgres') => {
     const client = new pg.Client({ connectionString: `${url}/${database}` });
@@ -138,11 +138,11 @@ async function openMember(name: string, folder: string): Promise<Member> {
     port,
     url,
     query,
-    async openLine(database) {
+    async openTcpProxy(database) {
       // The proxy uses this pool only in `terminate`.
       const pool = new pg.Pool({ connectionString: `${url}/${database}`, max: 1, allowExitOnIdle: true });
       pool.on('error', () => {});
-      const line = await openLine({ pool });
+      const line = await openTcpProxy({ pool });
       lines.push(line);
       return line;
     },
@@ -207,7 +207,7 @@ async function copyMember(name: string, source: Member): Promise<Member> {
 
 /** Starts the copy as a standby, which streams through a proxy of its own. */
 async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
-  let upstream = await of.openLine('postgres');
+  let upstream = await of.openTcpProxy('postgres');
   const conninfo = () => {
     const { port, username, password } = new URL(upstream.url);
     return `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${member.server.name}`;
@@ -241,7 +241,7 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
     },
     async follow(next) {
       await upstream.close();
-      upstream = await next.openLine('postgres');
+      upstream = await next.openTcpProxy('postgres');
       await server.set('primary_conninfo', conninfo());
     },
   };

@@ -13,7 +13,7 @@ import {
   type TestDatabase,
   withClient,
 } from '../../support/gateway.ts';
-import { openLine } from '../../support/line.ts';
+import { openTcpProxy } from '../../support/tcpProxy.ts';
 import { openTransactionPooler } from '../../support/transactionPooler.ts';
 
 let database: TestDatabase;
@@ -134,7 +134,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
 });
 
 it('a feed hears nothing of itself, and so is not trusted, once its two ways lead to different databases', async () => {
-  const line = await openLine(database);
+  const line = await openTcpProxy(database);
   undo.push(line.close);
   const opened = await open(line.url, url);
   const feed = await opened.openChangeFeed();

@@ -169,7 +169,7 @@ describe('several hosts', () => {
 
   it('that say nothing are not waited for once another takes writes', async () => {
     const { primary } = still;
-    const line = await primary.openLine(name);
+    const line = await primary.openTcpProxy(name);
     line.hold();
     const silent = new URL(line.url).port;
     const server = serverOf(

@@ -18,9 +18,9 @@ import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
-import { openLine } from '../../support/line.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { endProcesses, startCli, written } from '../../support/processes.ts';
+import { openTcpProxy } from '../../support/tcpProxy.ts';
 
 let server: PostgresServer;
 let database: TestDatabase;
@@ -323,7 +323,7 @@ describe('a database that is switched', () => {
   });
 
   it('is noticed by who is caught up with, before it is told: what came meanwhile may have been missed', async () => {
-    const line = await openLine(database);
+    const line = await openTcpProxy(database);
     const following = await listenToServer({ connectionString: line.url }, direct);
     expect([following.listening, following.kind]).toEqual([true, 'notify']);
     const heard: string[] = [];

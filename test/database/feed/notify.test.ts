@@ -21,7 +21,7 @@ import { type Change, type ChangeFeed, listenStatement } from '../../../src/data
 import { listenToServer } from '../../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
-import { openLine } from '../../support/line.ts';
+import { openTcpProxy } from '../../support/tcpProxy.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;
@@ -545,7 +545,7 @@ describe('a lost connection', () => {
   /** A feed over a line of its own, by whose name its connections are found. */
   async function openScene({ expect, onTestFinished: finish }: TestContext) {
     const name = `lost ${++scenes}`;
-    const line = await openLine(database);
+    const line = await openTcpProxy(database);
     finish(() => line.close());
     const lost = await listenToServer({ connectionString: line.url, application_name: name });
     finish(() => lost.close());
@@ -665,7 +665,7 @@ describe('a lost connection', () => {
   it.concurrent('is lost when it cannot announce over a new connection, whoever waits for it to be caught up with', async (test) => {
     const { expect } = test;
     const { line } = await openScene(test);
-    const announcing = await openLine(database);
+    const announcing = await openTcpProxy(database);
     const following = await listenToServer(
       { connectionString: line.url },
       { connectionString: announcing.url },
@@ -757,7 +757,7 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
   skip,
 }) => {
   skip(inject('engine').kind !== 'postgres', 'the embedded engine can always be listened to');
-  const line = await openLine(database);
+  const line = await openTcpProxy(database);
   await line.refuse();
   const without = await listenToServer({ connectionString: line.url });
   expect(without.listening).toBe(false);

@@ -21,15 +21,15 @@ import {
   type TestGatewayOptions,
   withClient,
 } from '../../support/gateway.ts';
-import type { Line } from '../../support/line.ts';
 import { closeSockets, connectSocket } from '../../support/sockets.ts';
+import type { TcpProxy } from '../../support/tcpProxy.ts';
 
 const name = 'things';
 let cluster: Cluster;
 /** Those that all tests read from. */
 let pair: readonly Standby[];
 let accounts: Account[];
-let lines: Line[];
+let lines: TcpProxy[];
 
 beforeAll(async () => {
   cluster = await startCluster(2, { log_statement: 'all' });
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await database.close();
   await cluster.isReplayed();
   pair = [...cluster.standbys];
-  lines = await Promise.all(pair.map((standby) => standby.openLine(name)));
+  lines = await Promise.all(pair.map((standby) => standby.openTcpProxy(name)));
 });
 afterAll(() => cluster?.stop());
 

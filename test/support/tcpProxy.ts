@@ -9,7 +9,7 @@ export interface Target {
   readonly pool: pg.Pool;
 }
 
-export interface Line {
+export interface TcpProxy {
   readonly url: string;
   /** Has the server end the connections of this proxy. */
   terminate(): Promise<void>;
@@ -34,7 +34,7 @@ export interface Line {
 const announcing = ['A', 'd'].map((type) => type.charCodeAt(0));
 
 /** Opens a proxy in front of the server of the database. */
-export async function openLine(target: Target): Promise<Line> {
+export async function openTcpProxy(target: Target): Promise<TcpProxy> {
   const url = new URL(target.pool.options.connectionString ?? '');
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
