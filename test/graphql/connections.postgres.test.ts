@@ -7,7 +7,13 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { newest } from '../../src/schema/loading/keyset.ts';
 import { planPage } from '../../src/schema/loading/pagination.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphql, graphqlOnce, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import {
+  graphqlOnce,
+  graphqlOnEveryPath,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { idsOf, listOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
@@ -44,7 +50,7 @@ interface Page {
 
 /** One document for all pages of a list, which is checked and compiled but once. */
 async function read(list: string, args: Record<string, unknown> = {}): Promise<Page> {
-  const { data, errors } = await graphql(
+  const { data, errors } = await graphqlOnEveryPath(
     gateway,
     token,
     `query ($first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
@@ -159,7 +165,7 @@ describe.each(lists)('%s', (list, path) => {
 
 it('several lists of one operation are counted each for its own', async () => {
   const account = await createAccount(gateway.database.client, 'counted');
-  const { data, errors } = await graphql(
+  const { data, errors } = await graphqlOnEveryPath(
     gateway,
     account.token,
     '{ users { totalCount } dttDevices { totalCount } lkbxDevices { totalCount } ossmDevices { totalCount } }',
@@ -226,7 +232,7 @@ describe('a walk', () => {
       VALUES ($1, 'always', NULL, '', 'infinity'), ($1, 'never-ever', NULL, '', '-infinity')`,
       [id],
     );
-    const { data, errors } = await graphql(gateway, token, '{ devices { nodes { bubbleId } } }');
+    const { data, errors } = await graphqlOnEveryPath(gateway, token, '{ devices { nodes { bubbleId } } }');
     expect(errors).toBeUndefined();
     const names = data.devices.nodes.map(({ bubbleId }: { bubbleId: string }) => bubbleId);
     expect(names[0]).toBe('always');
@@ -330,7 +336,7 @@ describe('a walk', () => {
 describe('a list below a record', () => {
   it('pages like any other, for each record on its own', async () => {
     const page = 'totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage }';
-    const { data } = await graphql(
+    const { data } = await graphqlOnEveryPath(
       gateway,
       token,
       `{ dttDevices { nodes { databaseId all: sessions { ${page} } newest: sessions(first: 1) { ${page} } oldest: sessions(last: 1) { ${page} } second: sessions(first: 1, offset: 1) { ${page} } } } }`,

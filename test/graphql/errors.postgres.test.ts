@@ -5,8 +5,8 @@ import { createToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
-  graphql,
   graphqlOnce,
+  graphqlOnEveryPath,
   openBeside,
   openTestGateway,
   rest,
@@ -262,7 +262,7 @@ describe('bad input', () => {
       'if',
     ],
   ])('is said to be bad, and why: %s', async (_, query, variables, message, argument) => {
-    const { data, errors } = await graphql(gateway, alice.token, query, variables);
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
     expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
     // What is wrong with a variable begins with its name.
     const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
@@ -287,7 +287,7 @@ describe('bad input', () => {
     for (const text of ['/1', '0/1', '999999999999999/1', '-999999999999999/1', '253402300800000/1']) {
       for (const argument of ['after', 'before']) {
         const query = `query ($cursor: String!) { ${list}(${argument}: $cursor) { nodes { id } } }`;
-        const { errors } = await graphql(gateway, alice.token, query, { cursor: globalId(text) });
+        const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { cursor: globalId(text) });
         expect(errors?.map(({ message }) => message) ?? [notACursor(argument)]).toEqual([
           notACursor(argument),
         ]);
@@ -298,7 +298,7 @@ describe('bad input', () => {
 
   it('that is a syntax error has its place in the text, by POST and by GET', async () => {
     const query = '{\n  viewer { username }\n  dttDevices {';
-    const { errors } = await graphql(gateway, alice.token, query);
+    const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
     const found = {
       message: 'Syntax Error: Expected Name, found <EOF>.',
       locations: [{ line: 3, column: 15 }],
@@ -314,7 +314,7 @@ describe('bad input', () => {
 
 describe('one field that fails', () => {
   it('erases nothing beside it', async () => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       '{ viewer { username dttDevices(first: 0) { totalCount } } lockSessions(last: 0) { totalCount } node(id: "x") { id } }',
@@ -331,7 +331,7 @@ describe('one field that fails', () => {
   });
 
   it('erases no record that it belongs to', async () => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       '{ dttDevices { nodes { databaseId sessions(first: 0) { totalCount } } } }',
@@ -344,7 +344,7 @@ describe('one field that fails', () => {
 
   it('undoes no activation beside it', async () => {
     const [id] = alice.dttTemplates;
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `mutation {
@@ -406,7 +406,7 @@ describe('a request that is not GraphQL', () => {
 describe('a record of somebody else', () => {
   it('cannot be activated, in the words of the REST interface', async () => {
     for (const id of [bob.dttTemplates[0], 2 ** 31 - 1, 0, -1]) {
-      const { status, data, errors } = await graphql(
+      const { status, data, errors } = await graphqlOnEveryPath(
         gateway,
         alice.token,
         'mutation ($id: Int!) { activateTemplate(template: { databaseId: $id }) { scheduleTypeChanged } }',
@@ -441,14 +441,14 @@ describe('without a token', () => {
     ['a mutation', 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }'],
   ])('nobody gets %s', async (_, query) => {
     // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
-    await graphql(gateway, bob.token, query);
+    await graphqlOnEveryPath(gateway, bob.token, query);
     const missing = 'the request has no Authorization header, such as Authorization: Bearer TOKEN';
     for (const [token, problem, told] of [
       [undefined, missing, 'Bearer'],
       [`${alice.token.slice(0, -1)}.`, invalid, toldInvalid],
       [`dvt_${'A'.repeat(43)}`, invalid, toldInvalid],
     ] as const) {
-      const { status, headers, data, errors } = await graphql(gateway, token, query);
+      const { status, headers, data, errors } = await graphqlOnEveryPath(gateway, token, query);
       expect(status).toBe(401);
       expect(headers.get('WWW-Authenticate')).toBe(told);
       expect(data ?? null).toBeNull();
@@ -482,7 +482,7 @@ describe('without a token', () => {
   });
 
   it('anybody may read the schema', async () => {
-    const { status, data } = await graphql(gateway, undefined, introspection);
+    const { status, data } = await graphqlOnEveryPath(gateway, undefined, introspection);
     expect(status).toBe(200);
     expect(data).toEqual({
       __schema: { queryType: { name: 'Query' } },

@@ -8,7 +8,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { subscribe } from '../support/events.ts';
 import {
   type DemoGateway,
-  graphql,
+  graphqlOnEveryPath,
   openBeside,
   openDemoGateway,
   openTestGateway,
@@ -39,7 +39,7 @@ describe('the examples', () => {
         responses.push(await events.next());
         events.leave();
       } else {
-        const { data, errors } = await graphql(gateway, gateway.token, text);
+        const { data, errors } = await graphqlOnEveryPath(gateway, gateway.token, text);
         expect(errors).toBeUndefined();
         responses.push(data);
       }

@@ -9,8 +9,8 @@ import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { subscribe } from '../support/events.ts';
 import {
-  graphql,
   graphqlOnce,
+  graphqlOnEveryPath,
   openBeside,
   openTestGateway,
   rest,
@@ -255,7 +255,7 @@ const aboutTheSchema = new Set([
 
 describe('a hostile document', () => {
   it.each(hostile)('is rejected, and told why: %s', async (_, document, variables, messages) => {
-    const { status, data, errors } = await graphql(gateway, alice.token, document, variables);
+    const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document, variables);
     expect(errors?.map(({ message }) => message)).toEqual(messages);
     expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
     expect(data).toBeUndefined();
@@ -434,17 +434,17 @@ describe('a document at its limits', () => {
       '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',
     ],
   ])('is run: %s', async (_, document) => {
-    const { data, errors } = await graphql(gateway, alice.token, document);
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, document);
     expect(errors).toBeUndefined();
     expect(Object.keys(data)).not.toEqual([]);
   });
 
   it('is run or not by what its variables say', async () => {
     for (const n of [99, 100, 99]) {
-      const { errors } = await graphql(gateway, alice.token, lists, { n });
+      const { errors } = await graphqlOnEveryPath(gateway, alice.token, lists, { n });
       expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
     }
-    const again = await graphql(gateway, alice.token, lists, { n: 'all' });
+    const again = await graphqlOnEveryPath(gateway, alice.token, lists, { n: 'all' });
     expect(again.errors?.[0]?.message).toMatch(/^Variable "\$n" got invalid value "all"/);
   });
 });
@@ -457,7 +457,7 @@ describe('errors', () => {
   );
 
   it('about variables are few and short, however large the variables are', async () => {
-    const { errors } = await graphql(gateway, alice.token, filtered, { a: wrong });
+    const { errors } = await graphqlOnEveryPath(gateway, alice.token, filtered, { a: wrong });
     expect(errors).toHaveLength(11);
     expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
     expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
@@ -479,7 +479,7 @@ describe('errors', () => {
     );
     const query = `query ($x: String = "a") { ${many(6, (index) => `t${index}: dttTemplates(first: 3) { nodes { ...F } }`)} }
       fragment F on DttTemplate { ${wrongLists} }`;
-    const { data, errors } = await graphql(gateway, alice.token, query, { x: null });
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, { x: null });
     expect(data.t5.nodes).toHaveLength(3);
     expect(errors).toHaveLength(100);
     expect(errors?.[0]?.message).toMatch(/^Argument "where" has invalid value \{name: \{in: \["x+…$/);
@@ -598,23 +598,25 @@ describe('where the schema is nobody’s business', () => {
   afterAll(() => closed?.close());
 
   it('nobody is told of it, and anonymous clients not even that', async () => {
-    const { errors } = await graphql(closed, alice.token, '{ __schema { description } }');
+    const { errors } = await graphqlOnEveryPath(closed, alice.token, '{ __schema { description } }');
     expect(errors?.map(({ message }) => message)).toEqual([
       'GraphQL introspection has been disabled, but the requested query contained the field "__schema".',
     ]);
-    expect((await graphql(closed, undefined, '{ __schema { description } }')).status).toBe(401);
-    expect((await graphql(closed, undefined, '{ __typename }')).status).toBe(401);
-    expect((await graphql(closed, alice.token, '{ __typename }')).data).toEqual({ __typename: 'Query' });
+    expect((await graphqlOnEveryPath(closed, undefined, '{ __schema { description } }')).status).toBe(401);
+    expect((await graphqlOnEveryPath(closed, undefined, '{ __typename }')).status).toBe(401);
+    expect((await graphqlOnEveryPath(closed, alice.token, '{ __typename }')).data).toEqual({
+      __typename: 'Query',
+    });
   });
 
   it('fields are not suggested, to those who know the schema they are', async () => {
     const message = 'Cannot query field "veiwer" on type "Query".';
-    const { errors } = await graphql(closed, alice.token, '{ veiwer { id } }');
+    const { errors } = await graphqlOnEveryPath(closed, alice.token, '{ veiwer { id } }');
     expect(errors?.map((error) => error.message)).toEqual([message]);
-    const open = await graphql(gateway, alice.token, '{ veiwer { id } }');
+    const open = await graphqlOnEveryPath(gateway, alice.token, '{ veiwer { id } }');
     expect(open.errors?.map((error) => error.message)).toEqual([`${message} Did you mean "viewer"?`]);
     // Without a token what looks like introspection is read, and nothing suggested either.
-    const anonymous = await graphql(gateway, undefined, '{ __viewer }');
+    const anonymous = await graphqlOnEveryPath(gateway, undefined, '{ __viewer }');
     expect(anonymous.errors?.map((error) => error.message)).toEqual([
       'Cannot query field "__viewer" on type "Query".',
     ]);
@@ -625,9 +627,9 @@ describe('where the schema is nobody’s business', () => {
     const variables = { a: { nam: { eq: 'a' } } };
     const message =
       'Variable "$a" got invalid value { nam: { eq: "a" } }; Field "nam" is not defined by type "DttSessionFilter".';
-    const { errors } = await graphql(closed, alice.token, document, variables);
+    const { errors } = await graphqlOnEveryPath(closed, alice.token, document, variables);
     expect(errors?.map((error) => error.message)).toEqual([message]);
-    const open = await graphql(gateway, alice.token, document, variables);
+    const open = await graphqlOnEveryPath(gateway, alice.token, document, variables);
     expect(open.errors?.[0]?.message).toMatch(/ Did you mean "name"/);
     const events = await subscribe(closed, alice.token, document.replace('query', 'subscription'), {
       variables,

@@ -4,7 +4,7 @@ import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -25,7 +25,7 @@ interface Found {
 
 /** One record of each type that has a global id. */
 async function oneOfEach(account: Account): Promise<Found[]> {
-  const { data } = await graphql(
+  const { data } = await graphqlOnEveryPath(
     gateway,
     account.token,
     `{
@@ -64,7 +64,7 @@ describe('a node', () => {
     const records = await oneOfEach(alice);
     expect(records.map(({ __typename }) => __typename).sort()).toEqual(types);
     for (const record of records) {
-      const { data, errors } = await graphql(gateway, alice.token, node, { id: record.id });
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, node, { id: record.id });
       expect(errors).toBeUndefined();
       expect(data.node).toEqual(record);
     }
@@ -74,7 +74,7 @@ describe('a node', () => {
     for (const { __typename, id } of await oneOfEach(bob)) {
       const missing = Buffer.from(`${__typename}:2147483647`).toString('base64url');
       for (const each of [id, missing]) {
-        const { data, errors } = await graphql(gateway, alice.token, node, { id: each });
+        const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, node, { id: each });
         expect(errors).toBeUndefined();
         expect(data).toEqual({ node: null });
       }
@@ -83,7 +83,7 @@ describe('a node', () => {
 
   it('leads on to what it is linked to', async () => {
     const [id] = alice.dttSessions;
-    const { data } = await graphql(
+    const { data } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       'query ($id: ID!) { node(id: $id) { ... on DttSession { trainer { bubbleId } segments { type } } } }',
@@ -100,7 +100,9 @@ describe('nodes', () => {
   it('come in the order of their ids, as often as they are named, null for what is not there', async () => {
     const [own, foreign] = [await oneOfEach(alice), await oneOfEach(bob)];
     const wanted = [...own, ...foreign, ...[...own].reverse()];
-    const { data, errors } = await graphql(gateway, alice.token, nodes, { ids: wanted.map(({ id }) => id) });
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, {
+      ids: wanted.map(({ id }) => id),
+    });
     expect(errors).toBeUndefined();
     expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
   });
@@ -108,19 +110,19 @@ describe('nodes', () => {
   it('may be a hundred', async () => {
     const [first] = await oneOfEach(alice);
     const ids = Array.from({ length: 100 }, () => first?.id);
-    const { data, errors } = await graphql(gateway, alice.token, nodes, { ids });
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
     expect(errors).toBeUndefined();
     expect(data.nodes).toEqual(ids.map(() => first));
   });
 
   it('may be none', async () => {
-    const { data } = await graphql(gateway, alice.token, nodes, { ids: [] });
+    const { data } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids: [] });
     expect(data).toEqual({ nodes: [] });
   });
 
   it('of different types keep the arguments and selections of each apart, however alike their paths are', async () => {
     const ids = [`DttDevice:${alice.dttDevices[0]}`, `DttTemplate:${alice.dttTemplates[0]}`];
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `query ($ids: [ID!]!) { nodes(ids: $ids) {

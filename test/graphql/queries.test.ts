@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 async function ask(query: string, account = alice) {
-  const { status, data, errors } = await graphql(gateway, account.token, query);
+  const { status, data, errors } = await graphqlOnEveryPath(gateway, account.token, query);
   expect(errors).toBeUndefined();
   expect(status).toBe(200);
   return data;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readTimeZone } from '../../src/schema/loading/timeZone.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 const ask = async (query: string, variables?: Record<string, unknown>) => {
-  const { data, errors } = await graphql(gateway, alice.token, query, variables);
+  const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
   expect(errors).toBeUndefined();
   return data;
 };
@@ -227,7 +227,7 @@ describe('a request for statistics', () => {
     ],
     ['where: { createdAt: { gte: null } }, by: [DAY], fill: true', 'where', /must not be null/],
   ])('is told what is wrong with %s', async (given, argument, message) => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `{ dttSessionStats(${given}) { groups { sessionCount } } }`,

@@ -6,7 +6,7 @@ import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { type PullAccountOptions, pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
-import { graphql, graphqlOnce, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 import { behave, openScene, pathOf, reply, type Scene, shortTiming, unchanged } from '../support/upstream.ts';
 
@@ -112,7 +112,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(errors).toBeUndefined();
     expect(data).toEqual((await askSource(query)).data);
     expect(fetched().sort()).toEqual(records.map((path) => `GET ${path}`));
-    await graphql(mirror.gateway, mirror.token, query);
+    await graphqlOnEveryPath(mirror.gateway, mirror.token, query);
     expect(fetched()).toHaveLength(records.length);
   });
 
@@ -145,7 +145,7 @@ describe('a read of a mirror that has the lists alone', () => {
 
   it('fails where details cannot be had, says when to try again, and gives what the lists say', async () => {
     scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       mirror.gateway,
       mirror.token,
       '{ viewer { username } dttSessions(first: 2) { nodes { segments { repsTarget } } } latestDttSession { segments { points } } }',
@@ -200,7 +200,7 @@ describe('a read of a mirror that has the lists alone', () => {
       ...source,
       segments: source.segments.map((segment: object) => ({ ...segment, repsTarget: null })),
     });
-    await graphql(mirror.gateway, mirror.token, query);
+    await graphqlOnEveryPath(mirror.gateway, mirror.token, query);
     await pullOnly('lists');
     await pullOnly('details');
     expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toEqual([]);

@@ -8,7 +8,7 @@ import { createToken } from '../../src/auth/tokens.ts';
 import { describeChanges } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphql, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 import { expectSameReads, pathsWith, responsesOf, shortReads } from '../support/reads.ts';
 import {
@@ -42,7 +42,7 @@ describe('a mirror', () => {
   it('links what the account can read, and nothing else', async () => {
     await scene.syncOnce();
     const { gateway, token } = await openMirror();
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       token,
       `{ dttTemplate(databaseId: 4) { ownerId isActive owner { username } }
@@ -340,7 +340,7 @@ describe('an activation on a mirror', () => {
     const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
     expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: true } });
     await expectEqual(mirror);
-    const { data } = await graphql(
+    const { data } = await graphqlOnEveryPath(
       mirror.gateway,
       mirror.token,
       'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged template { isActive } } }',
@@ -387,7 +387,7 @@ describe('an activation on a mirror', () => {
     // Ids begin at 1, which needs no asking.
     const before = scene.proxy.requests.length;
     for (const id of [0, -1]) {
-      const { errors } = await graphql(
+      const { errors } = await graphqlOnEveryPath(
         mirror.gateway,
         mirror.token,
         `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`,
@@ -397,7 +397,7 @@ describe('an activation on a mirror', () => {
     expect(scene.proxy.requests).toHaveLength(before);
     // Deleted upstream, but not here yet.
     await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
-    const { errors } = await graphql(
+    const { errors } = await graphqlOnEveryPath(
       mirror.gateway,
       mirror.token,
       'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }',
@@ -419,7 +419,7 @@ describe('an activation on a mirror', () => {
     });
     const error = 'The upstream cannot be reached; nothing was changed here';
     expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
-    const response = await graphql(
+    const response = await graphqlOnEveryPath(
       mirror.gateway,
       mirror.token,
       'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }',

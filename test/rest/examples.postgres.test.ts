@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import examples from '../support/examples.json' with { type: 'json' };
-import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { listOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
@@ -52,7 +52,7 @@ describe.each(cases)('the example of $route', ({ path, field, response }) => {
     const query = Array.isArray(response)
       ? `{ data: ${field} { nodes ${selectionOf(response[0] ?? {})} } }`
       : `{ data: ${field} ${selectionOf(response)} }`;
-    const { data, errors } = await graphql(gateway, token, query);
+    const { data, errors } = await graphqlOnEveryPath(gateway, token, query);
     expect(errors).toBeUndefined();
     // A GraphQL response has exactly what was asked for.
     expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
-  graphql,
+  graphqlOnEveryPath,
   openBeside,
   openTestGateway,
   postJson,
@@ -59,7 +59,7 @@ const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   [
     'GraphQL',
     async (databaseId) => {
-      const { data, errors } = await graphql(
+      const { data, errors } = await graphqlOnEveryPath(
         gateway,
         alice.token,
         `mutation ($databaseId: Int!) { activateTemplate(template: { databaseId: $databaseId }) {
@@ -77,7 +77,7 @@ const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
 
 /** What both APIs say is active, after checking that they agree, in lists as in single records. */
 async function active(): Promise<number | null> {
-  const { data } = await graphql(
+  const { data } = await graphqlOnEveryPath(
     gateway,
     alice.token,
     `{
@@ -96,7 +96,7 @@ async function active(): Promise<number | null> {
 }
 
 const scheduleType = async () => {
-  const { data } = await graphql(gateway, alice.token, '{ viewer { scheduleType } }');
+  const { data } = await graphqlOnEveryPath(gateway, alice.token, '{ viewer { scheduleType } }');
   return data.viewer.scheduleType;
 };
 
@@ -182,7 +182,7 @@ describe('the template that an activation gives', () => {
     const withFragment = (text: string) => (text.includes('...F') ? `${text} ${fragment}` : text);
     // Runs twice: what is read of a place in the operation is made once.
     for (let time = 0; time < 2; time++) {
-      const written = await graphql(
+      const written = await graphqlOnEveryPath(
         gateway,
         alice.token,
         withFragment(`mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`),
@@ -195,7 +195,11 @@ describe('the template that an activation gives', () => {
           /(\w+: )?template(?= (?:@\w+\(.*?\) )?{ (?!name } }))/g,
           (_, alias = 'template: ') => `${alias}dttTemplate(databaseId: ${id})`,
         );
-      const read = await graphql(gateway, alice.token, withFragment(`{ viewer { rank } ${asked} }`));
+      const read = await graphqlOnEveryPath(
+        gateway,
+        alice.token,
+        withFragment(`{ viewer { rank } ${asked} }`),
+      );
       expect(read.errors).toBeUndefined();
       const { viewer: _, ...found } = read.data;
       expect(templates).toEqual(found);
@@ -228,7 +232,7 @@ describe('fifty activations at once, through both APIs', () => {
           });
           return { status, id: Object(body.data).id, changed: Object(body.data).scheduleTypeChanged };
         }
-        const { status, data } = await graphql(
+        const { status, data } = await graphqlOnEveryPath(
           gateway,
           alice.token,
           `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged template { databaseId } } }`,
@@ -418,7 +422,7 @@ describe('what the mutation gives back', () => {
     viewer { databaseId scheduleType activeDttTemplate { databaseId } }
   }`;
   const activate = async (reference: object) => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
@@ -474,14 +478,14 @@ describe('what the mutation gives back', () => {
   });
 
   it('is promised by the template, which says whether the viewer can activate it', async () => {
-    const { data } = await graphql(
+    const { data } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       '{ dttTemplates { nodes { databaseId isImported viewerCanActivate } } }',
     );
     expect(data.dttTemplates.nodes).toHaveLength(4);
     for (const { databaseId, isImported, viewerCanActivate } of data.dttTemplates.nodes) {
-      const { errors } = await graphql(
+      const { errors } = await graphqlOnEveryPath(
         gateway,
         alice.token,
         `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { scheduleTypeChanged } }`,
@@ -495,7 +499,7 @@ describe('what the mutation gives back', () => {
     ['global id', () => ({ id: Buffer.from('DttTemplate:999999').toString('base64url') })],
     ['integer', () => ({ databaseId: 999_999 })],
   ])('is NOT_FOUND for a template that is not there, named by its %s', async (_, reference) => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
@@ -508,7 +512,7 @@ describe('what the mutation gives back', () => {
 
 it('is seen by what is read behind it, also where two stand in one operation', async () => {
   const [first, second] = alice.dttTemplates;
-  const { data } = await graphql(
+  const { data } = await graphqlOnEveryPath(
     gateway,
     alice.token,
     `mutation ($first: Int!, $second: Int!) {

@@ -4,7 +4,7 @@ import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countVersions, executions, prepare } from '../../src/schema/compile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -118,7 +118,7 @@ describe('an operation that is executed again', () => {
       `{ node(id: ${literal}) { id } }`,
       `query ($id: ID = ${literal}) { nodes(ids: [$id, ${literal}]) { id } }`,
     ]) {
-      const { errors } = await graphql(gateway, alice.token, query);
+      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
       expect(errors).toEqual([
         expect.objectContaining({ extensions: expect.objectContaining({ code: 'BAD_USER_INPUT' }) }),
       ]);
@@ -129,9 +129,9 @@ describe('an operation that is executed again', () => {
   it('gets an error for null in a variable whose argument has a default and must not be null', async () => {
     const query = 'query ($old: Boolean) { __schema { directives(includeDeprecated: $old) { name } } }';
     for (let round = 0; round < 3; round++) {
-      const { errors } = await graphql(gateway, alice.token, query, { old: null });
+      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { old: null });
       expect(errors?.map(({ extensions }) => extensions?.code)).toEqual(['BAD_USER_INPUT']);
-      expect((await graphql(gateway, alice.token, query, {})).errors).toBeUndefined();
+      expect((await graphqlOnEveryPath(gateway, alice.token, query, {})).errors).toBeUndefined();
     }
   });
 
@@ -154,7 +154,7 @@ describe('an operation that is executed again', () => {
     'gets the response of the first execution: %s',
     async (_, document, responses) => {
       for (const [variables, data] of responses) {
-        const response = await graphql(gateway, alice.token, document, { ...variables });
+        const response = await graphqlOnEveryPath(gateway, alice.token, document, { ...variables });
         expect(response.errors).toBeUndefined();
         expect(JSON.stringify(response.data)).toBe(JSON.stringify(data));
       }
@@ -163,8 +163,10 @@ describe('an operation that is executed again', () => {
 
   it('fails as on the first execution where a variable with a default is null', async () => {
     const document = 'query ($a: Boolean = true) { viewer { username @include(if: $a) } }';
-    expect((await graphql(gateway, alice.token, document)).data).toEqual({ viewer: { username: 'alice' } });
-    const { errors } = await graphql(gateway, alice.token, document, { a: null });
+    expect((await graphqlOnEveryPath(gateway, alice.token, document)).data).toEqual({
+      viewer: { username: 'alice' },
+    });
+    const { errors } = await graphqlOnEveryPath(gateway, alice.token, document, { a: null });
     expect(errors).toEqual([
       expect.objectContaining({
         message: expect.stringContaining('Argument "if" of non-null type "Boolean!" must not be null'),
@@ -172,7 +174,7 @@ describe('an operation that is executed again', () => {
       }),
     ]);
     const inList = 'query ($id: ID = "x") { lockTemplates { totalCount } nodes(ids: [$id]) { id } }';
-    const ids = await graphql(gateway, alice.token, inList, { id: null });
+    const ids = await graphqlOnEveryPath(gateway, alice.token, inList, { id: null });
     expect(ids.errors).toEqual([
       expect.objectContaining({
         message: 'Argument "ids" has invalid value [$id].',
@@ -185,7 +187,7 @@ describe('an operation that is executed again', () => {
       [null, 6],
       [2, 2],
     ]) {
-      const { data } = await graphql(gateway, alice.token, list, { n });
+      const { data } = await graphqlOnEveryPath(gateway, alice.token, list, { n });
       expect(data.dttSessions.nodes).toHaveLength(Number(length));
     }
   });

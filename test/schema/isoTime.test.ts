@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createAccount } from '../support/accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -78,7 +78,7 @@ it.each([
   );
   for (const [list, fields] of Object.entries(lists)) {
     const query = `{ ${list} { totalCount nodes { databaseId ${fields} } } }`;
-    const { data, errors } = await graphql(gateway, token, query);
+    const { data, errors } = await graphqlOnEveryPath(gateway, token, query);
     expect(errors, list).toBeUndefined();
     expect(data[list].nodes.length, list).toBe(data[list].totalCount);
     const names = fields.split(/\W+/).filter((name) => name.endsWith('At'));

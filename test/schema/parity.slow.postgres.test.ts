@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { pathsFor, withId } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
@@ -187,7 +187,11 @@ describe('through GraphQL', () => {
       const field = rootFields.find((candidate) => candidate.name === name);
       if (!field) throw new Error('the field was found a moment ago');
       for (const { viewer, other } of sides()) {
-        const { data, errors } = await graphql(gateway, viewer.token, `{ ${selectionOf(field, 3)} }`);
+        const { data, errors } = await graphqlOnEveryPath(
+          gateway,
+          viewer.token,
+          `{ ${selectionOf(field, 3)} }`,
+        );
         expect(errors).toBeUndefined();
         const response = JSON.stringify(data);
         expectNothingOf(other, response);
@@ -217,7 +221,7 @@ describe('through GraphQL', () => {
       }`;
       for (const databaseId of ids) {
         const id = Buffer.from(`${name}:${databaseId}`).toString('base64url');
-        const { data, errors } = await graphql(gateway, viewer.token, query, { id, databaseId });
+        const { data, errors } = await graphqlOnEveryPath(gateway, viewer.token, query, { id, databaseId });
         expect(errors).toBeUndefined();
         if (viewer === alice && (await isOfImported(name, databaseId))) {
           expect(data.node).not.toBeNull();
@@ -248,7 +252,8 @@ describe('through GraphQL', () => {
       totalCount: databaseIds.length,
       nodes: databaseIds.map((databaseId) => ({ databaseId })),
     });
-    const seen = async (viewer: Account) => (await graphql(gateway, viewer.token, query)).data.dttTemplate;
+    const seen = async (viewer: Account) =>
+      (await graphqlOnEveryPath(gateway, viewer.token, query)).data.dttTemplate;
 
     const ofAlice = sessions([alice.dttSessions[1]]);
     expect(await seen(alice)).toEqual({
@@ -288,7 +293,7 @@ describe('through GraphQL', () => {
       lock: lockSession(databaseId: ${carol.lockSessions[0]}) { template { id } }
       activeLockTemplate { id }
     }`;
-    const { data, errors } = await graphql(gateway, carol.token, query);
+    const { data, errors } = await graphqlOnEveryPath(gateway, carol.token, query);
     expect(errors).toBeUndefined();
     expect(data).toEqual({
       session: { trainerId: device, templateId: template, trainer: null, template: null },
@@ -301,7 +306,7 @@ describe('through GraphQL', () => {
     });
 
     // The new owner gets the record, and not what its former owner did with it.
-    const ofDave = await graphql(
+    const ofDave = await graphqlOnEveryPath(
       gateway,
       dave.token,
       `{
@@ -320,9 +325,9 @@ describe('through GraphQL', () => {
 
   it('a cursor of the other says no more than where a page begins', async () => {
     const query = '{ dttSessions(first: 2) { pageInfo { endCursor } } }';
-    const { data } = await graphql(gateway, bob.token, query);
+    const { data } = await graphqlOnEveryPath(gateway, bob.token, query);
     const after = data.dttSessions.pageInfo.endCursor;
-    const { data: page } = await graphql(
+    const { data: page } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       'query ($after: String) { dttSessions(after: $after) { totalCount nodes { bubbleId } } }',
@@ -349,7 +354,7 @@ const comparable = {
 async function countsOf({ token }: Account): Promise<Record<string, number>> {
   const lists = Object.keys(comparable);
   const counted = (list: string) => `${list} { totalCount nodes { id } }`;
-  const { data } = await graphql(
+  const { data } = await graphqlOnEveryPath(
     gateway,
     token,
     `{ ${lists.map(counted).join(' ')} viewer { ${lists.slice(1).map(counted).join(' ')} } }`,

@@ -255,7 +255,7 @@ export interface GraphqlResponse {
  * Sends an operation to the GraphQL API. A query is sent three times, and must have the same response each time: it is executed
  * by Yoga first, then by compiled code, and the third response comes from the cache. A mutation is sent once.
  */
-export async function graphql(
+export async function graphqlOnEveryPath(
   gateway: TestGateway,
   token: string | undefined,
   query: string,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../../src/auth/tokens.ts';
 import { schema } from '../../../src/schema/schema.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
-import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
 let gateway: TestGateway;
@@ -70,7 +70,7 @@ describe('entities', () => {
     expect([...new Set(records.map(({ __typename }) => __typename))].sort()).toEqual(types);
     const ways: ((record: Keys) => object)[] = [byId, byDatabaseId, (record) => record];
     for (const key of ways) {
-      const { data, errors } = await graphql(gateway, alice.token, entities(), {
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
         representations: [...records.map(key), ...[...records].reverse().map(key)],
       });
       expect(errors).toBeUndefined();
@@ -89,7 +89,7 @@ describe('entities', () => {
       ...foreign.map(byDatabaseId),
       ...missing,
     ];
-    const { data, errors } = await graphql(gateway, alice.token, entities(), { representations });
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), { representations });
     expect(errors).toBeUndefined();
     const none = foreign.map(() => null);
     expect(data._entities).toEqual([...none, ...own, ...none, ...missing.map(() => null)]);
@@ -98,7 +98,7 @@ describe('entities', () => {
   it('are each viewer’s own, also where all ask alike and the response is cached', async () => {
     const representations = [...(await recordsOf(alice)), ...(await recordsOf(bob))].map(byId);
     const idsFor = async ({ token }: Account) =>
-      (await graphql(gateway, token, entities(), { representations })).data._entities.map(
+      (await graphqlOnEveryPath(gateway, token, entities(), { representations })).data._entities.map(
         (found: Keys | null) => found?.id,
       );
     const [ofAlice, ofBob] = [await idsFor(alice), await idsFor(bob)];
@@ -116,7 +116,7 @@ describe('entities', () => {
 
   it('may be written into the document, one of them without a list', async () => {
     const [databaseId] = alice.dttSessions;
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `{ _entities(representations: { __typename: "DttSession", databaseId: ${databaseId} }) {
@@ -152,7 +152,7 @@ describe('entities', () => {
     ['has an id that is no text', { __typename: 'User', id: { a: 1 } }, /must be a global id of one/],
     ['has keys of two', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, /of the same one/],
   ])('are not read for a representation that %s', async (_, representation, message) => {
-    const { data, errors } = await graphql(gateway, alice.token, entities(), {
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
     });
     expect(data).toBeNull();
@@ -168,7 +168,7 @@ describe('the limits', () => {
   const many = (length: number) =>
     Array.from({ length }, () => ({ __typename: 'User', databaseId: alice.userId }));
   const messageFor = async (query: string, representations: unknown) =>
-    (await graphql(gateway, alice.token, query, { representations })).errors?.[0]?.message;
+    (await graphqlOnEveryPath(gateway, alice.token, query, { representations })).errors?.[0]?.message;
 
   it('hold for the number of representations', async () => {
     expect(await messageFor(entities('... on User { username }'), many(1_000))).toBeUndefined();
@@ -207,7 +207,7 @@ describe('the limits', () => {
       dttSessions(first: 100) { nodes { trainer { sessions(first: 100) { nodes { id name } } } } }
     }`;
     for (const variables of [{}, { any: [] }, { any: -2_000_000_000 }]) {
-      const { data, errors } = await graphql(gateway, alice.token, query, variables);
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
       expect(data).toBeUndefined();
       // Twice an entity and its type; the sessions, their list, and 100 times a device with its own, of two fields each.
       expect(errors?.[0]?.message).toMatch(/complexity of 20306;/);

@@ -6,8 +6,8 @@ import { literalOf } from '../../fuzz/requests.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import {
   type GraphqlResponse,
-  graphql,
   graphqlOnce,
+  graphqlOnEveryPath,
   openTestGateway,
   type TestGateway,
 } from '../../support/gateway.ts';
@@ -38,7 +38,7 @@ afterAll(() => gateway?.close());
 async function ask(list: string, type: string, args: { where?: unknown; orderBy?: unknown }) {
   const selection = '{ totalCount nodes { databaseId } }';
   const written = Object.entries(args).map(([name, value]) => `${name}: ${withNames(literalOf(value))}`);
-  const { data, errors } = await graphql(
+  const { data, errors } = await graphqlOnEveryPath(
     gateway,
     alice.token,
     `query ($where: ${type}Filter, $orderBy: [${type}Order!]) {
@@ -176,10 +176,10 @@ describe('a filter', () => {
       [{ not: { scheduleType: { eq: 'WEEKLY' } } }, 1],
     ] as const) {
       const text = 'query ($where: UserFilter) { users(where: $where) { totalCount } }';
-      const { data } = await graphql(gateway, alice.token, text, { where });
+      const { data } = await graphqlOnEveryPath(gateway, alice.token, text, { where });
       expect(data).toEqual({ users: { totalCount: count } });
     }
-    const { data } = await graphql(
+    const { data } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       '{ users(where: { scheduleType: { in: [AUTO] } }, orderBy: { field: SCHEDULE_TYPE, direction: ASC }) { totalCount } }',
@@ -188,7 +188,7 @@ describe('a filter', () => {
   });
 
   it('holds of lists beneath records, and of devices of every kind', async () => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       `query ($passed: Boolean) {
@@ -229,7 +229,7 @@ describe('a filter', () => {
       [{ after: at(30) }, 3],
       [{ names: 'Session 3 of alice' }, 1],
     ] as const) {
-      const { data, errors } = await graphql(gateway, alice.token, text, variables);
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, text, variables);
       expect(errors).toBeUndefined();
       expect(data).toEqual({ dttSessions: { totalCount } });
     }
@@ -281,7 +281,7 @@ describe('a filter that cannot be', () => {
     ],
     ['is too deep', nested(6), 'where must have at most 5 levels of conditions'],
   ])('%s is an error of its argument', async (_, where, message) => {
-    const { data, errors } = await graphql(
+    const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
       'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } viewer { username } }',
@@ -310,7 +310,7 @@ describe('a filter that cannot be', () => {
     ],
   ])('%j is told what asks for no value, where anything does', async (where, message) => {
     const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
-    const { errors } = await graphql(gateway, alice.token, query, { where });
+    const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
     expect(errors).toEqual([
       expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'where' } }),
     ]);
@@ -318,7 +318,11 @@ describe('a filter that cannot be', () => {
 
   it('compares with no finite number is an error of its argument', async () => {
     const where = '{ template: { targetDepth: { lt: 1e999 } } }';
-    const { errors } = await graphql(gateway, alice.token, `{ dttSessions(where: ${where}) { totalCount } }`);
+    const { errors } = await graphqlOnEveryPath(
+      gateway,
+      alice.token,
+      `{ dttSessions(where: ${where}) { totalCount } }`,
+    );
     expect(errors).toEqual([
       expect.objectContaining({
         message: 'where.template.targetDepth.lt must be a finite number',
@@ -334,7 +338,7 @@ describe('a filter that cannot be', () => {
   ])('has %s is an error of the request, which is told before any of them is read', async (_, where) => {
     const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
     for (let round = 0; round < 2; round++) {
-      const { errors } = await graphql(gateway, alice.token, query, { where });
+      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
       expect(errors).toEqual([
         expect.objectContaining({
           message: 'The variables have more than 5000 values; at most 5000 are allowed',
