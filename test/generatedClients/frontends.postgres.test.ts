@@ -246,7 +246,8 @@ describe('a gateway that runs trusted documents only', () => {
   beforeAll(async () => {
     gateway = await openTestGateway(await openBeside(scene().gateway.database), {
       settings: {
-        PERSISTED_OPERATIONS_FILE: 'test/generatedClients/generated/docs/app/src/gql/persisted-documents.json',
+        PERSISTED_OPERATIONS_FILE:
+          'test/generatedClients/generated/docs/app/src/gql/persisted-documents.json',
         PERSISTED_OPERATIONS: 'only',
       },
     });

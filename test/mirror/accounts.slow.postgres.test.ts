@@ -86,7 +86,9 @@ describe('accounts that are pulled side by side', () => {
         }
         const devices = await database.client.dttDevice.findMany({ where: { ownerId: id } });
         expect(devices.map((device) => device.id).sort((a, b) => a - b)).toEqual(
-          [...world.dttDevices].filter(([, { ownerId }]) => ownerId === id).map(([device]) => device),
+          [...memoryUpstream.dttDevices]
+            .filter(([, { ownerId }]) => ownerId === id)
+            .map(([device]) => device),
         );
         expect(
           await database.client.dttSession.count({ where: { ownerId: id, detailsPending: false } }),

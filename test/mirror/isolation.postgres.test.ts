@@ -71,7 +71,7 @@ function change(memoryUpstream: MemoryUpstream, { what, who, id, how }: Step, ve
   if (what === 'import') user.imports[how > 1 ? 'add' : 'delete'](id);
   if (what === 'activate') user.activeTemplate = isGone ? null : id;
   const name = names[how] ?? '';
-  const isFree = [...world.users.values()].every(
+  const isFree = [...memoryUpstream.users.values()].every(
     ({ username }) => username.toLowerCase() !== name.toLowerCase(),
   );
   if (what === 'rename' && isFree) user.username = name;
