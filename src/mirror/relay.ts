@@ -9,6 +9,7 @@ import type { HttpResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
 import type { Budget } from './budget.ts';
 import { readResponseBody } from './responseBody.ts';
+import { wasNotSent } from './upstreamErrors.ts';
 
 /** The most that a request may have, in bytes. */
 const maxRequest = 64 * 1024;
@@ -71,6 +72,8 @@ export interface RelayOptions {
   readonly budget: Budget;
   /** How long, in milliseconds, the upstream may take. */
   readonly longest: number;
+  /** Called when the upstream could not be connected to: then a write has changed nothing there. */
+  onNotSent?(): void;
 }
 
 /** A step upwards in a path, or what some server may take for one. */
@@ -86,7 +89,7 @@ function upstreamUrlFor(base: string, target: string): URL | undefined {
 /** The response of the upstream; an error in the envelope of the interface if there is none. */
 export async function relay(
   exchange: Exchange,
-  { base, token, budget, longest }: RelayOptions,
+  { base, token, budget, longest, onNotSent }: RelayOptions,
 ): Promise<HttpResponse> {
   const { request, target, message } = exchange;
   const { method = 'GET' } = request;
@@ -120,7 +123,8 @@ export async function relay(
       body: content,
       isRelayed: true,
     };
-  } catch {
+  } catch (error) {
+    if (wasNotSent(error)) onNotSent?.();
     if (deadline.aborted) return restErrorResponse(504, messages.upstreamTooSlow);
     return restErrorResponse(502, messages.upstreamUnreachable);
   }

@@ -239,10 +239,14 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
       const account = accounts.enter(viewer.id);
       const { budget } = account;
       const { token } = credential;
-      const response = await relay(exchange, { base, token, budget, longest: waits.relay });
+      let wasSent = true;
+      const onNotSent = () => {
+        wasSent = false;
+      };
+      const response = await relay(exchange, { base, token, budget, longest: waits.relay, onNotSent });
       if (response.status === 401) tokens?.tell(credential, 'doubtful', Date.now());
       // What was refused in so many words has changed nothing.
-      else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
+      else if (wasSent && !isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         await resultWithin(
           waits.write,

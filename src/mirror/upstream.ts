@@ -18,6 +18,7 @@ import {
   Unavailable,
   UpstreamError,
   UpstreamRejection,
+  wasNotSent,
 } from './upstreamErrors.ts';
 
 export * from './upstreamErrors.ts';
@@ -213,16 +214,6 @@ const tooLate = (call: Call, timeout: number) =>
     failureOf(call, 'did not respond in time'),
   );
 
-/** Codes of errors with which no connection is made. */
-const unconnected = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 /** Whether a request may have been done that failed: not if it never got there, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
   if (error instanceof UpstreamError) {
@@ -230,8 +221,7 @@ function mayHaveActed(error: unknown): boolean {
     if (status === undefined || status >= 500) return true;
     return status < 400 && !(error instanceof UpstreamRejection);
   }
-  const cause = error instanceof Error ? error.cause : undefined;
-  return !(cause instanceof Error && 'code' in cause && unconnected.has(String(cause.code)));
+  return !wasNotSent(error);
 }
 
 const outOfReach = (call: Call, error: unknown) =>

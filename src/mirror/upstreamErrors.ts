@@ -1,5 +1,7 @@
 /** How requests to the upstream fail, and what may be told of it. */
 
+import { systemCodeOf } from '../errors.ts';
+
 /** What may be told of a failure where anybody reads it: no ids, no names, and nothing in the upstream's words. */
 export interface Failure {
   /** Said of the upstream, such as `cannot be reached`. */
@@ -81,4 +83,20 @@ export const isForbidden = (error: unknown): error is UpstreamRejection =>
 export function isNotOffered(error: unknown): error is UpstreamRejection {
   if (!(error instanceof UpstreamRejection)) return false;
   return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
+}
+
+/** Codes of system errors with which no connection is made. */
+const unconnected = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether a request failed before it was sent, by the error of `fetch`: then the upstream has done nothing. */
+export function wasNotSent(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return unconnected.has(systemCodeOf(cause) ?? '');
 }

@@ -161,6 +161,14 @@ describe('a write that is relayed', () => {
     expect(asked.slice(0, 2)).toEqual(expected.slice(0, 2));
     for (const each of asked) expect(expected).toContain(each);
   });
+
+  it('to an upstream that is away leaves the account as it was, to be read', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    await service.stop();
+    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(502);
+    expect(await rest(gateway, alice, '/dtt/templates')).toMatchObject({ status: 200 });
+  });
 });
 
 describe('a session that a client has written', () => {

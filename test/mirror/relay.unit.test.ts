@@ -3,13 +3,14 @@
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { formFor } from '../../src/http/compression.ts';
 import { type Exchange, innerExchange, openExchange } from '../../src/http/exchange.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
 import { relay } from '../../src/mirror/relay.ts';
 
 let server: Server;
+let port: number;
 /** The headers of the last request that came, and those of the response to the next. */
 let received: Readonly<Record<string, unknown>>;
 let responded: Record<string, string> = {};
@@ -19,24 +20,55 @@ beforeAll(async () => {
     received = request.headers;
     response.writeHead(200, responded).end(JSON.stringify('x'.repeat(2_000)));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  port = await portOf(server);
 });
 afterAll(() => server?.close());
 
-/** The response to a request with these headers, of an account that is 7 seconds old. */
-async function relayed(headers: Readonly<Record<string, string>>, method = 'GET') {
+/** A request as a client of the gateway sends it, of an account that is 7 seconds old. */
+function exchangeOf(headers: Readonly<Record<string, string>>, method: string): Exchange {
   const request = new IncomingMessage(new Socket());
   Object.assign(request, { method, url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
   const exchange = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
   exchange.headers.Age = '7';
+  return exchange;
+}
+
+/** What goes to the server at this port. */
+const optionsFor = (port: number) => ({
+  base: `http://127.0.0.1:${port}/api/v1`,
+  token: 'alice',
+  budget: createBudget(0),
+  longest: 5_000,
+});
+
+async function portOf(listening: Server): Promise<number> {
+  listening.listen(0, '127.0.0.1');
+  await once(listening, 'listening');
   // It listens on a port, and not on a pipe.
-  const { port } = server.address() as AddressInfo;
-  const base = `http://127.0.0.1:${port}/api/v1`;
-  const response = await relay(exchange, { base, token: 'alice', budget: createBudget(0), longest: 5_000 });
+  return (listening.address() as AddressInfo).port;
+}
+
+/** The response to a request with these headers. */
+async function relayed(headers: Readonly<Record<string, string>>, method = 'GET') {
+  const exchange = exchangeOf(headers, method);
+  const response = await relay(exchange, optionsFor(port));
   // As they are sent together.
   return { response, own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
 }
+
+it.each([
+  ['refuses connections is known not to have been sent', true],
+  ['breaks the connection off may have been carried out', false],
+])('a request to an upstream that %s', async (_, isRefused) => {
+  const broken = createServer(({ socket }) => socket.destroy());
+  const itsPort = await portOf(broken);
+  if (isRefused) await new Promise((resolve) => broken.close(resolve));
+  const onNotSent = vi.fn();
+  const response = await relay(exchangeOf({}, 'GET'), { ...optionsFor(itsPort), onNotSent });
+  broken.close();
+  expect(response.status).toBe(502);
+  expect(onNotSent).toHaveBeenCalledTimes(isRefused ? 1 : 0);
+});
 
 it('a header goes on as it came, also one that is called like what every object has', async () => {
   await relayed({ constructor: 'a', ToString: 'b' });
