@@ -1,4 +1,4 @@
-/** The viewer: the user whose token came with the request, and the only way into the data. */
+/** Authentication: finds the viewer, the user whose token came with a request. The viewer is the only way into the data. */
 
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
@@ -23,14 +23,14 @@ export interface Viewers {
   known(header: string | undefined, connection?: object): Viewer | undefined;
   /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
   authenticate(header: string | undefined): Promise<Viewer | null>;
-  /** Whether the token that a viewer came with still stands for them. */
+  /** Whether the token of a viewer is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
 }
 
-/** How stale a token's last-used time may be, in milliseconds: a write per request would cost more than it tells. */
+/** How stale a token's last-used time may be, in milliseconds. A write for each request would cost more than it is worth. */
 const lastUsedPrecision = 60_000;
 
-/** How many tokens are remembered. */
+/** How many tokens are cached. */
 const maxKnown = 10_000;
 
 /** How many tokens one statement looks up. */
@@ -43,9 +43,9 @@ interface Known {
 }
 
 /**
- * Tokens are remembered, by their digests, only while the feed would tell of their being revoked.
- * @param maxAge how long a token is remembered, in seconds, whatever the feed says.
- * @param onFound told of a user whose token was looked up: who they are was read from the database just now.
+ * Tokens are cached, by their digests, only while the change feed would announce that one is revoked.
+ * @param maxAge how long a token is cached, in seconds, whatever the feed announces.
+ * @param onFound called with each user whose token was read from the database.
  */
 export function createViewers(
   sql: Sql,
@@ -93,21 +93,21 @@ export function createViewers(
     async isValid({ id, tokenId }) {
       if (tokenId === undefined) return false;
       const isThere = (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
-      // Whoever was told so is not taken for somebody any more, also before that is announced.
+      // Not left to the change feed: from here on this process must not accept the token.
       if (!isThere) known.forget(id);
       return isThere;
     },
   };
 }
 
-/** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
+/** Writes when tokens were last used. Nothing awaits that, and it may fail: no request should wait for bookkeeping or break on it. */
 function createUseNotes(sql: Sql) {
   return (entry: Known): void => {
     const now = Date.now();
     if (now - entry.noted < lastUsedPrecision) return;
     entry.noted = now;
     const stale = new Date(now - lastUsedPrecision);
-    // The condition is asked again by the write: another process, or another request of a burst, may have written.
+    // The statement checks the time again: another process, or another request of a burst, may have written it.
     sql
       .run(
         'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
@@ -117,9 +117,9 @@ function createUseNotes(sql: Sql) {
   };
 }
 
-/** The tokens that are remembered, by their digests, until the feed says that they may have changed. */
+/** Caches tokens, by their digests, until the feed announces that they may have changed. */
 function createKnownTokens(feed: ChangeFeed, maxAge: number) {
-  /** The digests of each user's tokens that are remembered. */
+  /** The digests of each user's cached tokens. */
   const digests = new Map<number, Set<string>>();
   const known = new LRUCache<string, Known>({
     max: maxKnown,
@@ -132,10 +132,10 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     },
   });
   const latest = createLatestDigests();
-  /** Whose tokens may have changed since the look-up under way began. */
+  /** The users whose tokens may have changed since the running look-up began. */
   const changed = { users: new Set<number>(), anybody: false };
 
-  /** No token is kept that may be no more. Must also be called when one is found to be no more. */
+  /** Drops a user's tokens, any of which may be revoked. Must also be called when one is found to be revoked. */
   function forget(userId: number): void {
     latest.clear();
     changed.users.add(userId);
@@ -150,7 +150,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
   });
   return {
     forget,
-    /** Must be called before tokens are looked up which may be added. */
+    /** Must be called before each look-up whose tokens may be added. */
     beginLookUp() {
       changed.users.clear();
       changed.anybody = false;
@@ -158,7 +158,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
 
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
-      // Revoked in the meantime, perhaps: then what was found must not outlive the requests that asked.
+      // The token may have been revoked in the meantime: then what was found must not outlive the requests that asked for it.
       if (!feed.mayCache(id) || changed.anybody || changed.users.has(id)) return;
       const digest = digestOf(token);
       known.set(digest, entry);
@@ -171,7 +171,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       const token = before === undefined ? tokenIn(header) : undefined;
       const digest = before ?? (token === undefined ? undefined : digestOf(token));
       const entry = digest === undefined ? undefined : known.get(digest);
-      // Of a token that is not known nothing is kept.
+      // Nothing is remembered of a token that is not cached.
       if (!entry || digest === undefined) latest.delete(connection);
       else if (before === undefined) latest.set(header, digest, connection);
       return entry && feed.mayCache(entry.viewer.id) ? entry : undefined;
@@ -179,7 +179,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
   };
 }
 
-/** The header that came last by each connection, and the digest of its token, which takes as long as all else about it. */
+/** The last header of each connection, with the digest of its token: to compute the digest takes as long as all else about a header. */
 function createLatestDigests() {
   let latest = new WeakMap<object, { readonly header: string; readonly digest: string }>();
   return {
@@ -200,8 +200,8 @@ function createLatestDigests() {
 }
 
 /**
- * Looks tokens up by one statement at a time, for all requests that came meanwhile: guessing, however fast, keeps no
- * more than one connection busy, and a token that is valid waits for a statement or two.
+ * Looks up tokens by one statement at a time, each for all requests that arrived in the meantime. So however fast somebody
+ * guesses tokens, that occupies one connection only, and a valid token waits for two statements at most.
  */
 function createQueue(
   lookUp: (tokens: readonly string[]) => Promise<(Viewer | null)[]>,
@@ -215,7 +215,7 @@ function createQueue(
       return looking;
     },
     {
-      // What was asked before a request came is not what it asks.
+      // A request must not get a result that was read before it arrived.
       cache: false,
       maxBatchSize: maxLookUps,
       // One after the other: `dispatch` calls the function above.
@@ -229,7 +229,7 @@ function createQueue(
   );
 }
 
-/** Whether it takes a look at the database to say whose token an `Authorization` header has. */
+/** Whether an `Authorization` header has a token that only the database can tell to be valid or not. */
 export function mayBeToken(header: string | undefined): boolean {
   return wellFormedTokenIn(header) !== undefined;
 }

@@ -1,55 +1,55 @@
 /**
- * How many statements the database is given at once: found out by trying, since only the database knows how many it can do
- * beside each other, and how many others it works for.
+ * Limits how many statements run at once. The limit is found by experiment, since only the database knows how many it can
+ * run side by side, and for how many other clients it works.
  */
 
 import type { EventEmitter } from 'node:events';
 import type pg from 'pg';
 
 export interface Concurrency {
-  /** How many statements may run at once. Those that belong to a request under way are never held up. */
+  /** How many statements may run at once. Statements of a request that has begun are never held back. */
   readonly limit: number;
-  /** How many requests may begin to ask the database. Zero or less when it has enough to do. */
+  /** How many more requests may begin to use the database. Zero or less while it is busy. */
   free(): number;
   /** Has the listener called whenever a statement has ended. */
   onEnded(listener: () => void): void;
 }
 
-/** What is looked at of a pool of connections. */
+/** The part of a connection pool that is observed. */
 export interface WatchedPool
   extends Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>,
     Pick<EventEmitter, 'on'> {
   readonly options: { readonly max: number };
 }
 
-/** What it takes to judge by: so much time, in milliseconds, and so many statements. */
+/** A limit is judged after this many milliseconds and this many statements. */
 const judgement = { time: 200, statements: 20 };
 
-/** So many times as many are tried, or as few. */
+/** The factor between the middle and the higher or lower limit that is tried. */
 const probe = 1.25;
 
-/** How many times as high the limit becomes at once, or as low, at most. */
+/** The largest factor by which the limit changes at once. */
 const step = 1.33;
 
-/** At the highest limit, where more at once has paid off, fewer are tried after so many times the usual time alone. */
+/** At the highest limit, if raising it has paid off, a lower one is tried only after this many times the usual time. */
 const longWindow = 4;
 
-/** The limit is never lower: with so few at once a database does hardly less. */
+/** The limit is never lower. */
 const fewest = 2;
 
 /**
- * In milliseconds: where all connections together are given no more work than this, nothing is held up (Little's law).
- * Hardly anything is gained by waiting here rather than there, and this process takes less for each, the more end at once.
+ * In milliseconds. When even the full pool would finish a statement within this time (connections ÷ throughput, Little's
+ * law), the limit is raised without measuring: holding statements back gains nothing.
  */
 const soon = 10;
 
-/** In milliseconds: when nothing ends for so long, what runs does not wait for the database, but for a lock. */
+/** In milliseconds. When no statement ends for this long, the running ones wait for a lock, not for a busy database. */
 const stuck = 1_000;
 
 export function createConcurrency(pool: WatchedPool): Concurrency {
   const limit = createLimit(pool.options.max);
   const listeners: (() => void)[] = [];
-  // What is about to connect counts as well.
+  // Clients that wait for a connection count as well.
   const countBusy = () => pool.totalCount - pool.idleCount + pool.waitingCount;
 
   pool.on('release', () => {
@@ -71,14 +71,13 @@ export function createConcurrency(pool: WatchedPool): Concurrency {
 }
 
 /**
- * Tries rather few at once and rather many in turn, while there are enough that want to, and goes to where more statements
- * end in the same time (extremum seeking). Those that share a processor only wait for each other, and fewer of them end as
- * many in the same time. Those that wait for something else, such as a disk or the network, do not. How long statements
- * take does not matter: that has more to do with what they are than with how many they are.
+ * Extremum seeking: while the limit holds statements back, it alternates between a lower and a higher value, and moves
+ * towards the one with more throughput. Statements that compete for a processor finish no faster when more of them run;
+ * those that wait for a disk or the network do. Latency is not used: it depends on the statements more than on their number.
  */
 function createLimit(most: number) {
   const least = Math.min(fewest, most);
-  /** Between the two that are tried; not always whole. */
+  /** Between the two limits that are tried. Not always a whole number. */
   let middle = most;
   let current = most;
   let isHigh = true;
@@ -88,7 +87,7 @@ function createLimit(most: number) {
 
   function judge(now: number): void {
     const rate = window.statements / (now - window.began);
-    // The limit kept hardly anybody waiting, or need not keep anybody (Little's law).
+    // The limit hardly held anything back, or need not (Little's law).
     if (2 * window.full < window.statements || most <= soon * rate) {
       raise();
       return;
@@ -98,14 +97,14 @@ function createLimit(most: number) {
     change(last ? gain(last, before) : 1);
   }
 
-  /** Without knowing better. */
+  /** Raises the limit without a measurement. */
   function raise(): void {
     before = undefined;
     isHigh = false;
     change(step);
   }
 
-  /** Changes the limit, and tries more where it was fewer, and the other way round. */
+  /** Changes the middle, and switches between the lower and the higher limit. */
   function change(factor: number): void {
     isWorthIt = factor > 1;
     middle = between(least, middle * between(1 / step, factor, step), most);
@@ -119,11 +118,11 @@ function createLimit(most: number) {
     get current() {
       return current;
     },
-    /** Somebody has to wait. */
+    /** Called when a request has to wait. Raises the limit if nothing has finished for `stuck`: then a lock is in the way, not load. */
     noteWaiting(): void {
       if (performance.now() - window.lastEnded > stuck) raise();
     },
-    /** A statement has ended, before which the limit was reached or not. */
+    /** Called when a statement has ended. @param wasFull whether the limit was reached before. */
     statementEnded(wasFull: boolean): void {
       const now = performance.now();
       count(window, wasFull, now);
@@ -133,22 +132,22 @@ function createLimit(most: number) {
   };
 }
 
-/** How many statements ended in a millisecond while so many could run at once. */
+/** The throughput that was measured at a limit, in statements per millisecond. */
 interface Trial {
   readonly limit: number;
   readonly rate: number;
 }
 
-/** More than 1 if more at once are worth it: if they do more by more than half of what they are more. */
+/** More than 1 if the higher limit is worth it: if it raises throughput by more than the square root of what it raises the limit by. */
 function gain(one: Trial, other: Trial): number {
   const [few, many] = one.limit < other.limit ? [one, other] : [other, one];
   return many.rate / few.rate / Math.sqrt(many.limit / few.limit);
 }
 
-/** What is known since the limit was changed. */
+/** What was measured since the limit was changed. */
 function openWindow(limit: number) {
   const now = performance.now();
-  // Those that began before the change are others.
+  // Statements that began before the change do not count.
   return { began: now, lastEnded: now, statements: 0, full: 0, others: limit };
 }
 

@@ -1,10 +1,10 @@
 /**
- * Where requests wait: everybody has a line of their own, and the lines are served in turn, so that whoever sends a lot
- * waits behind themselves (the idea of fair queueing, RFC 8290).
+ * The queue of waiting requests. Each client has a queue of its own, and these are served in turn, so that a client that sends
+ * many requests delays only itself (fair queueing, as in RFC 8290).
  */
 
 export interface Waiting {
-  /** Who waits: those with equal keys share a line. */
+  /** The client that waits. Entries with equal keys share a queue. */
   readonly key: number | string;
   /** How many requests it counts as. */
   readonly size: number;
@@ -13,14 +13,14 @@ export interface Waiting {
 export interface FairQueue<Entry extends Waiting> {
   /** How many requests wait. */
   readonly length: number;
-  /** How many entries there are: a batch is one, whatever it counts as. */
+  /** How many entries there are. A batch is one entry, however many requests it counts as. */
   readonly entries: number;
   add(entry: Entry): void;
-  /** Takes out the oldest request of whose turn it is. */
+  /** Removes and returns the oldest entry of the client whose turn it is. */
   take(): Entry | undefined;
-  /** Whether nobody would have more entries than whose this is, if it waited as well. */
+  /** Whether the client would have as many entries as any other, or more, if this one waited as well. */
   wouldHaveMost(entry: Pick<Waiting, 'key'>): boolean;
-  /** Takes out the newest entries of whoever has most of them, as long as it says so, and more than one is there. */
+  /** Removes and returns the newest entries of the clients with most of them, while `isTooLong` returns true and more than one is left. */
   drop(isTooLong: () => boolean): Entry[];
 }
 
@@ -31,7 +31,7 @@ interface ClientQueue<Entry> {
 }
 
 export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
-  /** Whose turn is next comes first. */
+  /** The client whose turn is next comes first. */
   const lines = new Map<Entry['key'], ClientQueue<Entry>>();
   let length = 0;
   let entries = 0;
@@ -66,7 +66,7 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
     take() {
       const [line] = lines.values();
       if (!line) return undefined;
-      // Behind all others, if there is more.
+      // A client with more entries goes to the end.
       lines.delete(line.key);
       if (line.entries.length > 1) lines.set(line.key, line);
       return remove(line, line.entries.shift());
@@ -90,7 +90,7 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
   };
 }
 
-/** Each time the one that has most, of several the one whose turn is latest. What it has may become less meanwhile. */
+/** Yields, each time, the queue with most entries; of several such queues the one whose turn comes last. The caller may remove entries. */
 function* longestFirst<Entry>(lines: Iterable<ClientQueue<Entry>>): Generator<ClientQueue<Entry>> {
   const ranks: ClientQueue<Entry>[][] = [];
   for (const line of lines) rank(ranks, line);

@@ -1,4 +1,4 @@
-/** Load shedding: has requests wait while the database has enough to do, and turns away what would wait too long. */
+/** Load shedding: queues requests while the database is busy, and rejects those that would wait too long. */
 
 import type { Concurrency } from '../database/concurrency.ts';
 import { errorResponse, httpErrors } from './errorResponse.ts';
@@ -9,17 +9,18 @@ import type { Endpoint } from './target.ts';
 
 export interface LoadShedder {
   /**
-   * Lets a request through at once, or when it is its turn, or turns it away; returns whether it was turned away. Must be
-   * asked for every request that will need the database, before it does. One that was let through never waits again.
-   * @param who whose request it is: everybody has their turn.
+   * Lets a request through, at once or after a wait, or rejects it. Must be called for every request before it uses the
+   * database. A request that was let through never waits again.
+   * @returns whether the request was rejected.
+   * @param who returns the key of the client, by which waiting requests are served in turn.
    * @param size how many requests a batch counts as.
    */
   shed(exchange: Exchange, who: () => number | string, size?: number): boolean | Promise<boolean>;
-  /** Whether somebody was turned away just now. */
+  /** Whether there is overload: a request was rejected a moment ago. */
   isOverload(): boolean;
-  /** Whether the next request of theirs would be turned away at once. It counts as if it was. */
+  /** Rejects the next request of a client, and counts it, if it would be rejected at once. Returns whether it was. */
   tryReject(who: number | string): boolean;
-  /** For whoever watches the gateway. */
+  /** For the metrics. */
   readonly figures: {
     readonly limit: number;
     readonly waiting: number;
@@ -29,48 +30,48 @@ export interface LoadShedder {
 
 export interface LoadSheddingOptions {
   readonly concurrency: Concurrency;
-  /** How many requests may wait, when some have for a while. */
+  /** How many requests may wait, once the queue has not been empty for a while. */
   readonly maxWaiting: number;
-  /** How long, in milliseconds, it may take until it is anybody's turn, if not as long as usual. */
+  /** How long, in milliseconds, requests may wait before that counts as overload. */
   readonly longestWait?: number | undefined;
-  /** Told of a request that is let through, or begins to wait. */
+  /** Called with each request that is let through or begins to wait. */
   begun(exchange: Exchange): void;
 }
 
-/** For so long, in milliseconds, after the line was empty it may be so many times as long: a burst is no overload. */
+/** For `lasts` ms after the queue was empty it may hold `factor` times as many requests: a burst is no overload. */
 const burst = { lasts: 100, factor: 3 };
 
-/** In milliseconds: overload lasts for so long after the last request was turned away. */
+/** Overload ends this many milliseconds after the last request was rejected. */
 const overloadLasts = 1_000;
 
-/** It ends sooner where nobody has waited for so long, in milliseconds: many that come at once would prolong it. */
+/** It ends sooner if no request has waited for this many milliseconds: a burst must not prolong it. */
 const overloadEndsAfter = 200;
 
 /**
- * Under overload no more wait than are served in so many milliseconds, or than are let through in one turn of the event
- * loop, which are nearly as many as run at once; a few may always, so that one who floods does not take the only place.
- * The largest of the three counts (docs/failures.md#overload).
+ * How many requests may wait under overload: as many as are served in `lasts` ms, or as `share` of the concurrency limit
+ * (about as many as are let through in one turn of the event loop), or `least`, so that one client cannot fill the
+ * queue alone. The largest of the three counts (docs/failures.md#overload).
  */
 const shortLine = { lasts: 15, share: 0.75, least: 3 };
 
-/** In milliseconds: how often the line is looked at while nothing else happens. */
+/** How often, in milliseconds, the queue is looked at while nothing else happens. */
 const interval = 5;
 
 /**
- * In milliseconds: where requests have to wait for longer, and go on to, more come than are done. Not sooner: clients that
- * each wait for a response before they ask again may all be served, however many they are.
+ * In milliseconds. If requests keep waiting for longer than this, for `lastsTooLong`, more arrive than are served. Not
+ * shorter: clients that wait for each response before they send the next request cannot pile up without bound.
  */
 const tooLong = 1_000;
 
-/** In milliseconds: how long that has to go on. */
+/** How long, in milliseconds, that has to go on. */
 const lastsTooLong = 300;
 
-/** In seconds: what waits for the database now is done well before. */
+/** In seconds. What waits for the database now is done well before. */
 const retryAfter = '1';
 
 interface Entry extends Waiting {
   readonly exchange: Exchange;
-  /** Since when it waits, in milliseconds. */
+  /** When it began to wait, in milliseconds. */
   readonly since: number;
   settle(isTurnedAway: boolean): void;
 }
@@ -110,7 +111,7 @@ export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): L
   };
 }
 
-/** The requests that wait, from where they are let through when it is their turn. */
+/** The queue of requests, which are let through in turn. */
 function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   const { concurrency } = options;
   const line = createFairQueue<Entry>();
@@ -124,7 +125,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
     entry?.settle(true);
   }
 
-  /** Has no more wait than may; but what waits alone may, however many it counts as. */
+  /** Rejects as many as are too many. A single entry may stay, however many requests it counts as. */
   function shorten(now: number): void {
     if (line.entries < 2 || !overload.isTooLong(line, now)) return;
     overload.begin(now);
@@ -140,12 +141,12 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
     },
     isOverload: () => overload.isNow(performance.now()),
     isNeeded: () => line.entries > 0 || concurrency.free() <= 0,
-    /** Lets a request through that finds nobody waiting. */
+    /** Lets a request through while no other waits. */
     pass() {
       overload.served(performance.now());
       return false;
     },
-    /** Whether the line is full, and whoever asks has as much in it as anybody: then it is their request that is turned away. */
+    /** Rejects the request if the queue is full and no client has more entries in it than the asking one; then shortens the queue. */
     rejectIfFull(asking: Waiting): boolean {
       const now = performance.now();
       if (line.entries === 0) return false;
@@ -167,7 +168,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   };
 }
 
-/** Serves the line when a statement has ended, and by the clock from when the function that it returns is called. */
+/** Serves the queue whenever a statement has ended, and by a timer once the returned function is called. */
 function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overload): () => void {
   let isServing = false;
   let isWatched = false;
@@ -182,7 +183,7 @@ function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overl
     });
   });
 
-  /** Looks after those who wait also while nothing else happens. */
+  /** Serves the queue by a timer while it is not empty. */
   function watch(): void {
     if (isWatched || line.entries === 0) return;
     isWatched = true;
@@ -195,7 +196,7 @@ function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overl
   return watch;
 }
 
-/** Lets requests through for which there is room. They make use of it before anything else happens. */
+/** Lets as many requests through as there is room for. They take it up before anything else runs. */
 function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): void {
   const now = performance.now();
   for (let left = room; left > 0; ) {
@@ -203,7 +204,7 @@ function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): v
     if (!entry) return;
     const { exchange, size, since } = entry;
     overload.noteWait(now - since, now);
-    // What is done for a client that has left is for nobody.
+    // A request whose client has left is not run.
     if (!exchange.isOver) left -= size;
     if (!exchange.isOver) overload.served(now);
     entry.settle(exchange.isOver);
@@ -213,24 +214,24 @@ function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): v
 
 interface Overload {
   isNow(now: number): boolean;
-  /** Somebody is turned away. */
+  /** Called when a request is rejected. */
   begin(now: number): void;
-  /** Somebody's turn has come after so many milliseconds. */
+  /** Called when a request is let through that has waited for so many milliseconds. */
   noteWait(milliseconds: number, now: number): void;
-  /** Nobody waits any more. */
+  /** Called when the queue has become empty. */
   onEmptied(): void;
-  /** Somebody comes who is the first in the line. */
+  /** Called when a request is the first to wait. */
   onFirstWaiting(now: number): void;
-  /** Somebody is let through. */
+  /** Called when a request is let through. */
   served(now: number): void;
-  /** Whether more wait than may. */
+  /** Whether the queue is longer than allowed. */
   isTooLong(line: Pick<FairQueue<Entry>, 'length' | 'entries'>, now: number): boolean;
 }
 
 /**
- * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
- * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then it is kept so short that what is served has
- * hardly waited, and what is turned away is told at once.
+ * A queue that is soon empty again is a burst, and does no harm. A standing queue is overload: it delays every request and
+ * serves no more of them (the idea of CoDel, RFC 8289). Then the queue is held so short that requests which are served
+ * have hardly waited, and the others are rejected at once.
  */
 function createOverload({
   concurrency,
@@ -266,13 +267,13 @@ function createOverload({
     begin,
     noteWait(milliseconds: number, now: number): void {
       lateSince = milliseconds > longestWait ? (lateSince ?? now) : undefined;
-      // What had to wait for one slow statement, or a lock, is soon done.
+      // Requests that waited for one slow statement, or for a lock, are soon done.
       if (lateSince !== undefined && now - lateSince > lastsTooLong) begin(now);
     },
     onEmptied(): void {
       if (!isNow(performance.now())) return;
       clearTimeout(untilRelieved);
-      // By a timer: where the event loop is behind, what has come is read before it is its turn.
+      // By a timer: if the event loop lags, requests that have already arrived are read before it fires.
       untilRelieved = setTimeout(end, overloadEndsAfter).unref();
     },
     onFirstWaiting(now: number): void {
@@ -287,10 +288,10 @@ function createOverload({
   };
 }
 
-/** How long, in milliseconds, is counted to know how many are served in a millisecond. */
+/** Over how many milliseconds the rate is measured. */
 const counted = 100;
 
-/** How many are served in how long. */
+/** Measures how many requests are served in a millisecond. */
 function createPace() {
   let began = 0;
   let count = 0;
@@ -314,7 +315,7 @@ function createPace() {
   };
 }
 
-/** Made once: saying no must cost next to nothing. */
+/** Made once: rejecting a request must cost next to nothing. */
 const busy: Readonly<Record<Endpoint, HttpResponse>> = {
   rest: prepare('rest'),
   graphql: prepare('graphql'),
@@ -327,5 +328,5 @@ function prepare(endpoint: Endpoint): HttpResponse {
   return { ...response, forms: new Map() };
 }
 
-/** The response to what was turned away. */
+/** The response to a rejected request. */
 export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>): HttpResponse => busy[endpoint];

@@ -1,41 +1,41 @@
 /**
- * Whether all has been heard of that a viewer may have been shown. A change can be read a moment before it is announced,
- * and what is cached is from before it until then: whoever has seen the change must not get that any more.
+ * Keeps cached responses from contradicting what a viewer has read. A change can be read from the database a moment before
+ * it is announced. A viewer who has seen it must not get a response that was cached before it.
  */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { waitAtMost } from '../database/waiting.ts';
 
-/** How long, in milliseconds, announcements are waited for. */
+/** How long, in milliseconds, a request waits for announcements. */
 const longestWait = 250;
 
-/** How long, in milliseconds, nobody waits for them once they were waited for in vain, unless they come. */
-const rest = 1_000;
+/** After a wait that timed out, no request waits for this many milliseconds, unless an announcement arrives. */
+const pauseAfterTimeout = 1_000;
 
-/** Of how many viewers it is known when they were last shown something: when there are more, all were shown something now. */
+/** The last read is remembered of at most this many viewers. When the map is full, it is cleared, and every viewer counts as having just read. */
 const maxViewers = 100_000;
 
 export interface ReadBarrier {
-  /** Must be called when something was read for the viewer. */
+  /** Must be called after each read for the viewer. */
   noteRead(viewerId: number): void;
-  /** The number of the viewer's last read. */
+  /** The number of the viewer's last read: reads are numbered in their order. */
   lastReadOf(viewerId: number): number;
-  /** Whether everything is known to have been heard of that reads of the viewer's may have shown. */
+  /** Whether every change that the viewer's reads may have shown has been announced to this process. */
   isCaughtUp(viewerId: number): boolean;
-  /** Waits until it is, and gives false when that takes too long. */
+  /** Waits until that is so. Returns false if it takes too long. */
   catchUp(viewerId: number): Promise<boolean>;
 }
 
 export function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>): ReadBarrier {
   const last = new Map<number, number>();
   let clock = 0;
-  /** The last read of each viewer of whom it is not known. */
+  /** The last read of every viewer who has no entry in the map. */
   let floor = 0;
   let caughtUpUntil = 0;
   let lastFailure = Number.NEGATIVE_INFINITY;
   const lastReadOf = (viewerId: number) => last.get(viewerId) ?? floor;
 
-  async function hearAll(until: number): Promise<void> {
+  async function awaitAnnouncements(until: number): Promise<void> {
     if (!(await catchUp?.())) return;
     caughtUpUntil = Math.max(caughtUpUntil, until);
     lastFailure = Number.NEGATIVE_INFINITY;
@@ -55,11 +55,11 @@ export function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>): Rea
     isCaughtUp: (viewerId) => !catchUp || lastReadOf(viewerId) <= caughtUpUntil,
     async catchUp(viewerId) {
       const needed = lastReadOf(viewerId);
-      if (performance.now() - lastFailure < rest) return false;
-      await waitAtMost(longestWait, hearAll(clock));
-      const isHeard = needed <= caughtUpUntil;
-      if (!isHeard) lastFailure = performance.now();
-      return isHeard;
+      if (performance.now() - lastFailure < pauseAfterTimeout) return false;
+      await waitAtMost(longestWait, awaitAnnouncements(clock));
+      const isCaughtUp = needed <= caughtUpUntil;
+      if (!isCaughtUp) lastFailure = performance.now();
+      return isCaughtUp;
     },
   };
 }

@@ -1,12 +1,11 @@
 /**
  * The response cache: responses of reads, per viewer, until something of the viewer's changes.
  *
- * Everything hangs on one number per viewer, their version, which every announced change and every write through
- * this process raises. A response is stored under the version at which its computation began, and holds only
- * while that is still the version. So a response that was overtaken by a change is never served, and while the
- * change feed is down none is, nor while a change of the viewer's was announced that snapshots may not see yet: what is
- * read then may be from before it, and is not stored under any version. Nor is one served before everything is heard of
- * that the viewer may have seen in what was computed for them. None is cached for longer than a while, so that whatever was not announced heals.
+ * Each viewer has a version, a number that every announced change and every write through this process raises. A
+ * response is stored under the version at which its computation began, and is valid only while that is still the version.
+ * So a response that a change has overtaken is never served. While the feed is down, or a change of the viewer's is
+ * announced that snapshots may not show yet, nothing is served or stored. Nothing is served either before every change
+ * that the viewer may have seen has been announced. A maximum age limits how long a missed announcement can matter.
  */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
@@ -17,9 +16,9 @@ import type { Computed } from './task.ts';
 
 export interface ResponseCache {
   readonly counters: Readonly<Counters>;
-  /** How many responses there are, those that no longer hold included, and what they take. */
+  /** The number of stored responses, those that are no longer valid included, and the memory that they take. */
   usage(): { readonly entries: number; readonly bytes: number };
-  /** The cached response, if it still holds. A promise where that has to be found out. */
+  /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
   get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined>;
   /**
    * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is

@@ -9,15 +9,15 @@ interface Entry {
   readonly viewerId: number;
   readonly version: number;
   readonly response: HttpResponse;
-  /** What it takes, its compressed forms included. */
+  /** The memory that it takes, its compressed forms included. */
   readonly bytes: number;
 }
 
-/** What an entry, and what each form of it, costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
+/** The memory, in bytes, that an entry and each form of it take beside their texts. Measured roughly. */
 const overhead = 1_000;
 const overheadOfForm = 500;
 
-/** How much of the memory the responses of one viewer may take: whoever asks for a lot lets go of their own first. */
+/** The share of the memory that the responses of one viewer may take. Beyond it the viewer's own oldest responses are evicted. */
 const largestShare = 1 / 4;
 
 export interface StoredResponsesOptions {
@@ -28,10 +28,10 @@ export interface StoredResponsesOptions {
 }
 
 export interface StoredResponses {
-  /** How many responses there are, those that no longer hold included, and what they take. */
+  /** The number of stored responses, those that are no longer valid included, and the memory that they take. */
   usage(): { readonly entries: number; readonly bytes: number };
   get(key: string): Pick<Entry, 'version' | 'response'> | undefined;
-  /** @returns the response as it is stored, with each form that is made of it. */
+  /** @returns the stored response, which also holds each compressed form that is made of it. */
   store(key: string, entry: Omit<Entry, 'bytes'>): HttpResponse;
 }
 
@@ -66,12 +66,12 @@ function createForms(onMade: (form: HttpResponse) => void): Forms {
 
 /** Stores entries so that no viewer has more than their share of the memory. */
 function createShares(entries: LRUCache<string, Entry>, most: number) {
-  /** What each viewer has, the oldest first. */
+  /** The keys of each viewer's entries, the oldest first. */
   const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
 
   function add(key: string, entry: Entry, options?: { noUpdateTTL: true }): void {
     const { bytes } = entry;
-    // One that is larger than all of the memory is not stored, nor is what was in its place any longer.
+    // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.
     entries.set(key, entry, { ...options, size: bytes });
     if (bytes > entries.maxSize) return;
     const own = owned.get(entry.viewerId) ?? { keys: new Set(), bytes: 0 };
@@ -88,11 +88,11 @@ function createShares(entries: LRUCache<string, Entry>, most: number) {
     store(key: string, { viewerId, version, response }: Omit<Entry, 'bytes'>): HttpResponse {
       const body = detachedBytes(response.body);
       const forms = createForms((form) => {
-        // Another may be in its place by now, or none.
+        // The entry may have been replaced or evicted since.
         if (entries.peek(key, { allowStale: true }) !== entry) return;
         const more = form.body === body ? overheadOfForm : form.body.length + overheadOfForm;
         entry = { ...entry, bytes: entry.bytes + more };
-        // It is no younger for it.
+        // The new form does not make the entry younger.
         add(key, entry, { noUpdateTTL: true });
       });
       const bytes = body.length + 2 * key.length + overhead;
@@ -100,7 +100,7 @@ function createShares(entries: LRUCache<string, Entry>, most: number) {
       add(key, entry);
       return entry.response;
     },
-    /** Must be told of each entry that is let go of, or replaced. */
+    /** Must be called for each entry that is evicted or replaced. */
     remove(key: string, { viewerId, bytes }: Entry): void {
       const own = owned.get(viewerId);
       if (!own?.keys.delete(key)) return;
