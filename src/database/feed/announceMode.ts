@@ -1,32 +1,32 @@
-/** The way in which a database announces, and switching it to another. `announce_by` in the migrations says why it is so. */
+/** The mode in which a database announces changes, and switching to another. `announce_by` in the migrations explains why it works this way. */
 
 import type pg from 'pg';
 import { pause } from '../waiting.ts';
 import { listenStatement } from './changeFeed.ts';
 
-/** `both` while a database leaves, or while gateways listen that know of no other way than NOTIFY. */
+/** `both` during a switch back to NOTIFY, and while gateways listen that know NOTIFY only. */
 export type AnnounceMode = 'notify' | 'logical' | 'both';
 
 export interface FeedSetup {
   readonly mode: AnnounceMode;
-  /** Whether there is logical decoding. Without it everything is announced by NOTIFY. */
+  /** Whether the server has logical decoding. Without it everything is announced by NOTIFY. */
   readonly decodes: boolean;
   /** The server's setting, and the role of the connection. */
   readonly walLevel: string;
   readonly role: string;
-  /** Whether the role may switch. */
+  /** Whether the role owns the function `announce`, and so may switch the mode. */
   readonly owns: boolean;
-  /** Whether there is the publication that a slot is read with. */
+  /** Whether the publication exists that a slot is read with. */
   readonly isPublished: boolean;
-  /** What the role needs to create the publication, if it has not got it: the name of the database, as GRANT takes it. */
+  /** The name of the database, quoted for GRANT, if the role lacks the right to create the publication. */
   readonly lacksCreateOn: string | null;
-  /** How many listen that know of no other way than NOTIFY, as far as that can be seen. */
+  /** How many sessions listen that know NOTIFY only, of those whose statements the role may see. */
   readonly listeners: number;
-  /** How many sessions there are of which that cannot be seen. */
+  /** How many sessions there are whose statements the role may not see. */
   readonly unseen: number;
 }
 
-/** The lock under which one gateway at a time switches. */
+/** The advisory lock under which one gateway at a time switches the mode. */
 const switchLock = 0xd07e7a12;
 
 export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
@@ -49,12 +49,12 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   return setup;
 }
 
-/** Runs something while no other gateway switches. */
+/** Runs a function while no other gateway switches the mode. */
 export async function withSwitchLock<Value>(
   client: pg.ClientBase,
   act: () => Promise<Value>,
 ): Promise<Value> {
-  // Whatever the role's defaults are.
+  // Stated, since the role may have other defaults.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
@@ -67,7 +67,7 @@ export async function withSwitchLock<Value>(
   }
 }
 
-/** Switches. Gateways are told, and begin anew. */
+/** Switches the mode. Gateways are told, and reconnect. */
 export async function announceBy(client: pg.ClientBase, mode: AnnounceMode): Promise<void> {
   await client.query('SELECT announce_by($1)', [mode]);
 }
@@ -76,14 +76,14 @@ export async function publish(client: pg.ClientBase): Promise<void> {
   await client.query('CREATE PUBLICATION dovetail');
 }
 
-/** Who writes to a table that has announcements, or has written in a transaction that is not over. */
+/** Selects the transactions that write, or have written, to tables whose changes are announced. */
 const writers = `
   SELECT virtualtransaction AS id FROM pg_locks
   WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND relation IN (SELECT tgrelid FROM pg_trigger WHERE tgname LIKE 'announce\\_%')
     AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`;
 
-/** Waits, in milliseconds for no longer than this, until all are done who write by now. Whether they are. */
+/** Waits until all transactions that write now have ended, for `longest` ms at most. Returns whether they have. */
 export async function awaitWriters(client: pg.ClientBase, longest: number): Promise<boolean> {
   const { rows } = await client.query<{ id: string }>(writers);
   const begun = rows.map(({ id }) => id);

@@ -1,4 +1,4 @@
-/** The connection over which a gateway announces something to itself, and asks what snapshots see. */
+/** The connection over which a gateway sends itself heartbeats, and asks what snapshots show. */
 
 import pLimit from 'p-limit';
 import type pg from 'pg';
@@ -7,20 +7,20 @@ import type { FeedKind } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
 
 export interface Announcer {
-  /** The connection as it is at first. */
+  /** The first connection, before any renewal. */
   readonly client: pg.Client;
-  /** Announces in the way that writes do, and says which that is. */
+  /** Announces by the same mode as writes do, and returns the mode. */
   announce(payload: string): Promise<FeedKind>;
-  /** Those of the transactions that every snapshot from now on sees, or sees to have failed. */
+  /** The ids of those of the transactions that have ended for every snapshot from now on, by commit or by rollback. */
   findVisible(transactions: readonly string[]): Promise<readonly string[]>;
-  /** Waits until all transactions are over that have begun to write by now. */
+  /** Waits until all transactions that have begun to write by now have ended. */
   awaitWriters(): Promise<void>;
   ping(): Promise<unknown>;
 }
 
 /**
- * A connection of its own, made like those of the pool, where heartbeats would have to wait in overload.
- * @param longestUse how long, in milliseconds, it is used before it is made anew.
+ * Opens a connection of its own, configured like those of the pool, in which heartbeats would have to wait under overload.
+ * @param longestUse after how many milliseconds the connection is renewed.
  */
 export async function createAnnouncer(
   connection: pg.ClientConfig,
@@ -38,8 +38,8 @@ export async function createAnnouncer(
         began = performance.now();
         await renew();
       }
-      // A synchronous standby that is away keeps writes from being seen, and not from being announced. What is in the log
-      // can be read from there once it is on the disk, for which a notification does not wait.
+      // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
+      // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
       const rows = await ask<{ way: string }>(
         `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
         [payload, lastWay === 'notify' ? 'off' : 'local'],
@@ -58,7 +58,7 @@ export async function createAnnouncer(
     },
 
     async awaitWriters() {
-      // A number of our own, which comes after theirs. The upper bound of a snapshot will not do: who is last may be above it.
+      // A transaction id of our own, which comes after theirs. The upper bound of a snapshot would not do: the last writer may be above it.
       const [mark] = await ask<{ own: string }>('SELECT pg_current_xact_id()::text AS own');
       const areOver = async () => {
         const [row] = await ask<{ over: boolean }>(
@@ -75,8 +75,8 @@ export async function createAnnouncer(
 }
 
 /**
- * A connection that can be made anew: when the address has come to lead to another server, connections to the one before
- * go on hearing each other there, while the pool's leave it.
+ * A connection that can be renewed. When the address comes to lead to another server, old connections go on working with
+ * the old server, while those of the pool move to the new one.
  */
 async function openRenewable(connection: pg.ClientConfig, lost: AbortController) {
   let current = await openOne(connection, lost);
@@ -91,7 +91,7 @@ async function openRenewable(connection: pg.ClientConfig, lost: AbortController)
 
     async renew(): Promise<void> {
       const next = await openOne(connection, lost);
-      // Not before what was asked is answered.
+      // Not before the running query has ended.
       await inTurn(() => {
         current.own.abort();
         current = next;
@@ -100,7 +100,7 @@ async function openRenewable(connection: pg.ClientConfig, lost: AbortController)
   };
 }
 
-/** Opens a connection that can be given up by itself. */
+/** Opens a connection that can be closed on its own. */
 async function openOne(connection: pg.ClientConfig, lost: AbortController) {
   const own = new AbortController();
   const lose = () => own.abort();

@@ -1,23 +1,23 @@
 /**
- * The change feed: whose data changed, whoever changed it. The triggers in the migrations announce it; the modules of
- * this folder listen.
+ * The change feed: tells whose data has changed, whichever program changed it. The triggers in the migrations announce
+ * changes; the modules of this folder receive the announcements.
  */
 
 import type { Prisma } from '../generated/prisma/client.ts';
 
-/** Where announcements go that are made by NOTIFY. */
+/** The channel of announcements by NOTIFY. */
 export const channel = 'dovetail';
 
-/** What a gateway says to a server to listen there, by which it is told from those of earlier versions. */
+/** How a gateway listens on a server. The comment tells it apart from gateways of earlier versions, which know NOTIFY only. */
 export const listenStatement = `LISTEN ${channel} /* and to messages */`;
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
 
 export type Change =
-  /** Something of one user changed. */
+  /** Data of one user have changed. */
   | { readonly kind: 'user'; readonly userId: number; readonly table: Table }
-  /** Anything may have changed: anybody's rows of the table, or of all tables where announcements may have been missed. */
+  /** Rows of any user may have changed: of the table, or of all tables if announcements may have been missed. */
   | { readonly kind: 'all'; readonly table?: Table };
 
 /** Whether tokens may have changed. */
@@ -29,28 +29,28 @@ export type ChangeListener = (change: Change) => void;
 export type FeedKind = 'notify' | 'logical';
 
 export interface ChangeFeed {
-  /** How announcements arrive, or did last. */
+  /** How announcements arrive, or arrived last. */
   readonly kind: FeedKind;
-  /** Whether announcements are known to arrive. While they aren't, nothing that was read before may be trusted. */
+  /** Whether announcements are proved to arrive. While they are not, nothing that was read before may be used again. */
   readonly listening: boolean;
   /**
-   * Whether what is read of a user now may be remembered, and what was remembered may be used: announcements are known to
-   * arrive, and none has come of a change of theirs that snapshots may not see yet.
+   * Whether what is read of a user may be cached, and what is cached may be used: announcements are proved to arrive, and
+   * none is about a change of the user's that snapshots may not show yet.
    */
   mayCache(userId: number): boolean;
   /**
-   * Has everything heard of that could be read when it was called, and says whether that is so now: a change can be read
-   * a moment before it is announced. Not there where it cannot.
+   * Waits until every change has been announced here that could be read when it was called, and returns whether that has
+   * happened: a change can be read a moment before it is announced. Absent where it cannot (embedded engine).
    */
   readonly catchUp?: () => Promise<boolean>;
-  /** How often announcements began to arrive again. */
+  /** How often announcements have begun to arrive again after a loss. */
   readonly reconnects: number;
-  /** Calls the listener for every change from now on, once it can be read, until the returned function is called. */
+  /** Calls the listener for every change, once it can be read, until the returned function is called. */
   subscribe(listener: ChangeListener): () => void;
   close(): Promise<void>;
 }
 
-/** What was announced: `<user id> <table>`, or `* <table>` when it concerns everybody. */
+/** The change that a payload announces: `<user id> <table>`, or `* <table>` if it concerns all users. */
 export function changeOf(payload: string): Change {
   const [user = '', table = ''] = payload.split(' ');
   // The triggers send the names of their own tables.

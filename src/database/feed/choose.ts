@@ -1,4 +1,4 @@
-/** Which mode a database announces, from the setting CHANGE_FEED and from what the server and the role can. */
+/** Chooses the mode in which the database announces changes: by the setting CHANGE_FEED, and by what the server and the role are able to do. */
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
@@ -17,7 +17,7 @@ import { checkReplicationSlot } from './slotCheck.ts';
 
 export type WantedAnnounceMode = 'auto' | 'notify' | 'logical';
 
-/** How long, in milliseconds, a start waits for those who began to write before the database is switched back. */
+/** How long, in milliseconds, a start waits for running writers before it switches the database back to NOTIFY. */
 const longestWait = 2_000;
 
 /**
@@ -36,7 +36,7 @@ export async function chooseAnnounceMode(
     if (wanted === 'notify') return await switchToNotify(client);
     const setup = await readFeedSetup(client);
     if (wanted === 'logical') return await switchToLogical(client, setup, direct);
-    return { mode: (await mayTakeMessages(setup, direct)) ? await switchToMessages(client) : setup.mode };
+    return { mode: (await canUseMessages(setup, direct)) ? await switchToMessages(client) : setup.mode };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     if (wanted === 'auto') return { mode: 'notify', why: errorText(error) };
@@ -48,7 +48,7 @@ export async function chooseAnnounceMode(
   }
 }
 
-async function mayTakeMessages(setup: FeedSetup, direct: pg.ClientConfig): Promise<boolean> {
+async function canUseMessages(setup: FeedSetup, direct: pg.ClientConfig): Promise<boolean> {
   const { mode, listeners, unseen } = setup;
   if (mode !== 'notify' || listeners > 0 || unseen > 0 || findSetupProblem(setup)) return false;
   return (await checkReplicationSlot(direct)) === undefined;
@@ -59,20 +59,20 @@ async function switchToLogical(
   setup: FeedSetup,
   direct: pg.ClientConfig,
 ): Promise<{ mode: AnnounceMode; why?: string }> {
-  const lack = findSetupProblem(setup);
-  if (lack) throw notToBeHad(lack);
-  // The slot of a worker is its parent's, which may be the last that there is.
+  const problem = findSetupProblem(setup);
+  if (problem) throw unavailable(problem);
+  // A worker reads through its parent's slot, which may be the last one that the server has.
   const isRead = setup.mode === 'logical' && setup.isPublished;
   if (isRead && cluster.isWorker) return { mode: 'logical' };
-  const obstacle = await checkReplicationSlot(direct);
-  if (obstacle) throw notToBeHad(obstacle);
+  const slotProblem = await checkReplicationSlot(direct);
+  if (slotProblem) throw unavailable(slotProblem);
   if (isRead) return { mode: 'logical' };
   const mode = await switchToMessages(client);
   if (mode === 'logical') return { mode };
   return { mode, why: 'somebody listens who knows of no other mode than NOTIFY; the next start looks again' };
 }
 
-/** What is lacking for messages, of what the database says itself. */
+/** What prevents announcing by messages, as far as the setup tells. */
 export function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   const { decodes, walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
   if (!decodes)
@@ -93,13 +93,13 @@ export function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   };
 }
 
-function notToBeHad({ says, advice }: Diagnosis): SetupError {
+function unavailable({ says, advice }: Diagnosis): SetupError {
   return new SetupError(`CHANGE_FEED is logical, which cannot be had: ${says}. ${advice}`);
 }
 
 async function switchToMessages(client: pg.ClientBase): Promise<AnnounceMode> {
   return withSwitchLock(client, async () => {
-    // Another gateway may have been faster.
+    // Another gateway may have switched in the meantime.
     const { mode, isPublished, listeners } = await readFeedSetup(client);
     if (!isPublished) await publish(client);
     const next = listeners > 0 ? 'both' : 'logical';
@@ -115,7 +115,7 @@ async function switchToNotify(client: pg.ClientBase): Promise<{ mode: AnnounceMo
     throw new SetupError(
       `CHANGE_FEED is notify, but the database is switched to messages, and the role ${JSON.stringify(role)} does not own the function announce. As its owner: SELECT announce_by('notify');`,
     );
-  // Gateways read messages until nobody is left who may send one.
+  // Gateways read messages until no transaction is left that may send one.
   if (decodes) await withSwitchLock(client, () => announceBy(client, 'both'));
   if (decodes && !(await awaitWriters(client, longestWait)))
     return { mode: 'both', why: 'somebody writes who began before; the next start looks again' };

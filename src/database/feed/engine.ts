@@ -1,4 +1,4 @@
-/** Listening to the embedded engine. */
+/** Listens to the embedded engine. */
 
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { type ChangeFeed, channel } from './changeFeed.ts';
@@ -6,8 +6,8 @@ import { openConnection } from './connection.ts';
 import { keepListening } from './keepListening.ts';
 
 /**
- * Listens to the embedded engine, in the process that runs it. Its one session does one thing at a time, so that a
- * heartbeat may wait for as long as somebody else's transaction is open; nothing can change meanwhile.
+ * Listens to the embedded engine, in the process that runs it. The engine has one session, so a heartbeat may wait for as
+ * long as another client's transaction is open; nothing else can change in the meantime.
  */
 export function listenToEngine({ connection, listeners }: EmbeddedPostgres): Promise<ChangeFeed> {
   return keepListening(async (hear, lost) => {
@@ -18,8 +18,8 @@ export function listenToEngine({ connection, listeners }: EmbeddedPostgres): Pro
     lost.signal.addEventListener('abort', () => listeners.delete(listener), { once: true });
     const client = await openConnection(connection, lost);
     await client.query(`LISTEN ${channel}`);
-    // It has no logical decoding, so that everything is announced in this way.
+    // The engine has no logical decoding: everything is announced by NOTIFY.
     return { kind: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
-    // What is announced comes with the reply to the commit, and so before anything else that is read in its one session.
+    // Announcements arrive with the reply to the commit, and so before anything that is read afterwards in the one session.
   }, true);
 }

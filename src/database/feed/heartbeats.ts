@@ -1,29 +1,29 @@
-/** Announcements that a gateway makes to itself, to know that announcements arrive, and up to where. */
+/** Heartbeats: announcements that a gateway sends to itself, as proof that announcements arrive, and up to which point. */
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inBatches } from '../inBatches.ts';
 import { pause } from '../waiting.ts';
 
-/** How often, in milliseconds, it is tried whether announcements arrive. */
+/** The interval between heartbeats, in milliseconds. */
 export const heartbeat = 2_000;
-/** How long, in milliseconds, the announcement of a heartbeat may be under way once it is made. */
+/** How long, in milliseconds, a heartbeat may take to arrive once it is announced. */
 const longestDelivery = 2_000;
-/** How long, in milliseconds, it is at least between two of those that somebody waits for: each is a write. */
+/** The shortest time, in milliseconds, between two heartbeats that requests wait for: each is a write. */
 const shortestGap = 5;
 
-/** Announces something in the way that writes do. */
+/** Announces something by the same mode as writes do. */
 export type Announce = (payload: string) => Promise<unknown>;
 
-/** How the announcement of a heartbeat begins, which says nothing of any change. */
+/** How the payload of a heartbeat begins. It announces no change. */
 const heartbeatPrefix = 'heartbeat ';
 
 export const isHeartbeat = (payload: string): boolean => payload.startsWith(heartbeatPrefix);
 
 export function createHeartbeats() {
-  /** The heartbeats that are under way, and what to do when they arrive. */
+  /** The heartbeats in flight, and what to call when they arrive. */
   const expected = new Map<string, () => void>();
-  /** Announces a heartbeat over the connections that there are, and says whether it has arrived in time. */
+  /** Sends a heartbeat over the present connections, and returns whether it has arrived in time. */
   let arrives = async () => false;
 
   async function beat(announce: Announce, lost: AbortSignal): Promise<boolean> {
@@ -47,22 +47,22 @@ export function createHeartbeats() {
   }
 
   return {
-    /** Takes note of what arrived if it is a heartbeat. Those of other gateways are of no interest. */
+    /** Notes a heartbeat that has arrived. Returns whether the payload is one, of this gateway or of another. */
     hear(payload: string): boolean {
       expected.get(payload)?.();
       return isHeartbeat(payload);
     },
-    /** Begins with new connections. Gives what says whether a heartbeat that is announced now arrives in time. */
+    /** Uses new connections from now on. Returns a function that sends a heartbeat and returns whether it arrives in time. */
     begin(announce: Announce, lost: AbortSignal): () => Promise<boolean> {
       arrives = () => beat(announce, lost);
       return arrives;
     },
-    /** The same of the connections that there are: what was announced before has been heard then. */
+    /** Sends a heartbeat: once it has arrived, everything that was announced before it has arrived too. */
     catchUp: createCatchUp(() => arrives()),
   };
 }
 
-/** One heartbeat is enough for all who wait when it begins. */
+/** One heartbeat serves all callers that wait when it is sent. */
 function createCatchUp(arrives: () => Promise<boolean>): () => Promise<boolean> {
   let last = Number.NEGATIVE_INFINITY;
   return inBatches(async () => {

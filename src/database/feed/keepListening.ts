@@ -1,9 +1,9 @@
 /**
- * Listens, and begins anew whenever announcements no longer arrive.
+ * Listens for announcements, and reconnects whenever they no longer arrive.
  *
- * To have said LISTEN is no proof that anything arrives: a pooler takes it and delivers nothing, and a guest of the
- * embedded engine can undo it. So the gateway announces something to itself, at the start and every few seconds,
- * and counts as listening only while that arrives.
+ * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing, and another client of the embedded
+ * engine can undo it. So the gateway sends itself a heartbeat, at the start and every few seconds, and counts as listening
+ * only while its heartbeats arrive.
  */
 
 import { createSignal, pause, waitAtMost } from '../waiting.ts';
@@ -14,30 +14,30 @@ import { createUnseenChanges } from './unseenChanges.ts';
 const shortestDelay = 50;
 const longestDelay = 5_000;
 
-/** How long, in milliseconds, a start waits for announcements to arrive: two heartbeats, made and under way. */
+/** How long, in milliseconds, a start waits for announcements: the time of two heartbeats, each sent and delivered. */
 const longestStart = 4 * heartbeat;
 
 /**
- * To be told of each announcement.
- * @param seen settles when snapshots see the change, if they may not do so yet.
+ * Called with each announcement.
+ * @param seen settles once snapshots show the change. Absent if they do already.
  */
 export type OnAnnouncement = (payload: string, seen?: Promise<void>) => void;
 
 /**
  * Begins to listen.
- * @param lost aborted when the connections are lost, by whoever notices; they are given up then.
+ * @param lost aborted by whichever part finds that a connection is lost. All of them are closed then.
  */
 export type Connect = (hear: OnAnnouncement, lost: AbortController) => Promise<FeedConnection>;
 
 export interface FeedConnection {
   readonly kind: FeedKind;
-  /** Announces something in the way that writes do. */
+  /** Announces something by the same mode as writes do. */
   readonly announce: Announce;
 }
 
 /**
- * Listens from now on. Given once announcements arrive, or when the first attempt failed or takes long.
- * @param isHeardFirst whether no change can be read before it is heard of.
+ * Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long.
+ * @param isHeardFirst whether every change is announced before it can be read.
  */
 export async function keepListening(connect: Connect, isHeardFirst = false): Promise<ChangeFeed> {
   const heartbeats = createHeartbeats();
@@ -48,7 +48,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
   const delay = createDelay();
   const hearing = createReceiver(heartbeats.hear, listeners.tell);
 
-  /** Listens until announcements no longer arrive. Fails if it cannot connect. */
+  /** Listens until announcements no longer arrive. Rejects if it cannot connect. */
   async function attempt(): Promise<void> {
     const lost = new AbortController();
     const lose = () => lost.abort();
@@ -77,7 +77,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
       await pause(delay.next(), closing.signal);
     }
   })();
-  // Not every pooler lets a connection listen: the gateway works without, keeping nothing in memory.
+  // Not every pooler lets a connection listen. Without a feed the gateway works, and caches nothing.
   await waitAtMost(longestStart, firstAttempt.promise);
 
   return {
@@ -100,7 +100,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
   };
 }
 
-/** How long, in milliseconds, it is waited after an attempt that failed: longer after each. */
+/** The pause, in milliseconds, after a failed attempt: longer after each (exponential backoff). */
 function createDelay() {
   let delay = shortestDelay;
   return {
@@ -115,15 +115,15 @@ function createDelay() {
   };
 }
 
-/** What is done with announcements. */
+/** Handles announcements: passes each change on once snapshots show it. */
 function createReceiver(isHeartbeat: (payload: string) => boolean, tell: ChangeListener) {
   let unseenChanges = createUnseenChanges();
   return {
-    /** Whether a change of the user's was heard that snapshots may not see yet. */
+    /** Whether a change of the user's was announced that snapshots may not show yet. */
     hasUnseenChange: (userId: number) => unseenChanges.affects(userId),
     /**
-     * Hears what comes by new connections. What was in doubt before is forgotten, with everything that was known.
-     * @param lost aborted when they are lost, and nothing that comes by them counts any more.
+     * Receives from new connections. Changes that were not seen yet are forgotten, as is everything that was cached.
+     * @param lost aborted when the connections are lost. Announcements that they still deliver are ignored.
      */
     begin(lost: AbortSignal): OnAnnouncement {
       const own = createUnseenChanges();
@@ -142,7 +142,7 @@ function createReceiver(isHeartbeat: (payload: string) => boolean, tell: ChangeL
   };
 }
 
-/** Whether announcements arrive. */
+/** Remembers whether announcements arrive, and tells listeners when that changes. */
 function createStatus(tell: ChangeListener) {
   let listening = false;
   let connections = 0;
@@ -155,7 +155,7 @@ function createStatus(tell: ChangeListener) {
       listening = now;
       kind = by;
       if (now) connections++;
-      // Whatever was read before may be stale: what happened while nobody listened is unknown.
+      // Everything that was read before may be stale: changes may have been missed.
       tell({ kind: 'all' });
     },
   };

@@ -1,4 +1,4 @@
-/** Hearing of changes by messages in the log. Loaded only where a database announces in that way. */
+/** Receives changes by messages in the log. Loaded only if the database announces by messages. */
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
@@ -10,10 +10,10 @@ import type { ReadMessages } from './slot.ts';
 import { createVisibility } from './visibility.ts';
 
 /**
- * Begins to hear messages. From when this is done, none is missed of a change that snapshots do not see yet.
+ * Starts to receive messages. Once it has resolved, no message is missed about a change that snapshots do not show yet.
  *
- * A slot gives what commits once it is there. What is in the log before it, and is not seen yet, nobody would tell of: so
- * it is waited for everybody who has begun to write.
+ * A slot delivers only what commits after it was created. Changes that are in the log already, but that snapshots do not
+ * show yet, would be missed: so this waits for all transactions that have begun to write.
  */
 export async function hearMessages(
   direct: pg.ClientConfig,
@@ -26,7 +26,7 @@ export async function hearMessages(
   const begun = readMessages(
     direct,
     (transaction, payload) => {
-      // A heartbeat says nothing of any change that would have to be seen.
+      // A heartbeat announces no change that snapshots would have to show.
       if (isHeartbeat(payload)) hear(payload);
       else hear(payload, seen(transaction));
     },
@@ -36,19 +36,19 @@ export async function hearMessages(
   await announcer.awaitWriters();
 }
 
-/** A worker is told by the process that started it: one slot is enough for all of them. */
+/** A worker gets messages from the process that started it: one slot serves all workers. */
 async function loadReader(): Promise<{ readMessages: ReadMessages }> {
   return cluster.isWorker ? import('./workerFeedClient.ts') : import('./slot.ts');
 }
 
 /**
- * Waits, for however long it takes, with a look now and then at whether the server is there.
- * @throws what `ping` does when it is not.
+ * Waits for as long as it takes, and checks at intervals whether the server is alive.
+ * @throws what `ping` throws if it is not.
  */
 async function whileAlive(awaited: Promise<void>, ping: () => Promise<unknown>): Promise<void> {
   const over = new AbortController();
   const done = awaited.finally(() => over.abort());
-  // Given up together with the connections, when nobody waits for it any more.
+  // After `ping` has failed nobody awaits it, and it rejects when the connections are closed.
   done.catch(() => {});
   while (await pause(heartbeat, over.signal)) await ping();
   await done;

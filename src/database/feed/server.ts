@@ -1,9 +1,9 @@
 /**
- * Listening to a server, in whichever way its database announces: by NOTIFY, or by messages in its log as well.
+ * Listens to a server by the mode in which its database announces: NOTIFY, or messages in the log.
  *
- * Which way that is, `announce` says in the database, with each heartbeat. A gateway that listens in the other one hears
- * nothing of its own and begins anew, so that a database may be switched at any moment. It always listens to NOTIFY too:
- * whoever began to write before the switch may announce in that way.
+ * The database function `announce` returns the mode with each heartbeat. A gateway that listens by the other mode does not
+ * receive its own heartbeats and reconnects, so a database may be switched at any moment. The gateway always listens to
+ * NOTIFY as well: transactions that began before the switch may announce by it.
  */
 
 import type pg from 'pg';
@@ -14,16 +14,16 @@ import { openConnection } from './connection.ts';
 import { type Announce, heartbeat, isHeartbeat } from './heartbeats.ts';
 import { keepListening } from './keepListening.ts';
 
-/** What is announced when a database is switched from one way to another. */
+/** The payload that is announced when a database is switched to another mode. */
 const switched = 'switched';
 
 /**
- * Listens, on a connection that does nothing else: whatever a pooler lets it execute could bring along what arrived for
- * somebody else.
- * @param direct reaches the server itself.
- * @param announcing reaches it as the pool does. Heartbeats go that way: where the two have come to lead to different
- * servers, they must not arrive.
- * @param longestUse how long, in milliseconds, heartbeats go over one connection.
+ * Listens on a connection that does nothing else: behind a pooler, any other statement could bring along notifications that
+ * were meant for another client.
+ * @param direct connects to the server itself.
+ * @param announcing connects as the pool does. Heartbeats are sent over it, so that they do not arrive if the two have come
+ * to lead to different servers.
+ * @param longestUse after how many milliseconds the connection for heartbeats is renewed.
  */
 export function listenToServer(
   direct: pg.ClientConfig,
@@ -35,13 +35,13 @@ export function listenToServer(
       openConnection(bounded(direct), lost),
       createAnnouncer(bounded(announcing), longestUse, lost),
     ]);
-    // A LISTEN would stay in a session that other clients use, to whom its announcements would go.
+    // The LISTEN would stay in a session that other clients use, and they would get the notifications.
     if ((await isPooled(listener)) && (await shareSessions(listener, announcer.client)))
       throw new Error('the pooler does not give each connection a session of its own');
     let kind: FeedKind = 'notify';
     let isChosen = false;
     listener.on('notification', ({ payload = '' }) => {
-      // Who reads messages as well misses nothing by a switch, and heartbeats are to prove that messages arrive.
+      // A gateway that reads messages misses nothing by a switch, and its heartbeats must prove that messages arrive.
       const isForOthers = kind === 'logical' && (payload === switched || isHeartbeat(payload));
       if (isForOthers) return;
       if (payload === switched) lost.abort();
@@ -53,13 +53,13 @@ export function listenToServer(
       get kind() {
         return kind;
       },
-      // Not all who announce see to it what becomes of a failure.
+      // Not every caller handles a failure.
       announce: orLose(lost, async (payload) => {
         const way = await announcer.announce(payload);
         const isFirst = !isChosen;
         isChosen = true;
         if (way === kind) return;
-        // Once it is listened, to begin with messages would miss what comes before them.
+        // Not after the first heartbeat: messages sent before the switch would be missed, so it reconnects.
         if (!isFirst) throw new Error('changes are announced in another way now');
         kind = way;
         const { hearMessages } = await import('./logicalFeed.ts');
@@ -70,7 +70,7 @@ export function listenToServer(
   });
 }
 
-/** Has the connections given up when it fails. */
+/** Wraps `announce` so that its failure closes the connections. */
 const orLose =
   (lost: AbortController, announce: Announce): Announce =>
   (payload) =>

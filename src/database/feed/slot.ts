@@ -1,6 +1,6 @@
 /**
- * Reading messages from the log of a server, by a slot that is gone when its connection is: what no gateway reads is kept
- * for none. Who lost a slot knows nothing of what came meanwhile, and does not try to.
+ * Reads messages from the server's log through a temporary replication slot, which is dropped with its connection, so that
+ * the server retains no log for a gateway that is gone. A gateway that has lost its slot takes everything as changed.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -9,24 +9,24 @@ import { PgoutputPlugin } from 'pg-logical-replication';
 import { openConnection } from './connection.ts';
 import { heartbeat } from './heartbeats.ts';
 
-/** Of which messages are the gateway's. */
+/** The prefix of the gateway's messages. */
 const prefix = 'dovetail';
 
-/** What `pgoutput` asks for: a publication, of no table, since the messages say everything. */
+/** The publication that `pgoutput` needs. It has no table, since the messages say everything. */
 export const publication = 'dovetail';
 
-/** How long, in milliseconds, it may take to make a slot, which waits for all transactions that write. */
+/** How long, in milliseconds, creating a slot may take. It waits for all transactions that write. */
 const longestCreation = 5 * 60_000;
 
-/** How often, in milliseconds, the server is told what was read, so that it need not keep it. */
+/** How often, in milliseconds, the server is told which part of the log was read, so that it can remove it. */
 const reportInterval = 5_000;
 
-/** To be told of each message: by which transaction it was sent, and what was announced. */
+/** Called with each message: the transaction that sent it, and what it announces. */
 export type HearMessage = (transaction: string, payload: string) => void;
 
 /**
- * Begins to read. When this is done, the messages are read of every transaction that commits from then on.
- * @param lost aborted when they are not any more, by whoever notices.
+ * Begins to read. Once it has resolved, the messages of every transaction that commits from then on are read.
+ * @param lost aborted by whichever part finds that they are no longer read.
  */
 export type ReadMessages = (
   direct: pg.ClientConfig,
@@ -47,19 +47,19 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
   client.connection.on('copyData', ({ chunk }: { chunk: Buffer }) => {
     const isData = chunk[0] === 0x77;
     if (isData) hearData(chunk.subarray(25));
-    // The place in the log: of the data, or of the end of what was sent.
+    // The position in the log: of the data, or of the end of what was sent.
     const isAsked = !isData && chunk[17] === 1;
     report(chunk.readBigUInt64BE(1), isAsked);
   });
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
-  // Never done while messages are read.
+  // Pending for as long as messages are read.
   const reading = plugin.start(client, slot, '0/0').finally(() => lost.abort());
   await Promise.race([begun, reading]);
 };
 
-/** A connection that speaks of the log, to the database that has the messages. */
+/** Opens a replication connection to the database that has the messages. */
 export async function openReplication(direct: pg.ClientConfig, lost: AbortController): Promise<pg.Client> {
-  // The types of `pg` do not know the parameter, which it hands on.
+  // The types of `pg` do not have the parameter, which it passes on.
   const config: pg.ClientConfig & { replication: 'database' } = {
     ...direct,
     replication: 'database',
@@ -67,17 +67,17 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     keepAlive: true,
   };
   const client = await openConnection(config, lost);
-  // So that a slot is not waited for any longer when nobody wants it. Not every system can.
+  // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
   await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
   return client;
 }
 
 /**
- * Hears what triggers announced: the number of their transaction, and what it is. Whoever may connect may send messages, so
- * one with another number than its transaction has, which nobody might ever see, is none of theirs.
+ * Reads what triggers announced: the id of their transaction, and the payload. Any role that may connect may send messages,
+ * so a message that names another transaction than its own, which snapshots might never show, is ignored.
  */
 function createHearData(plugin: PgoutputPlugin, hear: HearMessage): (data: Buffer) => void {
-  /** The lower half of the number of the transaction that is being read. */
+  /** The lower 32 bits of the id of the transaction that is being read. */
   let current: bigint | undefined;
   return (data) => {
     const message = plugin.parse(data);
@@ -91,17 +91,17 @@ function createHearData(plugin: PgoutputPlugin, hear: HearMessage): (data: Buffe
 
 const textOf = (content: Uint8Array): string => Buffer.from(content).toString();
 
-/** Tells the server what was read: now and then, and when it asks. */
+/** Tells the server which part of the log was read: at intervals, and when it asks. */
 function reportPosition(client: pg.Client, lost: AbortSignal) {
   let position = 0n;
   function tell(): void {
     const status = Buffer.alloc(34);
     status.write('r');
-    // Written, flushed and applied.
+    // The positions written, flushed and applied.
     for (const place of [1, 9, 17]) status.writeBigUInt64BE(position, place);
     const sinceTheYear2000 = BigInt(Date.now() - Date.UTC(2000, 0)) * 1_000n;
     status.writeBigInt64BE(sinceTheYear2000, 25);
-    // The types of `pg` do not have it.
+    // The types of `pg` do not have the method.
     (client.connection as unknown as { sendCopyFromChunk(chunk: Buffer): void }).sendCopyFromChunk(status);
   }
   const timer = setInterval(tell, reportInterval);

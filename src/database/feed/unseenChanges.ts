@@ -1,11 +1,11 @@
-/** Changes that were announced, and that snapshots may not see yet: whose data may be older than what was heard. */
+/** Changes that were announced, but that database snapshots may not show yet. */
 
 import type { Change } from './changeFeed.ts';
 
 export interface UnseenChanges {
-  /** Takes note of a change, until the returned function is called. */
+  /** Adds a change. The returned function removes it. */
   add(change: Change): () => void;
-  /** Whether a change of the user's, or of everybody's, is among them. */
+  /** Whether a change of the user's, or one that concerns all users, is among them. */
   affects(userId: number): boolean;
 }
 

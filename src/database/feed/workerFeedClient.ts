@@ -1,4 +1,4 @@
-/** Reading messages in a worker: from the process that started it, which reads them from the log for all of its workers. */
+/** Reads messages in a worker: the process that started it reads the log for all of its workers. */
 
 import { randomUUID } from 'node:crypto';
 import type { ReadMessages } from './slot.ts';

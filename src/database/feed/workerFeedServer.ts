@@ -1,26 +1,26 @@
-/** The other side of `worker.ts`: one slot, for all workers of the process that reads it. */
+/** Reads messages through one replication slot, and passes them on to all workers of this process (see `workerFeedClient.ts`). */
 
 import type { Worker } from 'node:cluster';
 import type pg from 'pg';
 import type { HearMessage } from './slot.ts';
 
-/** What a worker asks for. Each time that it begins anew it is another reader. */
+/** What a worker asks for. Each time it reconnects, it is a new reader. */
 export interface FromWorker {
   readonly feed: 'open' | 'close';
   readonly reader: string;
 }
 
-/** What a reader is told: the messages, each with its transaction; that all are told from now on; or that none are. */
+/** What a reader is sent: messages, each with its transaction; that it gets all messages from now on; or that it gets no more. */
 export interface FromParent {
   readonly reader: string;
   readonly feed: 'opened' | 'messages' | 'lost';
   readonly messages?: readonly (readonly [transaction: string, payload: string])[];
 }
 
-/** How many messages may be under way to a worker. One that does not take them has to begin anew. */
+/** How many messages may be in flight to a worker. A worker that does not read them has to reconnect. */
 const mostUnderway = 100_000;
 
-/** Somebody in a worker who is told of messages. */
+/** A reader of messages in a worker. */
 interface Reader {
   readonly worker: Worker;
   readonly id: string;
@@ -30,7 +30,7 @@ interface Reader {
 type Messages = NonNullable<FromParent['messages']>;
 
 export interface Sharing {
-  /** To be called with each new worker. */
+  /** Must be called with each new worker. */
   serve(worker: Worker): void;
 }
 
@@ -50,7 +50,7 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
     return { lost, opened };
   }
 
-  const hear = inBatches((messages) => {
+  const hear = batchMessages((messages) => {
     for (const reader of readers.values()) if (!handOn(reader, messages)) drop(reader);
   });
 
@@ -86,8 +86,8 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
   };
 }
 
-/** Those that come together are handed on together. */
-function inBatches(handOn: (messages: Messages) => void): HearMessage {
+/** Collects the messages that arrive in one turn of the event loop, and passes them on together. */
+function batchMessages(handOn: (messages: Messages) => void): HearMessage {
   let waiting: (readonly [string, string])[] = [];
   return (transaction, payload) => {
     if (waiting.length === 0) {
@@ -101,7 +101,7 @@ function inBatches(handOn: (messages: Messages) => void): HearMessage {
   };
 }
 
-/** Gives false when too much is under way already. */
+/** Sends messages to a reader. Returns false if too many are in flight. */
 function handOn(reader: Reader, messages: Messages): boolean {
   reader.underway += messages.length;
   if (reader.underway > mostUnderway) return false;
