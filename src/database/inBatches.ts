@@ -1,8 +1,8 @@
-/** What many ask for at once, done once for all of them. */
+/** Shares one run of a function between callers. */
 
 /**
- * Gives whoever asks what began after they asked: what is under way already would not know of what they know. Those who
- * ask meanwhile share the next one.
+ * Runs at most one at a time. A caller never joins a run that began before the call, which may miss what the caller knows:
+ * all who call during a run share the next one.
  */
 export function inBatches<Result>(run: () => Promise<Result>): () => Promise<Result> {
   let running: Promise<unknown> | undefined;

@@ -1,4 +1,4 @@
-/** The accounts of a mirror that this process knows of, each kept fresh while somebody asks about it. */
+/** The accounts of a mirror that this process knows of. Each is refreshed while clients use it. */
 
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
@@ -19,7 +19,7 @@ import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
 export interface AccountsOptions {
   readonly pool: pg.Pool;
-  /** How a session of one's own is made; undefined over the embedded engine, which no other process can have open. */
+  /** The connection for sessions of their own; undefined over the embedded engine, which no other process can have open. */
   readonly direct: ServerConfig | undefined;
   readonly feed: ChangeFeed;
   readonly base: string;
@@ -28,22 +28,22 @@ export interface AccountsOptions {
   readonly rate: number;
   /** From the end of a refresh to the start of the next, in milliseconds. */
   readonly interval: number;
-  /** For how long after somebody asked an account is kept fresh, in milliseconds. */
+  /** For how long after its last use an account is refreshed, in milliseconds. */
   readonly idle: number;
   readonly logger: Logger;
-  /** How it is found out whose token it is. */
+  /** Finds out whose token it is. */
   readonly learn: IdentifyAccount;
-  /** What to do once an account is in step, for whoever reads the log; undefined for nothing. */
+  /** The advice that is logged once an account has been read; undefined for none. */
   readonly next: string | undefined;
-  /** Told of a user whose rows have changed here, before that is said to anybody. */
+  /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
   /** As in `MirroredAccountOptions`. */
   onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
 }
 
-/** How things stand, in numbers. */
+/** Figures for the metrics. */
 export interface MirrorFigures {
-  /** How many accounts this process looks after. */
+  /** How many accounts this process refreshes. */
   readonly accounts: number;
   /** How many records of theirs are left out. */
   readonly skipped: number;
@@ -56,33 +56,33 @@ export interface Accounts {
   of(userId: number): Promise<MirroredAccount | undefined>;
   /** The account of a user upstream, whether it is here already or not. */
   enter(userId: number): MirroredAccount;
-  /** Lets go of an account that nobody here can read upstream any more. */
+  /** Removes an account that no token here can read upstream any more. */
   leave(userId: number): void;
-  /** Must be told of what failed beside the runs. */
+  /** Must be called with errors outside of the runs. */
   fail(error: unknown): void;
-  /** How things stand, in a line that anybody may read. */
+  /** A line about the state of the mirror, without private data. */
   status(): string;
   figures(): MirrorFigures;
   close(): Promise<void>;
 }
 
-/** How many budgets of accounts that were let go of are remembered. */
+/** How many budgets of removed accounts are remembered. */
 const maxBudgets = 10_000;
 
-/** How many requests that nobody waits for are under way at the same time. */
+/** How many requests that no client waits for may be in flight. */
 const maxRequests = 32;
 
-/** The row of a user says that an account has come, gone or changed its name. */
+/** A changed row of User means that an account has been added, removed or renamed. */
 function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
   if (change.table !== undefined && change.table !== 'User') return;
   const changed = change.kind === 'user' ? [accounts.get(change.userId)] : accounts.values();
   for (const account of changed) account?.freshness.markStale();
 }
 
-/** How long, in milliseconds, the same failure is not logged again. */
+/** The same failure is not logged again for this many milliseconds. */
 const logInterval = 1_000;
 
-/** The budgets of accounts that were let go of, which the upstream does not forget at once. */
+/** The budgets of removed accounts: the upstream still counts their last requests. */
 function createBudgets(rate: number, onSent: () => unknown) {
   const left = new LRUCache<number, Budget>({ ...atMost(maxBudgets), ttl: longestWait });
   return {
@@ -93,7 +93,7 @@ function createBudgets(rate: number, onSent: () => unknown) {
 
 const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} records left out` : '');
 
-/** Takes note of how runs go, and logs those that fail. */
+/** Notes the results of runs, and logs those that fail. */
 function createOutcomes(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
@@ -106,7 +106,7 @@ function createOutcomes(logger: Logger) {
       const isUpstream = error instanceof UpstreamError;
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
-      // An upstream that is away is so for all accounts, and for every token that is new.
+      // An upstream that cannot be reached fails for all accounts, and for every new token: one line is enough.
       if (isUpstream && logged.what === what && Date.now() - logged.at < logInterval) return;
       logged = { what, at: Date.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
@@ -118,7 +118,7 @@ function createOutcomes(logger: Logger) {
 export function createAccounts(options: AccountsOptions): Accounts {
   const { pool, feed, logger } = options;
   const accounts = new Map<number, MirroredAccount>();
-  // Those that were let go of, until what they were about is over.
+  // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRequests);
   const outcomes = createOutcomes(logger);

@@ -1,31 +1,31 @@
 /**
- * A mirror that takes what was read only once the upstream has said again whose the token is: one that comes to mean another
- * account while a run is under way reads what is that account's, and misses what was this one's.
+ * A mirror that writes only after the upstream has confirmed whose the token is. If a token comes to mean another account
+ * during a run, the run reads that account's records, and misses those of this one.
  */
 
 import type { IdentifyAccount, Named } from './account.ts';
 import type { Mirror } from './mirror.ts';
 import { AnotherAccount, type Upstream } from './upstream.ts';
 
-/** Asks the upstream whether the token opens the account still. @throws {AnotherAccount} when it does not. */
+/** Asks the upstream whether the token still belongs to the account. @throws {AnotherAccount} if it does not. */
 export type Confirm = () => Promise<void>;
 
 export interface ConfirmOptions {
-  /** Which nothing but the run makes use of. */
+  /** A client that only this run uses. */
   readonly upstream: Upstream;
   readonly learn: IdentifyAccount;
   readonly named?: Named | undefined;
   readonly signal: AbortSignal;
 }
 
-/** @param accountId whose account it has to be. */
+/** @param accountId the account that the token has to belong to. */
 export function createConfirm(
   { upstream, learn, named, signal }: ConfirmOptions,
   accountId: number,
 ): Confirm {
   let confirmedAt = upstream.requestCount();
   return async () => {
-    // Nothing was read since.
+    // Nothing was read since the last confirmation.
     if (upstream.requestCount() === confirmedAt) return;
     const { row } = await learn(upstream, named, signal);
     if (row.id !== accountId) throw anotherAccount();
@@ -38,18 +38,18 @@ export const anotherAccount = () =>
     failure: 'answers another user for a token',
   });
 
-/** For lists: what they have, and what they lack. */
+/** For runs through lists: confirms before records are written, and before records that lists lack are removed. */
 export function confirmedLists(mirror: Mirror, confirm: Confirm): Mirror {
   return {
     ...confirmedDetails(mirror, confirm),
     async write(kind, records, onRejected, asked) {
-      // Records of other kinds say whose they are.
+      // Records of other kinds name their owner.
       const isOfAnybody = kind.table === 'DttTemplate' || kind.table === 'DttSession';
       if (isOfAnybody && records.length > 0) await confirm();
       return mirror.write(kind, records, onRejected, asked);
     },
     async setActiveTemplate(id, before) {
-      // Most runs find that it is the active one still, which changes nothing.
+      // In most runs it is still the active one, which changes nothing.
       if ((await mirror.activeTemplate()) === id) return false;
       await confirm();
       return mirror.setActiveTemplate(id, before);
@@ -66,7 +66,7 @@ export function confirmedLists(mirror: Mirror, confirm: Confirm): Mirror {
   };
 }
 
-/** For details, which are those of records that are the account's: what there is not. */
+/** For runs through details, which belong to records of the account: confirms before a record counts as missing. */
 export function confirmedDetails(mirror: Mirror, confirm: Confirm): Mirror {
   return {
     ...mirror,

@@ -1,15 +1,15 @@
-/** One run at a time, and none that begins too early for whoever asks for it. */
+/** Runs a function at most once at a time. A caller never joins a run that began before the call, which may miss what the caller knows. */
 
 export interface Flights {
-  /** The run that is under way. */
+  /** The current run. */
   readonly current: Promise<boolean> | undefined;
-  /** A run that begins from now on: at once, or when the one under way is over, for all who ask meanwhile. */
+  /** A run that begins after the call: at once, or when the current run has ended. All who call in the meantime share it. */
   begin(): Promise<boolean>;
-  /** Settles when there is no run any more. */
+  /** Settles when no run is left. */
   settled(): Promise<void>;
 }
 
-/** @param run gives whether it succeeded, and does not reject. */
+/** @param run returns whether it succeeded, and never rejects. */
 export function createFlights(run: () => Promise<boolean>): Flights {
   let current: Promise<boolean> | undefined;
   let next: Promise<boolean> | undefined;

@@ -1,4 +1,4 @@
-/** Lets a request about an account through once the account is here, and as fresh as it has to be. */
+/** Holds a request back until the viewer's account has been read, and is as fresh as the request needs it. */
 
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -14,16 +14,16 @@ export interface Waits {
   readonly arrival: number;
   /** Until the account is as fresh as the request wants it. */
   readonly freshness: number;
-  /** Until an account about which nobody asked for long is fresh again. */
+  /** Until an account that was not used for long is fresh again. */
   readonly awakening: number;
-  /** After it has written upstream, until the account was read again. */
+  /** After a relayed write, until the account has been read again. */
   readonly write: number;
   /** Until the upstream responds to a request that is relayed. */
   readonly relay: number;
 }
 
 /**
- * Lets a request through once the viewer's account is here and fresh, or responds to it.
+ * Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again, undefined otherwise.
  * @param relay for a client whose REST requests may go on to the upstream: those are, as long as the account is not here.
  */
 export async function waitUntilFresh(
@@ -35,13 +35,13 @@ export async function waitUntilFresh(
   const goOn = exchange.endpoint === 'rest' ? relay : undefined;
   const isHere = () => freshness.refreshedAt !== undefined && !freshness.isBehind;
   if (goOn && !isHere()) {
-    // Before a run may begin by that: one that began earlier may have read what is older.
+    // Before `touch`, which may start a run: one that began earlier may have read older data than what is relayed now.
     if (freshness.refreshedAt === undefined) freshness.noteShown();
     account.touch();
     return goOn(exchange);
   }
   if (freshness.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
-  // It may have been forgotten meanwhile.
+  // The account may have been forgotten in the meantime.
   if (goOn && !isHere()) return goOn(exchange);
   if (freshness.refreshedAt === undefined) {
     const response = await awaitArrival(exchange, account, waits.arrival);
@@ -52,15 +52,15 @@ export async function waitUntilFresh(
   return undefined;
 }
 
-/** How many requests a refresh takes, at the least. */
+/** How many requests a refresh takes at least. */
 const requestsOfRefresh = 8;
 
 /** In seconds. */
 const retryAfter = 5;
 
 /**
- * Waits for an account that is here to be as fresh as the request wants it. What the budget or the upstream does not allow
- * is left: `Age` says how old the response is (RFC 9111, section 5.1).
+ * Waits until an account that is here is as fresh as the request asks for. If the budget or the upstream does not allow a
+ * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
  */
 async function makeFresh(
   exchange: Exchange,

@@ -1,6 +1,6 @@
 /**
- * Lets one run at a time write an account: a run holds a lease, and prolongs it for as long as it goes on. One that reads
- * details, which may take an hour, makes way for one that reads lists, for which somebody may be waiting.
+ * Leases, by which one run at a time writes an account. A run renews its lease until it ends. A run through details, which may
+ * take an hour, gives its lease up to a run through lists, for which a client may be waiting.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -10,11 +10,11 @@ import { SetupError } from '../errors.ts';
 import type { Transaction } from './writer.ts';
 
 export interface LeaseOptions {
-  /** Whose account is written. */
+  /** The account that is written. */
   readonly userId: number;
-  /** What no other run is called, as `holderOf` gives it. */
+  /** The unique name of the run, as `holderOf` makes it. */
   readonly holder: string;
-  /** How long, in milliseconds, it lasts if it is not prolonged. */
+  /** How long, in milliseconds, the lease lasts if it is not renewed. */
   readonly duration: number;
 }
 
@@ -23,14 +23,14 @@ export type Purpose = 'lists' | 'details';
 
 export const holderOf = (purpose: Purpose) => `${purpose} ${randomUUID()}`;
 
-/** Another run writes the account now. */
+/** Thrown when another run has taken over the lease. */
 export class TakenOver extends SetupError {
   override name = 'TakenOver';
 }
 
 export interface Lease {
   /**
-   * A transaction in which no other run writes.
+   * Runs a transaction during which no other run writes.
    * @throws {TakenOver} when another run does.
    */
   readonly transaction: Transaction;
@@ -38,13 +38,13 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/** Takes the lease. Undefined while another run holds it that does not make way. */
+/** Takes the lease. Undefined while another run holds it and does not give it up. */
 export async function takeLease(
   client: pg.PoolClient,
   { userId, holder, duration }: LeaseOptions,
 ): Promise<{ sessionsComplete: boolean } | undefined> {
   const { rows } = await client.query<{ sessionsComplete: boolean }>(
-    // A row that is locked is that of a run which is writing: what it writes is waited for.
+    // A locked row belongs to a run that is writing: this waits until it has written.
     `UPDATE "MirroredAccount" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
      WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()
        OR $1 LIKE 'lists %' AND "heldBy" LIKE 'details %')
@@ -54,7 +54,7 @@ export async function takeLease(
   return rows[0];
 }
 
-/** Prolongs a lease that was taken, until it is released. */
+/** Renews a lease until it is released. */
 export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOptions): Lease {
   const prolong = (client: pg.Pool | pg.PoolClient) =>
     client.query(
@@ -73,7 +73,7 @@ export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOpti
 
     async release() {
       clearInterval(heartbeat);
-      // A database that is away then does not change how the run ended: the lease runs out by itself.
+      // If the database cannot be reached then, the run has ended all the same, and the lease expires.
       await pool
         .query(
           'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $2 AND "heldBy" = $1',

@@ -1,4 +1,4 @@
-/** One account of the mirror in this process: who can read it upstream, and what keeps it fresh while somebody asks. */
+/** One mirrored account in this process: the tokens that can read it upstream, and the runs that refresh it while clients use it. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
@@ -11,12 +11,12 @@ import type { FreshnessStore } from './storedFreshness.ts';
 import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
 import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
-/** What is done to an account, each by one run at a time in all processes. */
+/** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
 export interface AccountRuns {
   /**
-   * Reads lists; undefined while another process does.
-   * @param advanced told how many records were read.
-   * @param parts which, if not all.
+   * Reads lists. Returns undefined while another process reads them.
+   * @param advanced called with the number of records read so far.
+   * @param parts the lists to read; all unless given.
    */
   lists(
     upstream: Upstream,
@@ -24,9 +24,9 @@ export interface AccountRuns {
     advanced: (records: number) => void,
     parts: readonly Part[] | undefined,
   ): Promise<ListsRead | undefined>;
-  /** Reads details that are still to be read, until there are none or the signal is aborted. */
+  /** Reads pending details until there are none, or the signal is aborted. */
   details(upstream: Upstream, signal: AbortSignal): Promise<void>;
-  /** How many records the upstream has that could not be understood, or are not the account's. */
+  /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
   skipped(): number;
 }
 
@@ -36,21 +36,21 @@ export interface MirroredAccountOptions {
   readonly timing: Partial<Timing>;
   readonly budget: Budget;
   readonly withActivationLock: WithActivationLock;
-  /** Has the requests of all accounts that nobody waits for take turns. */
+  /** Limits how many requests that no client waits for are in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
   readonly freshnessStore: FreshnessStore;
   /** From the end of a run to the start of the next, in milliseconds. */
   readonly interval: number;
-  /** For how long after somebody asked it is kept fresh, in milliseconds. */
+  /** For how long after its last use an account is refreshed, in milliseconds. */
   readonly idle: number;
-  /** Told of what has changed here, whoever brought it. */
+  /** Called when rows of the account have changed here, whichever process wrote them. */
   onChanged(): void;
-  /** Told how each run went. */
+  /** Called after each run. */
   onSuccess(): void;
   onFailure(error: unknown): void;
   /**
-   * Told of what the upstream says to the token of a run.
+   * Called with what the upstream says of the token of a run.
    * @param askedAt when the request was sent, in milliseconds since the epoch.
    */
   onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
@@ -59,26 +59,26 @@ export interface MirroredAccountOptions {
 export interface MirroredAccount {
   readonly id: number;
   readonly budget: Budget;
-  /** Has its activations take turns. */
+  /** Runs its activations one at a time. */
   readonly activateInTurn: WithActivationLock;
   readonly freshness: AccountFreshness;
   /** How many records of the upstream are left out. */
   skipped(): number;
   /** How many records the first run has read so far. */
   readonly progress: number;
-  /** Whether nobody here could read it upstream. */
+  /** Whether no token here could read the account upstream. */
   readonly isUnreachable: boolean;
-  /** Notes that somebody asks about it. Returns the run with which it awakes if nobody had for a while. */
+  /** Notes that a client uses the account. Returns the run that this starts, if the account had not been used for a while. */
   touch(): Promise<boolean> | undefined;
-  /** Settles when the run that is under way is over, or the next if none is; undefined if none will be. */
+  /** Settles when the current run has ended, or the next if none is running; undefined if there will be none. */
   arrival(): Promise<boolean> | undefined;
-  /** Notes, for all gateways, that a client has written upstream what these lists have. The next run reads them. */
+  /** Notes, for all gateways, that a client has written upstream, which may have changed these lists. The next run reads them. */
   noteWrite(parts: readonly Part[]): Promise<void>;
-  /** Reads the lists by a run that begins from now on: these at least, if not all. Returns whether that succeeded. */
+  /** Reads at least these lists, or all of them, by a run that begins after the call. Returns whether that succeeded. */
   refresh(parts?: readonly Part[]): Promise<boolean>;
   add(credential: Credential): void;
   remove(credential: Credential): void;
-  /** A client of the upstream for what a viewer asks, with their own token or another of the same account. */
+  /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
   upstreamFor(
     credential: Credential | undefined,
     priority: Priority,
@@ -87,7 +87,7 @@ export interface MirroredAccount {
   close(): Promise<void>;
 }
 
-/** How often, in milliseconds, it is asked whether another process is done, and how long that is waited for. */
+/** The interval, in milliseconds, at which the run of another process is polled, and for how long at most. */
 const pollInterval = 250;
 const longestPoll = 10_000;
 
@@ -98,15 +98,15 @@ interface AccountState extends MirroredAccountOptions {
   readonly closing: AbortController;
   flights: Flights;
   askedAt: number;
-  /** What is to be read by a run that begins from now on. */
+  /** The lists that the next run has to read. */
   readonly wanted: Set<Part>;
   progress: number;
-  /** Begins the next run; undefined while one is under way, and while nobody asks. */
+  /** Starts the next run. Undefined while a run is under way, and while no client uses the account. */
   timer: NodeJS.Timeout | undefined;
-  /** Whether it is being found out whether the next run is due. */
+  /** Whether `tick` is running. */
   isTicking: boolean;
   awakening: Promise<boolean> | undefined;
-  /** The reading of details, and what has it make way for whatever else there is to do. */
+  /** The current run through details, and what stops it when something more urgent has to be read. */
   details: Promise<void>;
   stopDetails(): void;
 }
@@ -167,7 +167,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
   };
 }
 
-/** The token that came last is the likeliest to be valid. */
+/** The newest token is the likeliest to be valid. */
 const newestOf = ({ credentials }: AccountState) => [...credentials].at(-1);
 
 function upstreamWith(
@@ -177,7 +177,7 @@ function upstreamWith(
   timing: Partial<Timing>,
 ): Upstream {
   const { base, budget, onTokenStatus } = self;
-  // What somebody waits for does not wait for others.
+  // A request that a client waits for does not queue behind those of other accounts.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onRefused = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', Date.now());
@@ -204,7 +204,7 @@ async function noteWrite(self: AccountState, parts: readonly Part[]): Promise<vo
   const noted = await freshnessStore.noteWrite().catch(self.onFailure);
   if (!noted) return;
   freshness.noteStoredWrite(noted.writtenAt);
-  // What another process has relayed, and not read back, may be in any list.
+  // A write that another process has relayed, and not read back, may have changed any list.
   if (noted.previous !== undefined && noted.previous !== before) want(self, allParts);
 }
 
@@ -213,7 +213,7 @@ async function run(self: AccountState): Promise<boolean> {
   const { freshness, closing, interval } = self;
   const isFirst = freshness.refreshedAt === undefined;
   if (isFirst) want(self, allParts);
-  // The run before had not begun yet when they were asked for.
+  // These lists were asked for after the run before had begun.
   if (self.wanted.size === 0) return true;
   self.stopDetails();
   await self.details;
@@ -225,7 +225,7 @@ async function run(self: AccountState): Promise<boolean> {
   const hasSucceeded = await readWith(self, credential);
   const untilNext = isPart && hasSucceeded ? Math.max(interval - freshness.age, 0) : interval;
   if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
-  // What was relayed meanwhile may be newer.
+  // Clients may have been shown something newer by relayed requests in the meantime.
   if (isFirst && hasSucceeded && freshness.isBehind) {
     want(self, allParts);
     self.flights.begin();
@@ -242,11 +242,11 @@ async function readWith(self: AccountState, credential: Credential): Promise<boo
 
 const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
 
-/** Aborted when the account is let go of, and when the token has ended. */
+/** A signal that is aborted when the account is closed, and when the token has ended. */
 const endOf = ({ closing }: AccountState, { viewer }: Credential) =>
   AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
 
-/** @param deadline until when the run of another process is waited for, by `performance.now()`. */
+/** @param deadline until when to wait for the run of another process, by `performance.now()`. */
 async function read(
   self: AccountState,
   credential: Credential,
@@ -263,7 +263,7 @@ async function read(
   const advanced = (records: number) => {
     self.progress = records;
   };
-  // A run asks first whose token it is.
+  // A run begins by asking whose token it is.
   const askedAt = Date.now();
   try {
     const report = await runs.lists(
@@ -289,7 +289,7 @@ async function read(
   }
 }
 
-/** Tells other gateways what a run has read back: all that was written before it, or what was written here to some lists. */
+/** Tells other gateways that a run has read writes back: all those before it, or those of this process to the lists that it read. */
 async function clearWrite(
   { freshnessStore }: AccountState,
   { began, isPart }: ListsRead,
@@ -299,7 +299,7 @@ async function clearWrite(
   else if (notedWrite !== undefined) await freshnessStore.clearWrite(notedWrite, notedWrite);
 }
 
-/** Waits for the run of another process, and reads the lists by a run of its own as soon as that is over and has not read them. */
+/** Waits for the run of another process. If that has not read the lists when it ends, reads them by a run of our own. */
 async function awaitOtherRun(
   self: AccountState,
   credential: Credential,
@@ -310,7 +310,7 @@ async function awaitOtherRun(
   while (performance.now() < deadline) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
     const { hasChanged, isLeased } = await freshness.reload();
-    // It may have begun before what was written here.
+    // The other run may have begun before the write of this process.
     if (hasChanged && freshness.refreshedAt !== undefined && !freshness.isOutdated) return true;
     if (isLeased) continue;
     want(self, parts);
@@ -331,12 +331,12 @@ function startDetails(self: AccountState, credential: Credential): void {
   });
 }
 
-/** Begins the next run when it is due, unless nobody asks any more. */
+/** Starts the next run when it is due, unless no client uses the account any more. */
 async function tick(self: AccountState): Promise<void> {
   const { freshness, flights, closing, credentials, interval, idle } = self;
   self.timer = undefined;
   if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
-  // Another process may have done it.
+  // Another process may have read the lists.
   self.isTicking = true;
   await freshness.reload().catch(self.onFailure);
   self.isTicking = false;
@@ -349,7 +349,7 @@ async function tick(self: AccountState): Promise<void> {
   }
 }
 
-/** Begins a run where none is to come by itself, unless what is here is fresh: another process may see to it. */
+/** Starts a run if none is scheduled, unless the account is fresh: another process may refresh it. */
 function startIfDue(self: AccountState): Promise<boolean> | undefined {
   const { flights, credentials, freshness, timer, isTicking, interval } = self;
   if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;

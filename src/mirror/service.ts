@@ -1,4 +1,4 @@
-/** The mirror as a part of the gateway: who its clients are, its accounts, and what goes on to the upstream. */
+/** The mirror as a part of the gateway: authentication of its clients, its accounts, and the requests to the upstream. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -46,13 +46,13 @@ import {
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
-  /** Whose the tokens of the upstream are; undefined where clients have only the gateway's own. */
+  /** The upstream's tokens; undefined if clients have only tokens of the gateway's own. */
   readonly tokens: UpstreamTokens | undefined;
-  /** Whether a token of the upstream's, which a viewer came with, still stands for them. */
+  /** Whether the upstream token of a viewer is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
-  /** Lets a request through once the viewer's account is here and fresh, or responds to it. */
+  /** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again. */
   waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
-  /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
+  /** The function that relays requests of a viewer; undefined if they are not relayed. */
   relayFor(viewer: Viewer): Relay | undefined;
   status(): string;
   figures(): MirrorFigures;
@@ -61,16 +61,16 @@ export interface MirrorService {
 
 export interface MirrorServiceOptions {
   readonly pool: pg.Pool;
-  /** How a session of one's own is made; undefined over the embedded engine, which no other process can have open. */
+  /** The connection for sessions of their own; undefined over the embedded engine, which no other process can have open. */
   readonly direct: ServerConfig | undefined;
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly logger: Logger;
-  /** Told of a user whose rows have changed here. */
+  /** Called with each user whose rows have changed here. */
   onChanged(userId: number): void;
   readonly timing?: Partial<Timing>;
   readonly waits?: Partial<Waits>;
-  /** For how long after its last use a token, and with it an account, is looked after, in milliseconds. */
+  /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
   readonly idle?: number;
 }
 
@@ -86,7 +86,7 @@ type Settings = Pick<
   | 'RELAY'
 >;
 
-/** A client waits for what it asks: there is no repetition, and no long pause. */
+/** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
 const usualWaits: Waits = {
@@ -104,7 +104,7 @@ interface Parts extends MirrorServiceOptions {
   readonly accounts: Accounts;
   readonly check: Check;
   readonly waits: Waits;
-  /** How long what somebody waits for may take. */
+  /** How long requests may wait. */
   readonly timing: Partial<Timing>;
 }
 
@@ -128,10 +128,10 @@ export async function openMirrorService(
     base,
     timing,
     interval: config.UPSTREAM_INTERVAL * 1_000,
-    // The one account that the settings name is kept fresh whether somebody asks or not.
+    // The one account that the settings name is refreshed even if no client uses it.
     idle: own === undefined ? idle : Number.POSITIVE_INFINITY,
     rate: config.UPSTREAM_RATE,
-    // Clients of the one account need tokens of the gateway's own.
+    // Its clients need tokens of the gateway's own.
     next: own === undefined ? undefined : tokenStep('your_name', config),
     onTokenStatus: (credential, said, askedAt) => tokens?.tell(credential, said, askedAt),
   });
@@ -155,7 +155,7 @@ export async function openMirrorService(
     upstream: createUpstreamAccount(parts, tokens),
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
-      // Whoever has a stream open asks all the time.
+      // An open stream counts as use of the account.
       accounts.enter(viewer.id).touch();
       return true;
     },
@@ -198,12 +198,12 @@ function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: stri
   };
 }
 
-/** The tokens that clients bring, each of which lets its account be read for as long as it is in use. */
+/** The tokens that clients bring. Each lets its account be read while it is in use. */
 function openTokens({ accounts, check, config, sql, logger }: Parts, idle: number): UpstreamTokens {
   const closing = new AbortController();
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
-      // One of the gateway's own, though it was revoked, is nobody else's business.
+      // A token of the gateway's own is never shown to the upstream, even if it was revoked.
       if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
       return check(token, viewer?.id, closing.signal);
     },
@@ -245,9 +245,9 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
       };
       const response = await relay(exchange, { base, token, budget, longest: waits.relay, onNotSent });
       if (response.status === 401) tokens?.tell(credential, 'doubtful', Date.now());
-      // What was refused in so many words has changed nothing.
+      // A write that was rejected (4xx), or never sent, has changed nothing.
       else if (wasSent && !isRead(exchange) && (response.status < 400 || response.status >= 500)) {
-        // What the client reads next is to be what it wrote, even if that was not acknowledged.
+        // The client must read next what it wrote, even if the write was not acknowledged.
         await resultWithin(
           waits.write,
           readBack(parts, account, credential, exchange, response.status < 300),
@@ -258,7 +258,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
   };
 }
 
-/** Reads again what a write to a path may have changed: the session that it names, and lists. */
+/** Reads back what a write to a path may have changed: the session that the path names, and lists. */
 async function readBack(
   { pool, logger, timing, onChanged }: Parts,
   account: MirroredAccount,
@@ -293,7 +293,7 @@ function partsOf(path: string): readonly Part[] {
   return allParts;
 }
 
-/** What resolvers have done upstream. */
+/** The operations that resolvers carry out upstream. */
 function createUpstreamAccount(
   { accounts, pool, logger, timing, waits }: Parts,
   tokens: UpstreamTokens | undefined,
@@ -321,7 +321,7 @@ function createUpstreamAccount(
   };
 }
 
-/** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
+/** Asks the upstream whose token it is. @param userId the user of a token that is known. */
 type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<TokenCheck>;
 
 function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
@@ -330,7 +330,7 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
       ? readAccountId(upstream, signal)
       : (await identifyByAnyRoute(upstream, undefined, signal)).row.id;
   return async (token, userId, signal) => {
-    // Not held up by the budget, which would leave a token that was revoked to those who spend it.
+    // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
     if (userId !== undefined) accounts.enter(userId).budget.note();
     try {
       return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing }), signal) };

@@ -1,5 +1,5 @@
 /**
- * Tokens of the upstream that clients bring. Whose they are is asked upstream, and known in memory alone, for as long as
+ * Authentication by tokens of the upstream. The upstream is asked whose a token is. Tokens are held in memory only, while
  * they are in use: never in the database, a log line, a metric, a trace or an error.
  */
 
@@ -15,39 +15,39 @@ import { resultWithin } from './resultWithin.ts';
 export type TokenCheck =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
-  /** It cannot say now. @param retryAfter for how many seconds it asks not to be asked again, if it does. */
+  /** The upstream cannot say now. `retryAfter` is the number of seconds for which it asks not to be asked again. */
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
- * What the upstream says to a token that stands for somebody: that it goes on to, that it does not, or for somebody else;
- * or that it refuses it for something, which may be all that it means.
+ * What a response of the upstream says of a known token: it is valid, invalid, or another user's by now; or it was refused
+ * for one route, which does not have to mean that it is invalid.
  */
 export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
 
-/** Whose token a request has, null for nobody's; or why that cannot be told now. */
+/** The viewer of a request's token, null if the token is invalid; or the reason why the upstream cannot say now. */
 export type Authentication =
   | { readonly viewer: Viewer | null }
   | { readonly error: 'upstreamAway' | 'tooManyRequests'; readonly retryAfter: number };
 
-/** A token that stands for a viewer. */
+/** A valid token and its viewer. */
 export interface Credential {
   readonly token: string;
   readonly viewer: Viewer;
 }
 
 export interface UpstreamTokens {
-  /** The viewer, if their token was checked a short while ago. */
+  /** The viewer of a token that was checked a short while ago. */
   known(header: string | undefined): Viewer | undefined;
-  /** @param address of the client: failures are counted for each. */
+  /** @param address the client's address: failures are counted per address. */
   authenticate(header: string | undefined, address: string): Promise<Authentication>;
-  /** Whether the token that a viewer came with still stands for them, as far as can be told. */
+  /** Whether the token of a viewer is still valid, as far as can be told. */
   isValid(viewer: Viewer): Promise<boolean>;
-  /** How often, in seconds, that has to be asked at the least: a token that nobody asks about for long is forgotten. */
+  /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
   readonly maxAge: number;
-  /** The token that a viewer came with; undefined for one that has ended, or is the gateway's own. */
+  /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
   credentialOf(viewer: Viewer): Credential | undefined;
   /**
-   * Must be told of what the upstream says to a token in any other response.
+   * Must be called with what any other response of the upstream says of a token.
    * @param askedAt when the request was sent, in milliseconds since the epoch: a token may have been revoked since.
    */
   tell(credential: Credential, said: TokenStatus, askedAt: number): void;
@@ -55,12 +55,12 @@ export interface UpstreamTokens {
 }
 
 export interface UpstreamTokensOptions {
-  /** Asks the upstream whose token it is. @param viewer whose it was, if it was anybody's. */
+  /** Asks the upstream whose token it is. @param viewer the viewer of a token that is known. */
   check(token: string, viewer?: Viewer): Promise<TokenCheck>;
-  /** Told of a token that is met, and of one that has ended or is not in use any more. */
+  /** Called with a token that is new here, and with one that has ended or is no longer used. */
   onBegin(credential: Credential): void;
   onEnd(credential: Credential): void;
-  /** Told of a token for which the upstream answers another user than before. */
+  /** Called when a token is another user's than before. */
   onOther(): void;
   /** After how long a token is checked again, in milliseconds. */
   readonly ttl: number;
@@ -71,32 +71,32 @@ export interface UpstreamTokensOptions {
 /** What a token may consist of (RFC 6750, section 2.1), and more; how long it may be. */
 const possible = /^[!-~]{1,4096}$/;
 
-/** How many tokens are known at most; as many again may be remembered to be invalid. */
+/** How many valid tokens are held at most, and how many invalid ones. */
 const maxTokens = 10_000;
 
-/** How long, in milliseconds, a token is known to be invalid. */
+/** For how long, in milliseconds, an invalid token is rejected without asking again. */
 const refusalLasts = 10_000;
 
-/** How many tokens that nobody has brought before are checked at the same time. */
+/** How many unknown tokens are checked at the same time. */
 const maxFirstChecks = 16;
 
-/** The same from one address, and how many more may wait there. */
+/** The same for one address, and how many more of that address may wait. */
 const maxChecksOfAddress = 4;
 const longestLine = 100;
 
-/** How long, in milliseconds, the upstream is not asked again about new tokens from an address after it could not say. */
+/** After the upstream could not say, it is not asked about unknown tokens from the same address for this many milliseconds. */
 const awayLasts = 1_000;
 
-/** How many tokens from one address may turn out to be invalid in a minute. */
+/** How many invalid tokens an address may bring in a minute. */
 const maxFailures = 20;
 
-/** How long, in milliseconds, a token counts as valid while the upstream is away. */
+/** For how long, in milliseconds, a token counts as valid while the upstream cannot be reached. */
 const longestAway = 60 * 60_000;
 
-/** How long, in milliseconds, a request waits for the token that it came with to be checked again. */
+/** How long, in milliseconds, a request waits while its token is checked again. */
 const longestCheck = 1_000;
 
-/** How long, in milliseconds, the upstream counts as away for a token once it was. */
+/** The pause, in milliseconds, before the upstream is asked about a token again after it could not be reached. */
 const retryDelay = 5_000;
 
 interface Entry extends Credential {
@@ -107,7 +107,7 @@ interface Entry extends Credential {
   doubtedAt: number;
   /** From when the upstream may be asked about the token again. */
   askAgainAt: number;
-  /** Until it is asked again though nobody uses the token. */
+  /** The timer of the next check, which runs even if no client uses the token. */
   recheckTimer: ReturnType<typeof setTimeout> | undefined;
   checking: Promise<TokenCheck> | undefined;
 }
@@ -119,7 +119,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
   const meet = createFirstChecks(options, known);
   const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
-  /** As soon as the upstream may be asked about it again, and again if it could not say. */
+  /** Checks the token as soon as the upstream may be asked again, and again if it could not say. */
   function confirmSoon(entry: Entry): void {
     entry.recheckTimer ??= setTimeout(
       async () => {
@@ -151,7 +151,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
     async isValid(viewer) {
       const entry = known.of(viewer);
-      // Whoever has a stream open goes on using the token.
+      // An open stream goes on using its token.
       if (!entry || known.get(entry.token) !== entry) return false;
       return (await confirm(entry)) === 'valid';
     },
@@ -162,7 +162,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       const entry = known.of(credential.viewer);
       if (!entry) return;
       applyStatus(options, known, entry, { said, askedAt });
-      // Not when the token is used the next time: streams may be open with it.
+      // Checked now, not when the token is used next: streams may be open with it.
       if (said === 'doubtful') confirmSoon(entry);
     },
 
@@ -175,7 +175,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
-/** The tokens that stand for somebody, and those that were refused a moment ago, by their digests. */
+/** The valid tokens, and those that were found invalid a moment ago, by their digests. */
 function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle' | 'ttl'>) {
   const entries = new LRUCache<string, Entry>({
     ...atMost(maxTokens),
@@ -224,7 +224,7 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
   };
 }
 
-/** Takes note of what the upstream says to a token. */
+/** Applies what the upstream says of a token. */
 function applyStatus(
   { onOther, ttl }: Pick<UpstreamTokensOptions, 'onOther' | 'ttl'>,
   known: KnownTokens,
@@ -244,7 +244,7 @@ function applyStatus(
   known.refuse(entry.token);
 }
 
-/** Says whether a token is valid; checks it if that was too long ago, once for all who ask meanwhile. */
+/** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
 function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) {
   const { check, ttl } = options;
 
@@ -271,18 +271,18 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
         entry.checking = undefined;
       });
     }
-    // An upstream that does not respond must not hold up what is here: the check goes on.
+    // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
     const checked = (await resultWithin(longestCheck, entry.checking)) ?? {
       kind: 'away',
       retryAfter: undefined,
     };
     if (entry.end.signal.aborted) return 'invalid';
-    // It was valid a while ago, and nobody can say that it no longer is.
+    // The token was valid a while ago, and the upstream cannot say that it no longer is.
     return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
   };
 }
 
-/** Checks tokens that nobody has brought before, each once for all who bring it, and a few at the same time. */
+/** Checks unknown tokens: each once for all requests that bring it, and a few at the same time. */
 function createFirstChecks(
   { check, onBegin }: Pick<UpstreamTokensOptions, 'check' | 'onBegin'>,
   known: KnownTokens,
@@ -292,11 +292,11 @@ function createFirstChecks(
   const inTurn = pLimit(maxFirstChecks);
   const lines = createAddressQueues();
   const soon = Math.ceil(retryDelay / 1_000);
-  /** Tokens that the upstream asks to wait with, each until when, by their digests: others from the address may be welcome. */
+  /** Until when the upstream asks to wait with a token, by its digest. Other tokens of the address need not wait. */
   const waiting = new LRUCache<string, number>({ ...atMost(maxTokens), ttl: longestAway });
 
   async function meet(token: string, address: string): Promise<Authentication> {
-    // Some from the address may have been invalid while this one waited.
+    // Other tokens of the address may have turned out to be invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
@@ -334,7 +334,7 @@ function createFirstChecks(
   };
 }
 
-/** What waits for a first check, a line for each address: whoever brings many tokens waits behind themselves. */
+/** The queues of first checks, one for each address, so that a client with many tokens delays only itself. */
 function createAddressQueues() {
   const lines = new LRUCache<string, LimitFunction>(atMost(maxTokens));
   const away = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: awayLasts });
@@ -344,13 +344,13 @@ function createAddressQueues() {
       lines.set(address, line);
       return line;
     },
-    /** Notes that the upstream could not say of a token from there whose it is. */
+    /** Notes that the upstream could not say whose a token of the address is. */
     noteAway: (address: string) => void away.set(address, true),
     isAway: (address: string) => away.has(address),
   };
 }
 
-/** For `Retry-After`: one at least. @param time in milliseconds since the epoch. */
+/** The seconds until a time, at least 1, for `Retry-After`. @param time in milliseconds since the epoch. */
 const secondsUntil = (time: number) => Math.max(Math.ceil((time - Date.now()) / 1_000), 1);
 
 function possibleTokenIn(header: string | undefined): string | undefined {

@@ -1,10 +1,10 @@
 /**
- * `Dovetail-Position`: what a client knows beyond what this gateway has heard of. A response to a write says how far the
- * database has come with it, and whoever sends that back, to whichever gateway, reads nothing older.
+ * `Dovetail-Position`: reads after writes across gateways. The response to a write carries the position of the database's log
+ * after it. A request that sends the position back, to any gateway, reads nothing older.
  *
- * It names the timeline as well, which each promotion of a standby begins anew: a new primary may have begun before the
- * position that the one before it had come to, so that positions of two timelines say nothing of each other. A gateway
- * whose primary is on an earlier timeline is still at a server that was replaced, and does not have what its client knows.
+ * It names the timeline as well. Each promotion of a standby starts a new timeline, possibly before the position that the old
+ * primary had reached, so positions of two timelines cannot be compared. A gateway whose primary is on an earlier timeline
+ * is still connected to a server that was replaced, and does not have what its client knows.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -22,18 +22,18 @@ import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 export const positionHeader = 'Dovetail-Position';
 
 export interface Positions {
-  /** Has the request read nothing older than what its client knows. Undefined for one that says nothing new. */
+  /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
   receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
-  /** Says in the response to a write how far the database has come with it. */
+  /** Adds the position after the write to its response. */
   tell(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
 }
 
-/** Of how many viewers it is remembered what they know. Of the others it is found out again. */
+/** The reached position is remembered of at most this many viewers. */
 const maxViewers = 100_000;
 
 /**
- * @param feed where it may have missed something, everything may have become something else, even what was reached.
- * @param onKnown told of a viewer who knows that something has changed, which may not have been heard of here.
+ * @param feed after a loss of the feed, reached positions are forgotten: the primary may have been replaced.
+ * @param onKnown called with a viewer who knows of a change that may not have been announced here.
  */
 export function createPositions(
   sql: Pick<Sql, 'run'>,
@@ -41,7 +41,7 @@ export function createPositions(
   onKnown: (viewerId: number) => void,
 ): Positions {
   const take = createPositionReader(sql);
-  /** What is read for each viewer has everything up to here. */
+  /** The position that reads of each viewer are known to include. */
   const reached = new LRUCache<number, PrimaryPosition>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
@@ -49,7 +49,7 @@ export function createPositions(
 
   async function reach({ endpoint }: Exchange, viewerId: number, given: PrimaryPosition) {
     const written = await take().catch(() => undefined);
-    // Where the primary is not known, it may be the one that was replaced.
+    // A primary that does not respond may be the one that was replaced.
     if (!written || written.timeline < given.timeline)
       return errorResponse(endpoint, behind, { 'Retry-After': '1' });
     onKnown(viewerId);
@@ -68,22 +68,22 @@ export function createPositions(
     },
 
     async tell(exchange, { status }) {
-      // What was rejected has written nothing.
+      // A rejected request has written nothing.
       if (status >= 400) return;
-      // The write stands, whether or not the server says where.
+      // The write has succeeded, even if its position cannot be read.
       const taken = await take().catch(() => undefined);
       if (taken) exchange.headers[positionHeader] = formatPlace(taken);
     },
   };
 }
 
-/** Whether who has reached the one has everything up to the other: of earlier timelines there is no more than a later one has. */
+/** Whether `reached` covers a position. A later timeline covers all of an earlier one. */
 const includes = (reached: PrimaryPosition, { timeline, position }: PrimaryPosition) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
- * What is reached of the position that was given by whoever reads up to what is written: what was not written yet may
- * become something else. Whoever makes up such a position has their own responses forgotten.
+ * The part of the given position that the primary has written. What is beyond may still turn out otherwise. A client that
+ * makes up a position only loses its own cached responses.
  */
 function commonOf(given: PrimaryPosition, { timeline, position }: PrimaryPosition): PrimaryPosition {
   if (given.timeline < timeline) return { timeline, position: 0n };
