@@ -7,7 +7,7 @@ import { readPages } from './list.ts';
 import { getOptional, incomprehensible, routeOf, type Upstream, UpstreamError } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 
-/** The account's row, and what the mirror has otherwise than the upstream, since it made no sense. */
+/** The account's row, and notes about values that the mirror replaces because they made no sense. */
 type IdentifiedAccount = ReturnType<typeof replaceInvalid<z.output<typeof userSchema>>>;
 export type Account = IdentifiedAccount['row'];
 
@@ -25,7 +25,7 @@ export type IdentifyAccount = (
   signal?: AbortSignal,
 ) => Promise<IdentifiedAccount>;
 
-/** The id of the user whose token it is: nothing else of them has to be understood to know whose it is. */
+/** The id of the token's user. Nothing else of the response has to be valid. */
 export async function readAccountId(upstream: Upstream, signal?: AbortSignal): Promise<number> {
   const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me', signal));
   if (data) return data.id;
@@ -34,17 +34,17 @@ export async function readAccountId(upstream: Upstream, signal?: AbortSignal): P
 }
 
 /**
- * The user whose token it is, as the one operation says that is about nobody else. Where many have tokens nothing else
- * will do: whose records a token can read may be somebody else's, who is linked with its user.
- * @throws {UpstreamError} when it does not.
+ * The user of the token, by `/users/me`. Where many users have tokens, no other operation will do: a token may also read
+ * records of users who are linked with its own.
+ * @throws {UpstreamError} when the response does not say.
  */
 export const identifyByUsersMe: IdentifyAccount = async (upstream, _named, signal) =>
   parseAccount('/users/me', await upstream.get('/users/me', signal));
 
 /**
- * The user whose token it is, by whichever operation tells.
+ * The user of the token, by any operation that tells.
  * @param named records that may name their owner.
- * @throws {UpstreamError} when none does.
+ * @throws {UpstreamError} when none tells.
  */
 export const identifyByAnyRoute: IdentifyAccount = async (upstream, named, signal) => {
   const whole = await getOptional(upstream, '/users/me', signal);
@@ -54,7 +54,7 @@ export const identifyByAnyRoute: IdentifyAccount = async (upstream, named, signa
     .safeParse(await getOptional(upstream, '/users', signal));
   if (users.data?.data.length === 1) return parseAccount('/users', users.data.data[0]);
 
-  // A list may also have imported templates, but their owners cannot be read: the one who can is the account's.
+  // A list may also have imported templates, but the token cannot read their owners: the one that it can read is its user.
   for (const owner of await ownersOfRecords(upstream, named, signal)) {
     const path = `/users/${owner}`;
     const found = await getOptional(upstream, path, signal);
@@ -80,7 +80,7 @@ async function ownersOfRecords(
   for (const path of ['/dtt', '/dtt/templates']) {
     for await (const { items } of readPages(upstream, path, signal)) {
       for (const { item } of items) addOwner(item);
-      // The first page has to do.
+      // The first page is enough.
       break;
     }
   }

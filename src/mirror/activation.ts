@@ -1,4 +1,4 @@
-/** Activation of a template of a mirrored account: first where the account lives, then in the mirror. */
+/** Activates a template of a mirrored account: first upstream, then in the mirror. */
 
 import type { GraphQLError } from 'graphql';
 import type pg from 'pg';
@@ -22,25 +22,25 @@ import {
 import { readVersions } from './versions.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 
-/** A client is waiting: there is one repetition, and no long pause. */
+/** A client is waiting: one retry, and no long pause. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 /** The longest that an activation takes, in milliseconds. A template may have to be read first. */
 export const longestActivation = longestWait + 50_000;
 
-/** A success that does not say whether the type changed is a success all the same. */
+/** The body of a success. It may leave out whether the type changed. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
 export interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** A client of the upstream for what a viewer asks, of which nothing else makes use; undefined if nobody can ask there. */
+  /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
   upstreamFor(
     viewer: Viewer,
   ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
-  /** Told of a viewer of whose account the upstream may have activated a template, without having said so. */
+  /** Called if the upstream may have activated a template of the viewer's account without having said so. */
   onUncertain(viewer: Viewer): Promise<unknown>;
-  /** Why nobody can ask there: clients bring no token, or that of the settings is not accepted. */
+  /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
   readonly unreachable: GraphQLError;
 }
 
@@ -63,14 +63,14 @@ export function createActivation({
     });
   };
 
-  /** Returns whether the schedule type has changed, or may have. */
+  /** Activates upstream. Returns whether the schedule type has changed, or may have. */
   async function activateThere(upstream: Upstream, viewer: Viewer, templateId: number): Promise<boolean> {
     const accountId = viewer.id;
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
       if (!(await isKnown(pool, templateId, accountId)))
         await fetchTemplate(pool, upstream, templateId, accountId);
-      // Nobody else uses this client meanwhile.
+      // The count is of this activation only: nothing else uses the client.
       const before = upstream.requestCount();
       const response = await upstream
         .post(`/dtt/templates/${templateId}`, { isActive: true })
@@ -80,8 +80,8 @@ export function createActivation({
         });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
-      // That the last request changed nothing says nothing of one before it, whose response was lost. The interface has no
-      // third answer, and whoever is told that the type changed in vain looks once too often.
+      // After a retry the response is that of the last attempt, and one before it may have changed the type. The interface
+      // knows only true and false, and a true too many only makes a client look once more.
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
@@ -97,7 +97,7 @@ export function createActivation({
   }
 }
 
-/** Brings a template of the account's own into the mirror. */
+/** Reads a template of the account's own into the mirror. */
 async function fetchTemplate(
   pool: pg.Pool,
   upstream: Upstream,
@@ -107,11 +107,11 @@ async function fetchTemplate(
   const kind = kindsOf(accountId).dttTemplates;
   const path = `${kind.item}${templateId}`;
   const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
-  // A run may read a newer version meanwhile.
+  // A run may write a newer version in the meantime.
   const asked = await readVersions(pool, kind, [templateId]);
   const { data: record } = kind.record.safeParse(await upstream.get(path));
   if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
-  // Also where the token has come to mean its owner's account: it is none of this one's.
+  // If the token has come to mean another account, its templates are not this account's.
   if (record.row.ownerId !== accountId) throw notOwned();
   const onRejected = (_record: unknown, reason: string) => {
     throw new UpstreamError(`${path}: ${reason}`, failure);
@@ -119,7 +119,7 @@ async function fetchTemplate(
   await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
 }
 
-/** Whether the template is here as the account's own, which alone can be activated, and the response can tell all of it. */
+/** Whether the template is here with its details, and is the account's own: no other can be activated. */
 async function isKnown(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
   const { rowCount } = await pool.query(
     'SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" = $2 AND NOT "detailsPending"',

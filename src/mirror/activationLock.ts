@@ -1,6 +1,6 @@
 /**
- * Has the activations of one mirrored account take turns, in this process and in all others over the same database: with
- * two under way at once, the upstream could end with the one and the mirror with the other.
+ * A lock around the activations of a mirrored account, in all processes over the database: if two ran at once, the upstream
+ * could end with one template active and the mirror with the other.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,21 +10,21 @@ import { createMutex } from '../database/mutex.ts';
 import { createSession } from '../database/session.ts';
 import { clientError, messages } from '../errors.ts';
 
-/** How long, in milliseconds, an activation waits for its turn. */
+/** How long, in milliseconds, an activation waits for the lock. */
 export const longestWait = 20_000;
 
-/** How long, in milliseconds, the server leaves its turn to a gateway that is not heard of. */
+/** After how many milliseconds the server takes the lock from a gateway that is gone. */
 const longestTurn = 60_000;
 
-/** The lock under which one process activates, together with the account's id: any number that nothing else here uses. */
+/** The key of the advisory lock, beside the account's id. Nothing else here uses the number. */
 export const activationLockKey = 0x507e7a12;
 
-/** PostgreSQL's code for a lock that could not be had in time: `lock_not_available`. */
+/** PostgreSQL's code for a lock timeout: `lock_not_available`. */
 const notAvailable = '55P03';
 
 export type WithActivationLock = <T>(run: () => Promise<T>) => Promise<T>;
 
-/** @param direct how a session of one's own is made; undefined for an embedded database, which no other process can have open. */
+/** @param direct the connection for a session of its own; undefined for an embedded database, which no other process can have open. */
 export function createActivationLock(direct: ServerConfig | undefined, userId: number): WithActivationLock {
   const queue = createMutex();
   return async (run) => {
@@ -43,7 +43,7 @@ export function createActivationLock(direct: ServerConfig | undefined, userId: n
   };
 }
 
-/** Runs it on a connection beside the pool, whose connections what it does may all need. */
+/** Holds the lock on a connection outside of the pool, while the function may need all connections of the pool. */
 async function whileLocked<T>(
   direct: ServerConfig,
   userId: number,
@@ -53,7 +53,7 @@ async function whileLocked<T>(
   const { client, close } = createSession(direct, 2 * longestWait);
   try {
     await client.connect();
-    // Only in a transaction is a session, and so the lock, one's own behind every pooler.
+    // In a transaction, since behind a pooler a session, and with it a lock, belongs to a client for one transaction only.
     await client.query(
       `BEGIN; SET LOCAL lock_timeout = ${Math.max(1, until - Date.now())}; SET LOCAL idle_in_transaction_session_timeout = ${longestTurn}`,
     );

@@ -1,39 +1,39 @@
-/** How many requests an upstream allows for an account in a minute, and which of ours go first. */
+/** The budget of requests that the upstream allows for an account in a minute, shared out by priority. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What a request is for: somebody waits for it, the lists are to be read again or for the first time, or details are. */
+/** What a request is for: a client that waits, the first read of the lists, a later one, or details. */
 export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 
-/** How much of the budget each may use. What the less urgent leave is there at once for what is more urgent. */
+/** The share of the budget that requests up to each priority may use. So there is always room for more urgent ones. */
 const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
 
-/** How much of it refreshes have also where requests that nobody can hold back take all of it. */
+/** The share of refreshes that is left even if requests that cannot be held back take all of the budget. */
 const ownOfRefresh = 0.15;
 
-/** A minute, in milliseconds, and a little more: requests do not all take equally long to get there. */
+/** A little more than a minute, in milliseconds, since requests take different times to arrive. */
 const window = 60_500;
 
-/** How long, in milliseconds, nothing is sent at the most: an hour, whatever an upstream says. */
+/** The longest pause, in milliseconds, that an upstream can ask for: an hour. */
 export const longestWait = 60 * 60_000;
 
 export interface Budget {
-  /** Counts a request that is sent whatever the budget says: there has to be room for more of its like. */
+  /** Counts a request that is sent whether or not the budget allows it. */
   note(): void;
-  /** How many requests on demand may be sent now. */
+  /** How many requests that clients wait for may be sent now. */
   available(): number;
-  /** How long, in milliseconds, it takes until so many requests may be sent; 0 for now. */
+  /** In how many milliseconds so many requests may be sent; 0 for now. */
   delayFor(count: number, priority?: Priority): number;
   /** Waits until a request may be sent, and counts it. */
   take(priority: Priority, signal?: AbortSignal): Promise<void>;
-  /** Has nothing sent before then, in milliseconds since the epoch. */
+  /** Sends nothing before that time, in milliseconds since the epoch. */
   pauseUntil(time: number): void;
 }
 
 /**
- * @param rate requests in any minute; 0 for as many as one likes.
- * @param onSent told of every request.
- * @param wait for so many milliseconds.
+ * @param rate requests in any minute; 0 for no limit.
+ * @param onSent called with every request.
+ * @param wait pauses for so many milliseconds.
  */
 export function createBudget(
   rate: number,
@@ -41,17 +41,17 @@ export function createBudget(
   wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = waitFor,
 ): Budget {
   const sent = createLastMinute();
-  /** Those of them that nobody here can hold back. */
+  /** The times of those that cannot be held back. */
   const noted = createLastMinute();
   const refreshed = createLastMinute();
   let pausedUntil = 0;
   const remainingPause = () => Math.max(pausedUntil - Date.now(), 0);
 
-  /** Whether refreshes have not had what is theirs, however much else was sent. */
+  /** Whether refreshes have not used their reserved share yet. */
   const isDue = (priority: Priority) =>
     priority === 'refresh' && refreshed.times().length < Math.ceil(rate * ownOfRefresh);
 
-  /** How many requests a minute there may be in all, for one of the priority to be sent. */
+  /** How many requests there may be in a minute, of all priorities, for one of this priority to be sent. */
   function mostFor(priority: Priority): number {
     if (priority === 'demand') return rate;
     // Whoever asks goes on asking, a little more now and then.

@@ -1,4 +1,4 @@
-/** Details that somebody reads before the background has come to them, as far as the account's budget allows. */
+/** Fetches details that a client reads before the background run has read them, as far as the account's budget allows. */
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -12,11 +12,11 @@ import { Exhausted, type Upstream, UpstreamError } from './upstream.ts';
 export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** What a viewer's account may ask upstream, and by which client; undefined if nobody can ask there. */
+  /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */
   upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
 }
 
-/** What the budget does not allow now is left for whoever asks again, and the rest is here by then. */
+/** Requests that the budget does not allow now are left out: a client that asks again finds the others here. */
 export function createDetailsOnDemand({
   pool,
   logger,

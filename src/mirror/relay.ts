@@ -1,4 +1,4 @@
-/** Hands a request on to the upstream as it is, with the token that it came with, and the response back. */
+/** Relays a request to the upstream unchanged, with the client's token, and returns the response. */
 
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
@@ -11,13 +11,13 @@ import type { Budget } from './budget.ts';
 import { readResponseBody } from './responseBody.ts';
 import { wasNotSent } from './upstreamErrors.ts';
 
-/** The most that a request may have, in bytes. */
+/** The largest body of a relayed request, in bytes. */
 const maxRequest = 64 * 1024;
 
-/** What is relayed: methods that say what a client wants of a resource. */
+/** The methods that are relayed. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Headers about one connection (RFC 9110, section 7.6.1), and those that are said anew on the other side. */
+/** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
 const ofConnection = [
   'connection',
   'keep-alive',
@@ -30,7 +30,7 @@ const ofConnection = [
   'upgrade',
 ];
 
-/** Of a request: also whom it was sent to and by which way, what a browser says of its pages, and what `fetch` says. */
+/** Request headers that are not passed on: also those about the gateway as the target, about browser pages, and those that `fetch` sets. */
 const notSent = new Set([
   ...ofConnection,
   'host',
@@ -43,11 +43,11 @@ const notSent = new Set([
   'x-request-id',
 ]);
 
-/** Headers that say where a client is, and by which way its request came. */
+/** Headers that tell the client's address and the proxies on the way. */
 const isAboutTheWay =
   /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-|proxy-)/;
 
-/** Of a response: also how the body was encoded, which is over, and what is the gateway's to say. */
+/** Response headers that are not passed on: also the encoding of the body, which is decoded here, and those that the gateway sets. */
 const notReturned = new Set([
   ...ofConnection,
   'content-length',
@@ -76,17 +76,17 @@ export interface RelayOptions {
   onNotSent?(): void;
 }
 
-/** A step upwards in a path, or what some server may take for one. */
+/** A step up in a path, or what some server may take for one. */
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
 
-/** Where a target leads to: always below the base. */
+/** The upstream URL of a request target, which is always below the base. Undefined for a target that would leave it. */
 function upstreamUrlFor(base: string, target: string): URL | undefined {
   const [path = ''] = target.split('?', 1);
   const address = base + target.slice(restPath.length);
   return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
 }
 
-/** The response of the upstream; an error in the envelope of the interface if there is none. */
+/** Relays a request. Returns the response of the upstream, or an error in the envelope of the REST interface if there is none. */
 export async function relay(
   exchange: Exchange,
   { base, token, budget, longest, onNotSent }: RelayOptions,
@@ -94,7 +94,7 @@ export async function relay(
   const { request, target, message } = exchange;
   const { method = 'GET' } = request;
   exchange.operation = 'relayed';
-  // That of what is here.
+  // It was set to the age of the copy.
   delete exchange.headers.Age;
   const place = upstreamUrlFor(base, target);
   if (!place) return restErrorResponse(404, messages.notFound);
@@ -110,9 +110,9 @@ export async function relay(
       method,
       headers: { ...headersOf(request.rawHeaders), Authorization: `Bearer ${token}` },
       ...(body.length > 0 && { body: new Uint8Array(body) }),
-      // It is the client's to follow, or not: the token goes nowhere but to the upstream.
+      // Redirects are left to the client: the token is sent to the upstream only.
       redirect: 'manual',
-      // Not ended by a client that leaves: a write may have been done, and a read may have more who wait for it.
+      // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
       signal: deadline,
     });
     const content = await readResponseBody(response);
@@ -132,14 +132,14 @@ export async function relay(
 
 /** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
 function headersOf(raw: readonly string[]): Record<string, string> {
-  // A client may name a header after what every object has.
+  // A Map, since a client may name a header `constructor`.
   const headers = new Map<string, string>();
   const named = new Set<string>();
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index]?.toLowerCase() ?? '';
     const value = raw[index + 1] ?? '';
     if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
-    // Where the client is, and what came before, is nobody's business.
+    // The client's address and its way here are private.
     if (notSent.has(name) || name === 'authorization' || isAboutTheWay.test(name)) continue;
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);

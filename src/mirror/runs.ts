@@ -1,4 +1,4 @@
-/** The runs that keep an account in step, and what the log says of them. */
+/** The runs that synchronise an account, and their log lines. */
 
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
@@ -15,14 +15,14 @@ export interface RunsOptions {
   readonly pool: pg.Pool;
   readonly userId: number;
   readonly logger: Logger;
-  /** What to do once the account is in step, for whoever reads the log. */
+  /** The advice that is logged once the account has been read. */
   readonly next: string | undefined;
   readonly learn: IdentifyAccount;
 }
 
 const sessions = kindsOf(0).dttSessions.name;
 
-/** How long, in milliseconds, details that could not be read are not asked for again. */
+/** Details that could not be read are not requested again for this many milliseconds. */
 const unreadableLasts = 60 * 60_000;
 
 export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): AccountRuns {
@@ -48,7 +48,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
       });
       if (!report) return undefined;
       account = report.account;
-      // What they say has ids and values in it: `dovetail sync` prints them.
+      // Not logged here, since they contain ids and values: `dovetail sync` prints them.
       const { requests, notes, countsByKind } = report;
       leftOut.ofLists([...countsByKind].map(([kind, { skipped }]) => [kind, skipped]));
       if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
@@ -75,7 +75,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
   };
 }
 
-/** Gives up a record whose details were denied by two runs, the one long after the other. */
+/** Decides when a record is given up whose details the upstream denies: when two runs, an hour apart, were denied them. */
 function createDenials() {
   const since = new LRUCache<string, number>(atMost(10_000));
   return ({ table }: Kind, id: number): boolean => {
@@ -86,7 +86,7 @@ function createDenials() {
   };
 }
 
-/** Adds up how many records of each kind were read. */
+/** Counts the records that were read, over all kinds. */
 function createCounter(advanced: (records: number) => void) {
   const fetched = new Map<string, number>();
   return {
@@ -97,7 +97,7 @@ function createCounter(advanced: (records: number) => void) {
   };
 }
 
-/** How many records are left out, told whenever that changes and not at every run. */
+/** Counts the records that are left out, and logs the count when it changes. */
 function createLeftOut(logger: Logger) {
   const lists = new Map<string, number>();
   let details = 0;
@@ -110,7 +110,7 @@ function createLeftOut(logger: Logger) {
   return {
     count,
     ofLists(skipped: readonly (readonly [kind: string, count: number])[]): void {
-      // Of sessions a run reads the newest alone: those that an earlier one left out are so still.
+      // A run reads only the newest sessions: those that an earlier run left out are still left out.
       for (const [kind, now] of skipped)
         lists.set(kind, kind === sessions ? Math.max(now, lists.get(kind) ?? 0) : now);
       tell();

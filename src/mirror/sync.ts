@@ -1,4 +1,4 @@
-/** One run of the synchronisation: learns whose account it is, and brings the mirror to what the upstream has. */
+/** One synchronisation run: finds out whose account it is, and updates the mirror to what the upstream has. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -25,9 +25,9 @@ import { readDatabaseTime } from './storedFreshness.ts';
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
   readonly signal?: AbortSignal;
-  /** Whose account it has to be, if that is known. */
+  /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
-  /** How it is found out whose account it is, if not by whichever operation tells. */
+  /** Finds out whose account it is; by any operation that tells, unless given. */
   readonly learn?: IdentifyAccount;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
@@ -39,19 +39,19 @@ export interface SyncReport extends Pulled {
   readonly account: Account;
   /** By the database's clock. */
   readonly began: Date;
-  /** How many requests it took. */
+  /** How many requests the run took. */
   readonly requests: number;
 }
 
 /**
- * Brings the mirror to what the upstream has, or returns undefined while another run is under way.
+ * Updates the mirror to what the upstream has. Returns undefined while another run is under way.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
   const { pool, upstream, named, lease, learn = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
-  // The first failure ends the run, and with it the other requests under way.
+  // The first failure ends the run, and aborts its other requests.
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
@@ -85,7 +85,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   }
 }
 
-/** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
+/** Reads the pending details of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
   options: Omit<DetailsOptions, 'confirm'> & { readonly learn: IdentifyAccount },
 ): Promise<void> {
@@ -109,10 +109,10 @@ interface DetailsOptions extends PullAccountOptions {
   readonly lease?: number;
 }
 
-/** How long, in milliseconds, another run is left alone before it is asked again whether it is over. */
+/** How often, in milliseconds, it is checked whether another run has ended. */
 const pollInterval = 1_000;
 
-/** Reads details until there are none to be read, whoever reads some of them. */
+/** Reads details until none are pending, also if other processes read some of them. */
 async function readAllDetails(options: DetailsOptions, progress: RunProgress): Promise<Pulled> {
   for (;;) {
     const pulled = await readDetails(options, progress);
@@ -121,7 +121,7 @@ async function readAllDetails(options: DetailsOptions, progress: RunProgress): P
   }
 }
 
-/** Reads details; undefined if another run is under way, or was given way to. */
+/** Reads details. Undefined if another run is under way, or has taken over the lease. */
 async function readDetails(options: DetailsOptions, progress?: RunProgress): Promise<Pulled | undefined> {
   const { pool, upstream, account, confirm, lease } = options;
   const purpose = 'details';
