@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What a request is for: a client that waits, the first read of the lists, a later one, or details. */
+/** What a request is for: a client that waits, a later read of the lists, the first read of them, or details. */
 export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 
 /** The share of the budget that requests up to each priority may use. So there is always room for more urgent ones. */
