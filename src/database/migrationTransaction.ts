@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { systemCodeOf } from '../errors.ts';
 import type { ServerConfig } from './connection/client.ts';
 import { createSession } from './session.ts';
 import { pause } from './waiting.ts';
@@ -100,8 +101,7 @@ export function queryLong<Row extends pg.QueryResultRow>(client: pg.ClientBase, 
   return client.query<Row>(query);
 }
 
-const isLockConflict = (error: unknown): error is Error =>
-  error instanceof Error && 'code' in error && lockConflicts.has(error.code);
+const isLockConflict = (error: unknown): error is Error => lockConflicts.has(systemCodeOf(error));
 
 interface Blocker {
   readonly pid: number;

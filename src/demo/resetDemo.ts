@@ -10,26 +10,30 @@ import { demoUsername, loadDemoData } from './demoData.ts';
 const demoUsers = [demoUsername, 'coach'];
 
 /**
- * The tables with what belongs to users. They are emptied by name, since CASCADE would also empty tables of somebody else
- * that refer to one of these.
+ * Whether a table has what belongs to users. Such tables are emptied by name, since CASCADE would also empty tables of
+ * somebody else that refer to one of these.
  */
-const tables: readonly Prisma.ModelName[] = [
-  'User',
-  'Mirror',
-  'MirroredAccount',
-  'ApiToken',
-  'DttDevice',
-  'DttTemplate',
-  'DttTemplateSegment',
-  'DttLibraryEntry',
-  'DttSession',
-  'TrainerSegment',
-  'LkbxDevice',
-  'LockTemplate',
-  'LockSession',
-  'LockSegment',
-  'OssmDevice',
-];
+const isEmptied: Readonly<Record<Prisma.ModelName, boolean>> = {
+  User: true,
+  Mirror: true,
+  MirroredAccount: true,
+  RateLimit: false,
+  ApiToken: true,
+  DttDevice: true,
+  DttTemplate: true,
+  DttTemplateSegment: true,
+  DttLibraryEntry: true,
+  DttSession: true,
+  TrainerSegment: true,
+  LkbxDevice: true,
+  LockTemplate: true,
+  LockSession: true,
+  LockSegment: true,
+  OssmDevice: true,
+};
+
+/** The names of these tables, quoted. */
+const tables = Object.entries(isEmptied).flatMap(([table, emptied]) => (emptied ? [`"${table}"`] : []));
 
 interface Census {
   readonly isMirror: boolean;
@@ -74,7 +78,7 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
   );
   await rejectForeignReferences(client);
   // The ids begin again, as those of a new database do.
-  await client.query(`TRUNCATE ${tables.map((name) => `"${name}"`).join()} RESTART IDENTITY`);
+  await client.query(`TRUNCATE ${tables.join()} RESTART IDENTITY`);
   await loadDemoData(client, new Date());
   for (const { token } of tokens)
     await client.query(
@@ -94,9 +98,7 @@ const foreignReferences = `
 
 /** @throws {SetupError} when a table that is not the gateway's has a foreign key to one that is emptied. */
 async function rejectForeignReferences(client: pg.PoolClient): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(foreignReferences, [
-    tables.map((name) => `"${name}"`),
-  ]);
+  const { rows } = await client.query<{ name: string }>(foreignReferences, [tables]);
   if (rows.length === 0) return;
   throw new SetupError(
     `Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: ${rows.map(({ name }) => name).join(', ')}. Drop these foreign keys first, or name another database in DATABASE_URL or DATA_DIR.`,

@@ -5,7 +5,7 @@
 
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { SetupError } from '../../errors.ts';
+import { SetupError, systemCodeOf } from '../../errors.ts';
 
 /** The name of the folder, in DATA_DIR, that has the files of the engine. */
 export const engineFolder = 'postgres';
@@ -72,6 +72,6 @@ const chown = (dataDir: string, user: number) => `chown -R ${user} ${resolve(dat
 /** Whether an error says that this user may not use a file: one of Node's, or what the engine has written. */
 export function isDenied(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const code = 'code' in error ? error.code : undefined;
+  const code = systemCodeOf(error);
   return code === 'EACCES' || code === 'EPERM' || error.message.includes('Permission denied');
 }

@@ -1,6 +1,7 @@
 /** Reads the arguments of a list that decide which records it has and in which order. */
 
 import type { Viewer } from '../../auth/viewer.ts';
+import { isRecord } from '../../http/json.ts';
 import { type CursorOrder, fingerprintOf } from '../loading/cursors.ts';
 import type { Order } from '../loading/keyset.ts';
 import type { PageArguments } from '../loading/pagination.ts';
@@ -47,7 +48,7 @@ export function readList(
 
 /** A replacer for `JSON.stringify` that sorts the fields of objects. */
 function sortFields(_name: string, value: unknown): unknown {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isRecord(value)
     ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
     : value;
 }
