@@ -1,4 +1,4 @@
-/** GraphiQL, whole from the package: one page with an example in each tab, and nothing from anywhere else. */
+/** GraphiQL: one self-contained page from the package, with an example in each tab. It loads nothing from other servers. */
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate',
   readFileSync(new URL(`examples/${name}.graphql`, import.meta.url), 'utf8'),
 );
 
-/** @param demoTokenFor gives the token that GraphiQL asks with. */
+/** @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
 export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
   const pages = new Map<string | undefined, PageHandler>();
   return (exchange) => {
@@ -27,7 +27,7 @@ export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
 }
 
 async function render(demoToken: string | undefined): Promise<HttpResponse> {
-  // Many megabytes, so it is loaded for the first request only.
+  // The module has many megabytes, so it is loaded by the first request.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const headers = demoToken === undefined ? ownToken : otherToken("The demo account's token");
   const options: GraphiQLOptions = {
@@ -35,7 +35,7 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
     defaultTabs: examples.map((query) => ({ query, headers })),
     defaultHeaders: headers,
     defaultEditorToolsVisibility: 'headers',
-    // Not in the tabs, which the browser remembers for longer than a demo account may live.
+    // Not in the tabs: the browser stores them, possibly for longer than the demo account exists.
     ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
   };
   const html = renderGraphiQL(options)
@@ -53,12 +53,12 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
 }
 
 /**
- * Until they are dragged, GraphiQL's tabs move to another place when they are pressed, away from under the pointer, and
- * the first click on each is lost.
+ * GraphiQL moves a tab when it is pressed for the first time, away from under the pointer, so that the click is lost. This
+ * style stops that.
  */
 const stillTabs = '.graphiql-tab { transform: none !important }';
 
-/** The text of a tab's headers pane, which may have comments. */
+/** The text of a tab's headers editor, which may contain comments. */
 const ownToken = `// Your API token goes here, in place of
 // YOUR_API_TOKEN.
 {
@@ -71,12 +71,12 @@ const otherToken = (whose: string) => `// ${whose} is sent unless
 `;
 
 /**
- * Changes the options as the page is opened: by the address, in which a link of the console has a query with its variables,
- * by the tabs that GraphiQL has stored, and by the token of who is signed in to the console in this tab of the browser
- * (`console/src/session.ts`).
+ * A function that runs in the browser when the page is opened, and adapts the options to three things: the address, in
+ * which links of the console have a query and its variables; the tabs that GraphiQL has stored; and the token of somebody
+ * who is signed in to the console in the same tab of the browser (`console/src/session.ts`).
  *
- * GraphiQL opens a stored tab only if it is given exactly what that has, and adds another one otherwise, be it empty. Where
- * none are stored, it calls what it is given like the first of the tabs.
+ * GraphiQL selects a stored tab only if its query, variables and headers are given exactly, and adds a new tab otherwise,
+ * even an empty one. If no tabs are stored, it gives the query in the options the title of the first tab.
  */
 const asOpened = `(options) => {
   const address = new URLSearchParams(location.search);
@@ -106,7 +106,7 @@ const asOpened = `(options) => {
   return options;
 }`;
 
-/** The one script of the page, exactly as it stands there: its hash goes into the policy. */
+/** The text of the page's only script. The content security policy has its hash. */
 function scriptIn(html: string): string {
   const start = '<script>';
   return html.slice(html.indexOf(start) + start.length, html.lastIndexOf('</script>'));

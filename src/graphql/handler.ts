@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
-import { isEncoded, readBody, takesPlain } from '../http/body.ts';
+import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -100,7 +100,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
 async function bodyOf(request: IncomingMessage, maxKilobytes: number): Promise<Buffer | HttpResponse> {
   if (!postType.test(request.headers['content-type'] ?? ''))
     return requestFailure(415, 'A POST takes a body of the type application/json', { Connection: 'close' });
-  if (isEncoded(request)) return requestFailure(415, messages.bodyEncoded, takesPlain);
+  if (isEncoded(request)) return requestFailure(415, messages.bodyEncoded, acceptsIdentityOnly);
   const body = await readBody(request, maxKilobytes * 1024);
   if (!body) {
     const tooLarge = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;

@@ -1,4 +1,4 @@
-/** The file of persisted operations: read at the start, and again whenever it has changed or SIGHUP asks for it. */
+/** The file of persisted operations. It is read at the start, and again when it has changed or the process gets SIGHUP. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
@@ -11,11 +11,11 @@ import { errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 
 export interface PersistedFile {
-  /** How often what it has was replaced. */
+  /** How often its operations were replaced. */
   readonly generation: number;
   /** The document with the id. */
   textOf(id: string): string | undefined;
-  /** All of them, by their ids. */
+  /** All operations by their ids. */
   readonly operations: Operations;
 }
 
@@ -23,29 +23,29 @@ export interface PersistedFileOptions {
   readonly config: Config;
   readonly documents: Documents;
   readonly logger: Pick<Logger, 'info' | 'error'>;
-  /** Aborted when the gateway closes: the file is not looked at any longer. */
+  /** Aborted when the gateway closes: the file is no longer checked. */
   readonly closing: AbortSignal;
-  /** How often it is looked at, in milliseconds. */
+  /** How often the file is checked for changes, in milliseconds. */
   readonly interval?: number;
 }
 
 /** Documents by their ids. */
 export type Operations = ReadonlyMap<string, string>;
 
-/** As the client preset of GraphQL Code Generator and the Relay compiler write it, by id. */
+/** The format of GraphQL Code Generator's client preset and of the Relay compiler: texts by their ids. */
 const plainManifest = z.preprocess(
-  // A record of zod's would leave out an id `__proto__`.
+  // `z.record` would leave out the id `__proto__`.
   (content) =>
     content instanceof Object && !Array.isArray(content) ? new Map(Object.entries(content)) : content,
   z.map(z.string(), z.string()),
 );
-/** As Apollo writes it. */
+/** The format of Apollo's manifests. */
 const apolloManifest = z
   .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
   .transform(({ operations }) => new Map(operations.map(({ id, body }) => [id, body])));
 const manifest = z.union([apolloManifest, plainManifest]);
 
-/** @throws {SetupError} when the file cannot be read, or has an operation that could not be run. */
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
 export function openPersistedFile(options: PersistedFileOptions): PersistedFile {
   const { config, documents, logger, closing, interval = 1_000 } = options;
   const { PERSISTED_OPERATIONS_FILE: path } = config;
@@ -62,7 +62,7 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
         const next = operationsIn(file, found);
         for (const [id, text] of next) {
           checkRunnable(id, text, documents);
-          // There may be thousands, and others wait for the processor.
+          // Lets other work run in between: there may be thousands.
           await setImmediate();
         }
         operations = next;
@@ -79,7 +79,7 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
   }
 
   if (path !== undefined) {
-    // One after the other, or an older state of the file could replace a newer one.
+    // One after the other, since otherwise an older state of the file could replace a newer one.
     let last = Promise.resolve();
     const scheduleReread = (isAsked: boolean) => {
       last = last.then(() => readAgain(path, isAsked));
@@ -107,24 +107,24 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
 }
 
 /**
- * Looks whether the file is another than it was, and still as it was at the look before: what is being written is left
- * alone until it is done. It asks for the file by its name each time, and so finds whatever stands there, however it came
- * (written, renamed, by way of a link that points elsewhere, from another machine). `fs.watch` is told of a part of that.
+ * Makes a check that calls `onChange` when the file has changed, and is the same as at the check before: a file that is
+ * being written is left alone until that is done. Each check looks the file up by its name, and so notices every kind of
+ * change: a write, a rename, a link that points elsewhere, a write from another machine. `fs.watch` reports only some.
  */
 function createWatch(path: string, onChange: () => void): () => Promise<void> {
   let seen: string | undefined;
-  // Unlike any: it may have changed between the start's reading and the first look.
+  // Undefined at first, unlike any state: the file may have changed between the start and the first check.
   let read: string | undefined;
-  let isLooking = false;
+  let isChecking = false;
   return async () => {
-    // A disk that does not respond is asked once.
-    if (isLooking) return;
-    isLooking = true;
+    // Only one check at a time, in case the disk does not respond.
+    if (isChecking) return;
+    isChecking = true;
     const now = await stat(path, { bigint: true }).then(
       ({ dev, ino, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs].join(),
       errorText,
     );
-    isLooking = false;
+    isChecking = false;
     if (now === seen && now !== read) {
       read = now;
       onChange();
@@ -133,7 +133,7 @@ function createWatch(path: string, onChange: () => void): () => Promise<void> {
   };
 }
 
-/** @throws {SetupError} when the file cannot be read, or has an operation that could not be run. */
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
 export function loadPersistedOperations(
   { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS }: Config,
   documents: Documents,
@@ -152,7 +152,7 @@ export function loadPersistedOperations(
   }
 }
 
-/** To read a pipe, or a device, might never end. */
+/** Reading anything else, such as a pipe or a device, might never end. */
 function checkIsFile(path: string): void {
   if (!statSync(path).isFile()) throw new Error('it is no file');
 }
@@ -177,11 +177,11 @@ function problemWith(path: string, error: unknown): SetupError {
 function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
   const text = errorText(error);
-  // That of a file goes on with the path, which is named already.
+  // The messages of file errors end with the path, which is already in the message around them.
   return error instanceof Error && 'syscall' in error ? text.split(', ', 1).join() : text;
 }
 
-/** Each operation of a document with its fragments, by its name. */
+/** Splits a document into its operations, each with its fragments, by their names. */
 function namedOperations(text: string): Operations {
   const operations = Object.entries(separateOperations(parse(text))).map(([name, document]) => {
     if (name === '') throw new Error('an operation has no name to be asked for by');

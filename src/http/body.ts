@@ -2,12 +2,12 @@
 
 import type { IncomingMessage } from 'node:http';
 
-/** Whether the body comes compressed, as none is read. */
+/** Whether the body has a content coding. Such bodies are not read. */
 export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   !/^(identity)?$/i.test(headers['content-encoding'] ?? '');
 
-/** What a response of status 415 says to that (RFC 9110, section 15.5.16). */
-export const takesPlain = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
+/** The headers of the 415 for such a body: which codings are accepted (RFC 9110, section 15.5.16). */
+export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
 
 /**
  * The whole body, or undefined if it has more bytes than the limit. What is left of a body that is too large
@@ -28,7 +28,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
       }
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    // The client went away: nobody waits for a response any more, and so nothing for the body.
+    // The client has left, so that nobody needs the body or a response.
     request.on('error', () => {});
   });
 }

@@ -1,28 +1,28 @@
-/** Compressed responses of both APIs, for the clients that take them so: whole ones and streams. */
+/** Compresses the responses of both APIs, whole ones and streams, for clients that accept a content coding. */
 
 import { acceptanceOf, type Coding, compress, createPieceEncoder, type Form } from './contentCoding.ts';
 import type { Exchange } from './exchange.ts';
 import { type HttpResponse, matches, type StreamedResponse, type Validator } from './response.ts';
 
-/** The forms of a response: those that there are, and those that are being made. As it is, it stands under `identity`. */
+/** The forms of a response by their codings: finished ones, and promises of those being compressed. `identity` is the uncompressed form. */
 export interface Forms {
   get(form: Form): HttpResponse | Promise<HttpResponse> | undefined;
   set(form: Form, response: HttpResponse | Promise<HttpResponse>): void;
   delete(form: Form): void;
 }
 
-/** The smallest body that is compressed, in bytes: what fits into one packet as it is takes no longer. */
+/** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallest = 1024;
 
-/** The header that says which form is taken. */
+/** The request header that the form depends on. */
 const header = 'Accept-Encoding';
 
 /**
- * The response in the form that its client takes best. A client that says which one it has gets the response whose tag
- * that is, so that it is told that it has it.
+ * The response in the form that the client prefers. If the client already has an acceptable form of it (`If-None-Match`),
+ * the result is that form, so that the response becomes a 304.
  */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
-  // A response that is sent more than once remembers its forms.
+  // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? new Map();
   let plain = forms.get('identity');
   if (!plain) {
@@ -30,15 +30,15 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
     plain = varied(response);
     forms.set('identity', plain);
   }
-  // Nothing is waited for to have it as it is.
+  // For the types only: the uncompressed form is never a promise.
   if (plain instanceof Promise) return plain;
-  const { forms: taken, takesPlain } = acceptanceFor(exchange);
-  const best = plain.body.length < smallest && takesPlain ? 'identity' : (taken[0] ?? 'identity');
+  const { forms: accepted, acceptsIdentity } = acceptanceFor(exchange);
+  const best = plain.body.length < smallest && acceptsIdentity ? 'identity' : (accepted[0] ?? 'identity');
   const condition = exchange.request.headers['if-none-match'];
   const { validator } = plain;
   if (condition !== undefined && validator) {
-    // None that the client would not take: a cache asks for several of its own, and serves the one that a 304 names.
-    for (const form of [best, ...taken]) {
+    // Only accepted forms. A cache may send the tags of several stored forms, and serves the one that the 304 names.
+    for (const form of [best, ...accepted]) {
       if (!matches(condition, tagOf(validator, form))) continue;
       const made = form === 'identity' ? plain : forms.get(form);
       return made && !(made instanceof Promise)
@@ -49,7 +49,7 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   return best === 'identity' ? plain : (forms.get(best) ?? compressed(plain, best, forms));
 }
 
-/** The stream, compressed piece by piece for a client that would rather have it so. All that have it know gzip. */
+/** The stream, compressed piece by piece if the client prefers gzip to no coding. Other codings are not used for streams. */
 export function streamFor(exchange: Exchange, response: StreamedResponse): StreamedResponse {
   const { forms } = acceptanceFor(exchange);
   const headers = withVary(response.headers);
@@ -63,17 +63,17 @@ export function streamFor(exchange: Exchange, response: StreamedResponse): Strea
   };
 }
 
-/** What the client takes. Whoever wants nothing done to a response gets it as it is: a page has no other way to say so. */
+/** What the client accepts. `Cache-Control: no-transform` asks for the uncompressed form; a page in a browser cannot set `Accept-Encoding`. */
 function acceptanceFor({ request: { headers } }: Exchange) {
-  return acceptanceOf(isUntouchable(headers['cache-control']) ? undefined : headers['accept-encoding']);
+  return acceptanceOf(forbidsTransform(headers['cache-control']) ? undefined : headers['accept-encoding']);
 }
 
-/** RFC 9111, sections 5.2.1.6 and 5.2.2.6. */
-function isUntouchable(cacheControl: string | undefined): boolean {
+/** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
+function forbidsTransform(cacheControl: string | undefined): boolean {
   return cacheControl !== undefined && /(^|[\s,])no-transform\b/i.test(cacheControl);
 }
 
-/** A response of either API, of its own JSON: pages have ways of their own, and what is relayed is as the upstream has it. */
+/** Whether the response is JSON of the gateway's own. Pages are compressed elsewhere, and relayed responses stay as the upstream sent them. */
 function mayCompress({ endpoint }: Exchange, { status, headers, isRelayed }: HttpResponse): boolean {
   if (endpoint === 'page' || isRelayed || status === 204) return false;
   const type = String(headerOf(headers, 'Content-Type') ?? '');
@@ -81,7 +81,7 @@ function mayCompress({ endpoint }: Exchange, { status, headers, isRelayed }: Htt
   return (
     /^application\/(json|graphql-response\+json)\b/i.test(type) &&
     headerOf(headers, 'Content-Encoding') === undefined &&
-    !isUntouchable(cacheControl)
+    !forbidsTransform(cacheControl)
   );
 }
 
@@ -109,10 +109,10 @@ function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpRespons
   return { ...plain, headers: { ...own, ETag: etag }, body, validator: validatorIn(validator, coding) };
 }
 
-/** What the tag of a form ends with. Strong tags are of bytes, and so each form has its own (RFC 9110, section 8.8.3.3). */
+/** The end of each form's tag. A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). */
 const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br', zstd: '-zstd' };
 
-/** The tag of a form, which that of the whole stands for: one as the other changes with the text. */
+/** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
 function tagOf({ etag }: Validator, form: Form): string {
   return form === 'identity' ? etag : `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
 }
@@ -122,7 +122,7 @@ function validatorIn(validator: Validator, form: Form): Validator {
   return { etag, headers: { ...validator.headers, ETag: etag } };
 }
 
-/** The response, said to depend on what its client takes: that holds also where it is sent as it is. */
+/** The response with `Vary: Accept-Encoding`, which the uncompressed form needs as well. */
 function varied(response: HttpResponse): HttpResponse {
   const { headers, validator } = response;
   return {
@@ -140,7 +140,7 @@ function withVary<Value extends string | number>(
   return { ...others, Vary: given === undefined ? header : `${given}, ${header}` };
 }
 
-/** Some responses are made by others, who write the names of headers in lower case. */
+/** A header by its name. Responses made by libraries have header names in lower case. */
 function headerOf<Value>(headers: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return headers[name] ?? headers[name.toLowerCase()];
 }

@@ -1,4 +1,4 @@
-/** Content codings (RFC 9110, section 8.4.1): which of them a client takes, and how bytes are brought into them. */
+/** Content codings (RFC 9110, section 8.4.1): which of them a client accepts, and compressing bytes. */
 
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
@@ -6,10 +6,10 @@ import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import pLimit from 'p-limit';
 
-/** What a body is compressed by. */
+/** A coding that compresses a body. */
 export type Coding = 'zstd' | 'br' | 'gzip';
 
-/** How a body may be sent: `identity` is the name for as it is. */
+/** How a body may be sent. `identity` means uncompressed. */
 export type Form = Coding | 'identity';
 
 interface Compressor {
@@ -19,7 +19,7 @@ interface Compressor {
 
 const { constants } = zlib;
 
-/** Of zstd, which Node has since 22.15 and 23.8: the types are those of the oldest Node that there is to be. */
+/** Node has zstd since 22.15 and 23.8. The type definitions in use are those of the oldest supported Node, which lacks it. */
 interface Zstd {
   readonly zstdCompressSync?: (body: Buffer, options: object) => Buffer;
   readonly zstdCompress?: (
@@ -29,17 +29,17 @@ interface Zstd {
   ) => void;
 }
 
-/** `ZSTD_c_compressionLevel`, as zstd has it. */
+/** The number of the parameter `ZSTD_c_compressionLevel`. */
 const zstdLevel = 100;
 
 /**
- * The level of each is where more time buys little: of 50 sessions, 29 kB, zstd makes 2.6 kB in 60 µs, Brotli 2.7 kB in
- * 120 µs and gzip 3.3 kB in 60 µs; twice the time takes off a tenth of that (docs/benchmarks.md#compression). One level
- * for all, since a form has one tag, which stands for its bytes.
+ * Each level is the one above which more time saves little: of 50 sessions (29 kB), zstd makes 2.6 kB in 60 µs, Brotli
+ * 2.7 kB in 120 µs and gzip 3.3 kB in 60 µs, and twice the time saves another tenth (docs/benchmarks.md#compression).
+ * All responses use the same level, since a form has one tag, which stands for its bytes.
  */
 const compressors = new Map<Coding, Compressor>();
 
-// The types do not say what a newer Node has beside them.
+// The type definitions do not have what newer versions of Node add.
 const { zstdCompressSync, zstdCompress } = zlib as typeof zlib & Zstd;
 if (zstdCompressSync && zstdCompress) {
   const options = { params: { [zstdLevel]: 1 } };
@@ -69,25 +69,26 @@ compressors.set('gzip', {
   later: (body) => gzipLater(body, deflate),
 });
 
-/** The codings that this Node has, the best one first: it is what a client gets that likes several as well. */
+/** The codings that this Node has, in the order of preference for a client that accepts several equally. */
 export const codings: readonly Coding[] = [...compressors.keys()];
 
-/** How a client takes a response. */
+/** The forms in which a client accepts a response. */
 export interface Acceptance {
-  /** All that it takes, what it gets if it can be first. Empty for one that takes nothing that there is. */
+  /** The accepted forms, the preferred one first. Empty if the client accepts none that exists. */
   readonly forms: readonly Form[];
-  readonly takesPlain: boolean;
+  /** Whether the uncompressed form may be sent. It is sent as well if the client accepts nothing that exists. */
+  readonly acceptsIdentity: boolean;
 }
 
-/** Those that said nothing take everything, but what they can read is not known. */
-const plainOnly: Acceptance = { forms: ['identity'], takesPlain: true };
+/** A client without the header accepts every coding by the specification, but may be unable to decode any. */
+const identityOnly: Acceptance = { forms: ['identity'], acceptsIdentity: true };
 
-/** What the latest values of the header mean: browsers and libraries send the same ones again and again. */
+/** The meaning of the latest values of the header. Browsers and libraries send the same few values. */
 const known = new LRUCache<string, Acceptance>({ max: 100 });
 
-/** What a client takes by its `Accept-Encoding` (RFC 9110, section 12.5.3). */
+/** What a client accepts by its `Accept-Encoding` (RFC 9110, section 12.5.3). */
 export function acceptanceOf(header: string | undefined): Acceptance {
-  if (header === undefined) return plainOnly;
+  if (header === undefined) return identityOnly;
   const before = known.get(header);
   if (before) return before;
   const acceptance = readAcceptance(header);
@@ -98,38 +99,38 @@ export function acceptanceOf(header: string | undefined): Acceptance {
 function readAcceptance(header: string): Acceptance {
   const names = header.toLowerCase().split(/[\s,;]+/);
   const named = codings.filter((coding) => names.includes(coding));
-  // Who says `*` has not said what they know: gzip is what everybody does.
+  // `*` does not say which codings the client can decode. Every client can decode gzip.
   const offered = [...new Set<Form>([...named, 'gzip', ...codings, 'identity'])];
   const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': header } });
   const chosen = negotiator.encodings(offered, { preferred: offered });
   const forms = chosen.flatMap((name) => offered.filter((form) => form === name));
-  return { forms, takesPlain: forms.length === 0 || forms.includes('identity') };
+  return { forms, acceptsIdentity: forms.length === 0 || forms.includes('identity') };
 }
 
-/** As it is since 1.0: its types do not know yet that it takes what the server prefers among what the client likes as well. */
+/** Since version 1.0 Negotiator has the option `preferred`, the server's order among equals. Its type definitions lack it. */
 interface PreferringNegotiator {
   encodings(offered: readonly string[], options: { preferred: readonly string[] }): string[];
 }
 
-/** How large a body may be to be compressed at once: up to there handing it to another thread costs more than to do it. */
+/** The largest body, in bytes, that is compressed in this thread. For smaller ones handing them to another thread takes longer than compressing. */
 const largestAtOnce = 64 * 1024;
 
-/** Each that is underway takes a quarter of a megabyte beside the body, and there are two threads to spare at most. */
-const oneOfFew = pLimit(2);
+/** Limits compressions in other threads: each takes a quarter of a megabyte beside the body, and a thread of Node's pool of four. */
+const limitThreads = pLimit(2);
 
-/** The bytes compressed, with memory of their own. At once, or later where that would hold up everybody else. */
+/** Compresses the bytes, in another thread where that would hold up other requests. The result has memory of its own. */
 export function compress(body: Buffer, coding: Coding): Buffer | Promise<Buffer> {
   const compressor = compressors.get(coding);
   if (!compressor) throw new RangeError(`There is no ${coding} here: there are ${codings}.`);
-  if (body.length <= largestAtOnce) return detachedBytes(compressor.now(body));
-  return oneOfFew(() => compressor.later(body)).then(detachedBytes);
+  if (body.length <= largestAtOnce) return withOwnMemory(compressor.now(body));
+  return limitThreads(() => compressor.later(body)).then(withOwnMemory);
 }
 
 /**
- * The bytes with memory of their own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
- * would keep for as long as it is there.
+ * The bytes in memory of their own. Node allocates small buffers as slices of a pool of several kilobytes, and one slice
+ * would hold the whole pool in memory.
  */
-export function detachedBytes(bytes: Buffer): Buffer {
+export function withOwnMemory(bytes: Buffer): Buffer {
   if (bytes.buffer.byteLength === bytes.length) return bytes;
   const own = Buffer.allocUnsafeSlow(bytes.length);
   own.set(bytes);
@@ -137,30 +138,30 @@ export function detachedBytes(bytes: Buffer): Buffer {
 }
 
 /**
- * A gzip stream made of pieces, each of which can be read as soon as it is there: a piece is one or more blocks of deflate
- * (RFC 1951) that end on a byte, and refer to nothing before them. So nothing is remembered between two pieces but a sum,
- * where a compressor that went on would hold a quarter of a megabyte for each stream.
+ * A gzip stream made of pieces, each of which can be decoded as soon as it has arrived. A piece is one or more blocks of
+ * deflate (RFC 1951) that end on a byte boundary and refer to nothing before them. So only the checksum and the length are
+ * remembered between pieces, where a compressor for the whole stream would hold a quarter of a megabyte.
  */
 export interface PieceEncoder {
-  /** The blocks of a piece. */
+  /** Compresses a piece into blocks. */
   blocksOf(piece: Uint8Array): Buffer | Promise<Buffer>;
-  /** What to send for a piece of which these are the blocks, given in the order in which they are sent. */
+  /** Returns the bytes to send for a piece and its blocks. Call it in the order in which pieces are sent. */
   add(piece: Uint8Array, blocks: Buffer): Buffer;
-  /** What to send at the end. */
+  /** Returns the bytes to send at the end. */
   end(): Buffer;
 }
 
-/** Smaller pieces go as they are: they gain nothing. */
+/** Pieces smaller than this, in bytes, are stored uncompressed. */
 const smallestPiece = 1024;
 
 const rawOptions = { ...deflate, finishFlush: constants.Z_SYNC_FLUSH };
 const rawLater = promisify<Buffer | Uint8Array, zlib.ZlibOptions, Buffer>(zlib.deflateRaw);
 
-/** An empty block that is stored: what a reader has to get to before it hands on what it has (RFC 7692, section 7.2.1). */
+/** An empty stored block. It makes a decoder hand on all that it has decoded (RFC 7692, section 7.2.1). */
 const flushed = Buffer.from([0, 0, 0, 0xff, 0xff]);
-/** No name, no time, and of no known system (RFC 1952, section 2.3). */
+/** Without a name and a time, and of an unknown system (RFC 1952, section 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
-/** A block with nothing in it that says that it is the last. */
+/** An empty block that is marked as the last. */
 const lastBlock = Buffer.from([3, 0]);
 
 export function createPieceEncoder(): PieceEncoder {
@@ -176,10 +177,10 @@ export function createPieceEncoder(): PieceEncoder {
     blocksOf(piece) {
       if (piece.length < smallestPiece) return storedBlock(piece);
       if (piece.length <= largestAtOnce) return zlib.deflateRawSync(piece, rawOptions);
-      return oneOfFew(() => rawLater(piece, rawOptions));
+      return limitThreads(() => rawLater(piece, rawOptions));
     },
     add(piece, blocks) {
-      // Of nothing it would be that of a new stream.
+      // Node 20 returns 0 for some empty arrays, whatever the sum so far.
       if (piece.length > 0) sum = zlib.crc32(piece, sum);
       length = (length + piece.length) % 2 ** 32;
       return Buffer.concat([...begin(), blocks]);
@@ -193,7 +194,7 @@ export function createPieceEncoder(): PieceEncoder {
   };
 }
 
-/** A block that has the bytes as they are (RFC 1951, section 3.2.4). */
+/** A stored block: the bytes uncompressed (RFC 1951, section 3.2.4). */
 function storedBlock(bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt16LE(bytes.length, 1);

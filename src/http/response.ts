@@ -1,4 +1,4 @@
-/** HTTP responses: whole ones, made once and sent as often as they hold, and those that come piece by piece. */
+/** HTTP responses, whole ones and streams, and sending them. */
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,24 +10,24 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: Buffer;
-  /** What was asked for, as an exchange says it: a response out of the cache brings this along. */
+  /** The `operation` of the exchange that the response was made for. A cached response sets it in later exchanges. */
   readonly operation?: string | undefined;
   /** The code of the first error of a GraphQL response, for the log. */
   readonly errorCode?: string | undefined;
-  /** For responses that a client may ask for conditionally. */
+  /** Set if a client may ask for the response conditionally. */
   readonly validator?: Validator;
-  /** Its compressed forms, for one that is sent more than once. */
+  /** The compressed forms of a response that is sent more than once. */
   readonly forms?: Forms;
-  /** Whether it is the upstream's, to be sent as it came. */
+  /** Whether it is a response of the upstream, to be sent unchanged. */
   readonly isRelayed?: boolean;
 }
 
-/** A response whose body has no end that is known: the events of a subscription. */
+/** A response whose body is sent piece by piece, such as the events of a subscription. */
 export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly stream: ReadableStream<Uint8Array> | null;
-  /** What its pieces are compressed by, if they are. */
+  /** Compresses the pieces; absent for an uncompressed stream. */
   readonly encoder?: PieceEncoder;
   /** Called once nothing more is sent. */
   ended(): void;
@@ -36,13 +36,13 @@ export interface StreamedResponse {
 export interface Validator {
   /** The strong entity tag of the body. */
   readonly etag: string;
-  /** What a 304 has of the headers: all of them that a cache needs (RFC 9110, section 15.4.5). */
+  /** The headers of a 304: those that a cache needs (RFC 9110, section 15.4.5). */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 const json = 'application/json; charset=utf-8';
 
-/** An error is over when its cause is: no cache may bring it back. */
+/** Errors are not to be cached: the next request may succeed. */
 const unstored = { 'Cache-Control': 'no-store' };
 
 /** A response with a line of text. */
@@ -89,10 +89,10 @@ export function jsonResponse(
 }
 
 /**
- * Lets clients ask for the response conditionally. The tag is strong (RFC 9110, section 8.8.1): equal tags mean
- * equal bytes. `no-cache` has a cache ask every time, and `private` keeps the response from shared ones.
+ * Makes the response one that clients can ask for conditionally. The tag is strong (RFC 9110, section 8.8.1): equal tags
+ * mean equal bytes. `no-cache` makes a cache ask every time, and `private` excludes shared caches.
  * @param vary the request headers that the response depends on.
- * @param others what a 304 is to carry beside.
+ * @param others further headers, which a 304 has as well.
  */
 export function revalidated(
   given: HttpResponse,
@@ -100,20 +100,20 @@ export function revalidated(
   others: Readonly<Record<string, string>> = {},
 ): HttpResponse {
   const type = String(given.headers['Content-Type']);
-  // The same bytes are another representation by another media type.
+  // The same bytes of another media type are another representation.
   const etag = `"${createHash('sha256').update(type).update(given.body).digest('base64url')}"`;
   const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary, ...others };
   return { ...given, headers: { ...given.headers, ...headers }, validator: { etag, headers } };
 }
 
-/** The largest body, in bytes, that takes less time to copy than to be written beside its head. */
+/** The largest body, in bytes, for which copying it takes less time than a write of its own. */
 const largestText = 8 * 1024;
 
-/** Sends the response, or 304 without its body when the client has it already. */
+/** Sends the response, or a 304 without a body if the client already has it. */
 export function send(exchange: Exchange, given: HttpResponse): void {
   const { request, response } = exchange;
   const { status, headers, body, validator } = given;
-  // A request that took too long, or could not be read to its end, may have an error response already.
+  // A request that took too long, or could not be read to its end, may already have got an error response.
   if (response.headersSent) return;
   exchange.operation ??= given.operation;
   exchange.errorCode = given.errorCode;
@@ -122,7 +122,7 @@ export function send(exchange: Exchange, given: HttpResponse): void {
     response.writeHead(304, headersOf(exchange, validator.headers, given)).end();
   } else {
     response.writeHead(status, headersOf(exchange, headers, given));
-    // Node writes a text in one piece with the head. Each byte is a character of its own in Latin-1, whatever it stands for.
+    // Node writes a string in one piece with the head. In Latin-1 each byte is one character, so any bytes survive.
     if (body.length <= largestText) response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
   }
@@ -130,10 +130,10 @@ export function send(exchange: Exchange, given: HttpResponse): void {
 
 type Headers = HttpResponse['headers'];
 
-/** Names and values in turn, which is how Node takes headers fastest. */
+/** Names and values in turn: the form of headers that Node handles fastest. */
 type FlatHeaders = readonly (string | number)[];
 
-/** Of responses that are sent more than once. */
+/** The flat headers of responses that are sent more than once. */
 const knownFlat = new WeakMap<Headers, FlatHeaders>();
 
 function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
@@ -144,7 +144,7 @@ function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
   return made;
 }
 
-/** All headers: the response's own, and those that the exchange has for it, which go before. */
+/** All headers: the response's own and those of the exchange, which replace those of the same name. */
 export function headersOf(
   { headers: others }: Pick<Exchange, 'headers'>,
   own: Headers,
@@ -158,7 +158,7 @@ export function headersOf(
   return all;
 }
 
-/** Those of the exchange in the place of the response's own, but for what it varies by: that is added up. */
+/** The response's own headers with those of the exchange over them. The values of `Vary` are joined. */
 function joined(own: Headers, others: Headers): Headers {
   const all = { ...own, ...others };
   return own.Vary !== undefined && others.Vary !== undefined
@@ -166,18 +166,18 @@ function joined(own: Headers, others: Headers): Headers {
     : all;
 }
 
-/** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */
+/** Whether `If-None-Match` has the given tag, by the weak comparison (RFC 9110, section 13.1.2). */
 export function matches(condition: string, etag: string): boolean {
   if (condition === etag) return true;
   return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** How long, in milliseconds, the reader of a stream may leave it unread before it is dropped. */
+/** How long, in milliseconds, a client may leave a stream unread before the stream is ended. */
 const slowestReader = 30_000;
 
 /**
- * Sends the response piece by piece, no faster than the client reads it, until it ends, the client leaves or stops
- * reading, or the gateway closes.
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends, the client leaves or stops reading,
+ * or the gateway closes.
  */
 export async function sendStream(
   exchange: Exchange,
@@ -185,14 +185,14 @@ export async function sendStream(
   closing: AbortSignal,
 ): Promise<void> {
   const { request, response } = exchange;
-  // The pending read of a stream that is cancelled need not end, so nothing waits for it.
+  // Not awaited: it may never settle while a read is pending.
   const cancel = () => void stream?.cancel().catch(() => {});
   if (response.headersSent) {
     cancel();
     return ended();
   }
   response.writeHead(status, headersOf(exchange, own, {}));
-  // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
+  // The response to a HEAD has no body (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     cancel();
     response.end();
@@ -200,7 +200,7 @@ export async function sendStream(
   }
   const reader = stream?.getReader();
   const left = new AbortController();
-  // Once, since what ends a compressed stream may be there once.
+  // At most once: the end of a compressed stream may be written only once.
   const end = () => {
     if (!response.writableEnded) response.end(response.destroyed ? undefined : encoder?.end());
   };

@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { Forms } from './compression.ts';
-import { detachedBytes, type Form } from './contentCoding.ts';
+import { type Form, withOwnMemory } from './contentCoding.ts';
 import type { HttpResponse } from './response.ts';
 
 interface Entry {
@@ -86,7 +86,7 @@ function createShares(entries: LRUCache<string, Entry>, most: number) {
 
   return {
     store(key: string, { viewerId, version, response }: Omit<Entry, 'bytes'>): HttpResponse {
-      const body = detachedBytes(response.body);
+      const body = withOwnMemory(response.body);
       const forms = createForms((form) => {
         // The entry may have been replaced or evicted since.
         if (entries.peek(key, { allowStale: true }) !== entry) return;

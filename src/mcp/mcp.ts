@@ -10,7 +10,7 @@ import type { Config } from '../config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
 import { areTooMany, isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
-import { isEncoded, readBody, takesPlain } from '../http/body.ts';
+import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
@@ -116,7 +116,7 @@ interface Message {
 
 /** Reads the message of a request. A list of messages is rejected: it would count as one request. */
 async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Message | HttpResponse> {
-  if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, takesPlain);
+  if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, acceptsIdentityOnly);
   const body = await readBody(exchange.request, maxKilobytes * 1024);
   if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
   if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });

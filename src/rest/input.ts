@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { forbiddenUser, messages, statusOf } from '../errors.ts';
-import { isEncoded, readBody, takesPlain } from '../http/body.ts';
+import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
@@ -108,7 +108,7 @@ export async function findBodyError(
   route: Route,
 ): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  if (isEncoded(request)) return routeError(route, 415, messages.bodyEncoded, takesPlain);
+  if (isEncoded(request)) return routeError(route, 415, messages.bodyEncoded, acceptsIdentityOnly);
   const body = message ? message.body : await readBody(request, maxBody);
   if (!body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   return hasValues(request, body, route.body.values) ? undefined : routeError(route, 400, route.body.message);

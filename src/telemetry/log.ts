@@ -1,6 +1,6 @@
 /**
- * The log: lines of JSON on standard error, or lines for a person where that is a terminal. Nothing of a person is in
- * them, whatever an error has to say.
+ * The log: lines of JSON on standard error, or readable lines if that is a terminal. They contain no personal data, and
+ * errors are stripped of values that may be personal.
  */
 
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -12,11 +12,11 @@ export function createLogger(level: string, destination: DestinationStream = sta
   return pino({ level, serializers: { err: describeError } }, destination);
 }
 
-/** What all loggers of the process write to that have no destination of their own. */
+/** The destination of all loggers of the process that have none of their own. */
 let lines: LineWriter | undefined;
 
 function standardError(): DestinationStream {
-  // Node makes its stream the first time that it is asked for, and a pipe or a socket then no longer has writers wait.
+  // The first use of `process.stderr` also makes a pipe or a socket non-blocking, as the line writer needs it.
   if (process.stderr.isTTY) return terminal;
   lines ??= createLineWriter(2);
   return lines;
@@ -35,8 +35,8 @@ export interface DescribedError {
 const maxCauses = 3;
 
 /**
- * What an error may tell: its kind, its code, where it happened, and its message without the values in it. Databases
- * add more, such as the row that was at fault, and what Prisma was called with.
+ * Describes an error by what may be logged: its type, its code, its stack, and its message without values. Other properties
+ * are left out: errors of the database carry the row at fault, and those of Prisma the arguments of the call.
  */
 export function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' };
@@ -55,10 +55,10 @@ export function describeError(error: unknown, depth = 0): DescribedError {
   };
 }
 
-/** What Prisma's messages begin with: what was called with what, or the lines of source that called it. */
+/** The beginning of Prisma's messages: the call with its arguments, or the lines of source that made it. */
 const preface = /^.*(?:\n→[^\n]*|invocation:)\n+/s;
 
-/** What stands in quotes is a value, unless the word before says that it is a name. */
+/** Text in quotes. It is a value, unless the word before says that it is the name of something in the database. */
 const quoted = /(\b(?:relation|table|column|constraint|index|type|enum|function) "[^"]*")|["'].*["']/gs;
 
 function messageOf({ message }: Error): string {

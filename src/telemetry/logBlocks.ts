@@ -1,9 +1,10 @@
 /**
- * Writes lines to a file, a pipe or a socket in blocks: a write for each line costs more than all else that a cached response takes.
- * A write is done when its call returns, so lines stay in their order, and the last of them is written however a process
- * ends that is not killed. (What pino has for this writes in the background. What it has begun may come after what it
- * writes at the end; each time that nothing may be lost it waits for the disk; and it sleeps while a pipe is full, for ever
- * if nobody reads from it any more.)
+ * Writes lines to a file, a pipe or a socket in blocks. A write for each line would cost more than all the rest of a cached
+ * response.
+ *
+ * Writes are synchronous, so lines stay in order, and the last lines are written whenever the process exits without being
+ * killed. pino's own destination was not usable: its writes in the background may end up behind those made at exit, it
+ * waits for the disk whenever lines must not be lost, and it blocks while a pipe is full, forever if nobody reads it.
  */
 
 import { writeSync } from 'node:fs';
@@ -11,30 +12,29 @@ import { hostname } from 'node:os';
 import { systemCodeOf } from '../errors.ts';
 
 export interface LineWriter {
-  /** A line of a warning or an error, and all before it, is written when the call returns. */
+  /** Adds a line. A warning or an error, and all lines before it, are written when the call returns. */
   write(line: string): void;
-  /** The same for a line of which there are as many as there are requests: it waits for its block, whatever its level. */
+  /** Adds a line that waits for its block to be full, whatever its level: for the lines of requests, which are many. */
   writeInBlock(line: string): void;
 }
 
-/** In bytes: so much goes into a pipe in one piece, whoever else writes to it (`PIPE_BUF`). */
+/** In bytes. Writes to a pipe of at most this size are not mixed with those of other processes (`PIPE_BUF`). */
 const blockSize = 4_096;
 
 /** How long, in milliseconds, a line may wait for its block to be filled. */
 const longestWait = 100;
 
-/** How much, in bytes, waits for a reader that does not keep up, before lines are left out. */
+/** How much, in bytes, may wait for a slow reader before further lines are left out. */
 const mostWaiting = 1024 * 1024;
 
-/** How long, in milliseconds, until a reader that did not keep up is tried again: twice as long each time. */
+/** How long, in milliseconds, until the first retry of a write that found no room. The time doubles with each retry. */
 const firstRetry = 2;
 
-/** How long, in milliseconds, such a reader has to take the rest when the process ends. */
+/** How long, in milliseconds, a slow reader has to read the rest when the process exits. */
 const lastWait = 1_000;
 
 /**
- * @param file the number of an open file. A pipe or a socket must be such that what does not fit into it is refused, and
- * its writers need not wait.
+ * @param file the descriptor of an open file. A pipe or a socket must be non-blocking.
  */
 export function createLineWriter(file: number): LineWriter {
   const blocks = createBlocks(file);
@@ -67,14 +67,14 @@ export function createLineWriter(file: number): LineWriter {
       lost++;
       return;
     }
-    // One who is behind is tried again by the clock.
+    // While the reader is behind, the timer retries.
     if (blocks.add(line) && !isBehind && !blocks.writeFull()) flush();
     else timer ??= setTimeout(flush, longestWait).unref();
   }
 
   function write(line: string): void {
     writeInBlock(line);
-    // What went wrong must be there whatever happens next.
+    // An error has to be in the log even if the process is killed next.
     if (isWarning(line)) flush();
   }
 
@@ -87,11 +87,11 @@ export function createLineWriter(file: number): LineWriter {
   return { write, writeInBlock };
 }
 
-/** What is on its way into the file: the block that is being filled, and those before it that are not written yet. */
+/** The lines that are not written yet: the block that is being filled, and full blocks before it. */
 function createBlocks(file: number) {
   let block = '';
   const full: Buffer[] = [];
-  /** How many bytes are in the full ones. */
+  /** The size of the full blocks in bytes. */
   let bytes = 0;
 
   function endBlock(): void {
@@ -105,16 +105,16 @@ function createBlocks(file: number) {
   return {
     endBlock,
     isBehind: () => full.length > 0,
-    /** In bytes, as far as there are no more of them than characters in the block that is being filled. */
+    /** Roughly the number of bytes that wait. The block that is being filled counts with its characters. */
     waiting: () => bytes + block.length,
-    /** @returns whether the block before was full. */
+    /** @returns whether the line did not fit, so that a new block was begun. */
     add(line: string): boolean {
       const isFull = block.length + line.length > blockSize;
       if (isFull) endBlock();
       block += line;
       return isFull;
     },
-    /** @returns whether all full blocks were written: some reader may have no room for them, or the disk. */
+    /** @returns whether all full blocks were written. The reader or the disk may have no room. */
     writeFull(): boolean {
       for (let [next] = full; next; [next] = full) {
         const written = writeTo(file, next);
@@ -128,19 +128,19 @@ function createBlocks(file: number) {
   };
 }
 
-/** Nobody ever changes it: to wait for that is to sleep. */
+/** Nobody ever changes it, so that waiting for a change is a synchronous sleep. */
 const nothing = new Int32Array(new SharedArrayBuffer(4));
 
-/** Where a line of pino's says its level: `{"level":30,…` is `info`, 40 is `warn`. */
+/** Where the level is in a line of pino's: `{"level":30,…` is `info`, 40 is `warn`. */
 const levelAt = '{"level":'.length;
 const warning = '4'.charCodeAt(0);
 
-/** Whether the line says that something went wrong. */
+/** Whether the line is a warning or an error. */
 function isWarning(line: string): boolean {
   return line.charCodeAt(levelAt) >= warning;
 }
 
-/** How many of the bytes were written: none where they would have to wait, all where nobody reads any more. */
+/** Returns how many bytes were written: 0 if there is no room, all of them if nobody reads any more. */
 function writeTo(file: number, bytes: Buffer): number {
   try {
     return writeSync(file, bytes);
@@ -149,7 +149,7 @@ function writeTo(file: number, bytes: Buffer): number {
   }
 }
 
-/** In place of the lines that were left out, as pino would write it. */
+/** The line that stands in for those that were left out, in pino's format. */
 function noteOf(lost: number): string {
   const place = { pid: process.pid, hostname: hostname() };
   const entry = { level: 40, time: Date.now(), ...place, lost, msg: 'lines of the log were left out' };

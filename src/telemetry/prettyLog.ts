@@ -1,4 +1,4 @@
-/** The log as a person reads it on a terminal: a line for each entry, and below it the stack of an error. */
+/** The log in a readable form, for terminals: a line for each entry, with the stack of an error below it. */
 
 import { styleText } from 'node:util';
 import type { DescribedError } from './log.ts';
@@ -14,10 +14,10 @@ const levels: Readonly<Record<number, readonly [name: string, style: Style]>> = 
   60: ['fatal', 'red'],
 };
 
-/** As wide as a terminal is unless somebody drew it larger. */
+/** The default width of a terminal, in columns. */
 const usualWidth = 80;
 
-/** Writes entries to standard error, in colours unless NO_COLOR says otherwise. */
+/** Writes entries to standard error, in colours unless NO_COLOR is set. */
 export const terminal = {
   write(line: string): void {
     const { stderr } = process;
@@ -46,13 +46,13 @@ export function readable(line: string, paint: Paint, width = usualWidth): string
   return `${words.join(' ')}\n${err ? error(err) : ''}`;
 }
 
-/** A request that is over, as `requestLog` writes it. */
+/** The entry of a request, as `requestLog` writes it. */
 interface RequestEntry {
   readonly request: string;
   readonly endpoint: string;
   readonly method: string;
   readonly operation?: string;
-  /** None for a client that left before there was one. */
+  /** Absent if the client left before there was one. */
   readonly status?: number;
   readonly code?: string;
   readonly ms: number;
@@ -62,20 +62,20 @@ interface RequestEntry {
 const isRequest = (entry: object): entry is RequestEntry =>
   'request' in entry && 'endpoint' in entry && 'method' in entry && 'ms' in entry;
 
-/** A statement, as `statementLog` writes it. */
+/** Whether it is the entry of a statement, as `statementLog` writes it. */
 const isStatement = (entry: object): entry is { sql: string; ms: number } => 'sql' in entry && 'ms' in entry;
 
-/** How much of a request's id is there where it does not fit: as much as it takes to find it among the others. */
+/** How many characters of a request's id are shown if the whole id does not fit. */
 const shortId = 8;
 
-/** A request in one line, whatever it was: where there is no room, the id is cut to its beginning, then what was asked. */
+/** Formats a request in one line. If there is too little room, the id is shortened first, then the operation. */
 function requestLine(entry: RequestEntry & { clock: string }, paint: Paint, width: number): string {
   const { clock, method, endpoint, operation = '-', status, code, ms, cache, request } = entry;
   const outcome = [String(status ?? 'left'), ...(code === undefined ? [] : [code])].map(printable).join(' ');
   const before = [clock, method.padEnd(4), endpoint.padEnd(7)].map(printable).join(' ');
   const after = [timeOf(ms), ...(cache === undefined ? [] : [cache])].join(' ');
   const room = width - [before, outcome, after].join(' ').length - 2;
-  // The method of a route stands before it already.
+  // The name of a REST operation begins with the method, which is shown in a column of its own.
   const what = operation.startsWith(`${method} `) ? operation.slice(method.length + 1) : operation;
   const asked = cut(printable(what), room - shortId);
   const id = printable(request);
@@ -97,13 +97,13 @@ function styleOf({ status = 0, code }: RequestEntry): Style {
 const cut = (text: string, room: number) =>
   text.length <= room ? text : `${text.slice(0, Math.max(0, room - 1))}…`;
 
-/** A time in milliseconds, with as many digits as say something. */
+/** A duration in milliseconds, rounded to about two digits. */
 function timeOf(ms: number): string {
   if (ms >= 10_000) return `${Math.round(ms / 1_000)} s`;
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 }
 
-/** What an error is, what it says, where it happened, and what led to it. */
+/** Formats an error: its type and message, its stack, and its causes. */
 function error({ type, code, message, stack, cause }: DescribedError): string {
   const what = code === undefined ? type : `${type} ${code}`;
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
@@ -111,10 +111,10 @@ function error({ type, code, message, stack, cause }: DescribedError): string {
   return cause ? `${lines}  because of\n${error(cause)}` : lines;
 }
 
-/** A value as it is where that can be told from its neighbours, and as JSON where not. */
+/** A value as plain text if that is unambiguous, otherwise as JSON. */
 function plain(value: unknown): string {
   return typeof value === 'string' && /^[\w.:/-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** Without what a terminal would obey: an error may quote anything. */
+/** Replaces control characters, which a terminal would interpret: errors may quote anything. */
 const printable = (text: string) => text.replace(/[^\P{C}\n]/gu, ' ');

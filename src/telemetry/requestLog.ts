@@ -1,24 +1,25 @@
-/** The one line that the log has of each request: nothing that a client wrote, nothing of a person. */
+/** Logs one line for each request, without personal data and without anything that a client wrote. */
 
 import { type Logger, pino } from 'pino';
 import type { Outcome } from '../http/exchange.ts';
 import type { LineWriter } from './logBlocks.ts';
 
-/** The lowest levels there are lines of, as pino numbers them. */
+/** The levels of these lines, as pino numbers them. */
 const info = 30;
 const warn = 40;
 
 /**
- * What writes the line of an outcome. It is put together here, as pino would: for pino to look at each value takes longer
- * than many a request.
+ * Makes a function that logs an outcome. It composes the line itself, in pino's format: pino's serialisation of each value
+ * takes longer than many a request.
  */
 export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
-  // Where pino writes to, and what it has of the process in each line: it has names for both, but no types.
+  // pino exports the symbols of its destination and of the fields that each line has, but no types for them.
   const destination = Reflect.get(logger, pino.symbols.streamSym) as Pick<LineWriter, 'write'> &
     Partial<LineWriter>;
   const place = Reflect.get(logger, pino.symbols.chindingsSym) as string;
 
-  // A gateway that turns requests away by the thousand must not wait for a line of each. What fails has a line of its own.
+  // In blocks even at the level `warn`: a gateway that sheds requests by the thousand must not write each line by itself.
+  // Unexpected errors have lines of their own, which are written at once.
   const write = (destination.writeInBlock ?? destination.write).bind(destination);
 
   return ({ exchange, status, duration }) => {

@@ -1,4 +1,4 @@
-/** The statements that requests take, in the log of whoever looks closely: their texts and times, without values. */
+/** Logs the statements of requests at the level `debug`: their texts and durations, without values. */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from 'pino';
@@ -6,7 +6,7 @@ import { requestSpans, statementSpans } from '../channels.ts';
 
 /** Logs every statement from now on, until it is closed. */
 export function logStatements(logger: Logger): { close(): Promise<void> } {
-  /** The request that what runs now belongs to. */
+  /** The id of the request whose code is running. */
   const current = new AsyncLocalStorage<string>();
   const began = new WeakMap<object, number>();
   requestSpans.start.bindStore(current, ({ exchange }) => exchange.id);

@@ -1,7 +1,7 @@
 /**
- * Traces for OpenTelemetry: of each request, what it executed, and the statements that this took. Loaded only where
- * OTEL_EXPORTER_OTLP_ENDPOINT asks for them. Nothing in a span is what a client wrote: no target, no variables, no
- * values of statements.
+ * Traces for OpenTelemetry, with spans for each request, its operations and its statements. Loaded only if
+ * OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans contain nothing that a client wrote: no targets, no variables and no values of
+ * statements.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -27,28 +27,28 @@ import { restPath } from '../http/target.ts';
 import { release } from '../version.ts';
 
 export interface Traces {
-  /** Delivers what is left, unless that takes too long, and ends. */
+  /** Stops tracing, and delivers the last spans unless that takes too long. */
   close(): Promise<void>;
 }
 
-/** How long, in milliseconds, the last spans may take on their way when the gateway closes. */
+/** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;
 
-/** The methods that a span may name: a client can write any other. */
+/** The methods that a span may name. Any other is text of the client's. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /**
- * Traces every request of this process from now on. The names of attributes are those of OpenTelemetry's semantic
- * conventions; the other `OTEL_…` variables hold as its SDK documents them, such as OTEL_TRACES_SAMPLER.
- * @param endpoint where OTLP is spoken over HTTP, such as `http://localhost:4318`.
+ * Traces every request of this process from now on. Attributes have the names of OpenTelemetry's semantic conventions. The
+ * SDK reads the other `OTEL_…` variables, such as OTEL_TRACES_SAMPLER.
+ * @param endpoint the base URL of a collector that accepts OTLP over HTTP, such as `http://localhost:4318`.
  */
 export function startTraces(endpoint: string, logger: Logger): Traces {
   const provider = createProvider(endpoint, logger);
   const tracer = provider.getTracer('dovetail', release);
-  /** The span that what runs now belongs to. */
+  /** The span of the code that is running. */
   const current = new AsyncLocalStorage<Span | undefined>();
 
-  /** A span within a request. What happens outside of any has none. */
+  /** Starts a span within that of a request. Returns nothing outside of requests. */
   function startWithin(name: string, kind: SpanKind, attributes: Record<string, string>): Span | undefined {
     const parent = current.getStore();
     return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
@@ -56,7 +56,7 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
 
   const end = (span: Span) => span.end();
   const undo = [
-    // The span of a request ends with its response: a stream goes on when its handler is done.
+    // `startRequest` ends the span with the response: a stream goes on after its handler has returned.
     traceChannel(
       requestSpans,
       current,
@@ -90,7 +90,7 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
   return {
     async close() {
       for (const stop of undo) stop();
-      // Whoever collects them may be away.
+      // The collector may be unreachable.
       await Promise.race([
         provider.shutdown().catch(() => {}),
         sleep(lastDelivery, undefined, { ref: false }),
@@ -109,7 +109,7 @@ function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
   });
 }
 
-/** Has the log say when spans begin to be lost, and when they no longer are: not with every batch, of which there is one every few seconds. */
+/** Logs when spans begin to be lost and when they are delivered again, not for every batch, of which there is one every few seconds. */
 function tellOnce(exporter: SpanExporter, endpoint: string, logger: Logger): SpanExporter {
   let isLosing = false;
   setGlobalErrorHandler((error) => {
@@ -150,8 +150,8 @@ function startRequest(tracer: Tracer, exchange: TracedRequest): Span {
 }
 
 /**
- * Begins a span with each run of the channel, and ends it with the run.
- * @returns what stops it.
+ * Starts a span with each operation that the channel announces, and ends it with the operation.
+ * @returns a function that stops this.
  */
 function traceChannel<Message extends object>(
   channel: TracingChannel<unknown, Message>,
@@ -163,7 +163,7 @@ function traceChannel<Message extends object>(
   channel.start.bindStore(current, (message) => {
     const span = begin(message);
     if (span) spans.set(message, span);
-    // What has no span of its own belongs to the one around it.
+    // Without a span of its own, the code belongs to the surrounding span.
     return span ?? current.getStore();
   });
   const listeners = {
@@ -175,7 +175,7 @@ function traceChannel<Message extends object>(
       if (span) end(span);
     },
     error(message: { error: unknown }) {
-      // The message of an error may say anything, such as the values that broke a constraint.
+      // The message is left out: it may contain values, such as those that violate a constraint.
       spans.get(message)?.setStatus({ code: SpanStatusCode.ERROR });
     },
   };
@@ -186,7 +186,7 @@ function traceChannel<Message extends object>(
   };
 }
 
-/** The route, in the words of the conventions: a path without what differs from record to record. */
+/** The route as the conventions define it: the path without ids. */
 function routeOf({ endpoint, operation }: TracedRequest): string | undefined {
   if (endpoint === 'graphql') return '/graphql';
   return endpoint === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;

@@ -43,11 +43,11 @@ describe('acceptanceOf', () => {
   ])('reads a header %s', (_, header, forms) => {
     // Whether it is new or has come before.
     for (let time = 0; time < 2; time++) expect(acceptanceOf(header).forms).toEqual(forms);
-    expect(acceptanceOf(header).takesPlain).toBe(forms.includes('identity') || forms.length === 0);
+    expect(acceptanceOf(header).acceptsIdentity).toBe(forms.includes('identity') || forms.length === 0);
   });
 
   it('takes who has no such header to read it as it is', () => {
-    expect(acceptanceOf(undefined)).toEqual({ forms: ['identity'], takesPlain: true });
+    expect(acceptanceOf(undefined)).toEqual({ forms: ['identity'], acceptsIdentity: true });
   });
 
   it('remembers what came before, and not all that a client can make up', () => {

@@ -1,40 +1,40 @@
-/** Connections to a server: to the one host that the settings name, or of several to the one that takes writes. */
+/** Clients of a database server: of the only host that a URL names, or of whichever of several hosts accepts writes. */
 
 import pg from 'pg';
 import type { Hosts } from './hosts.ts';
 
-/** How a server is reached. */
+/** The connection settings of a server. */
 export interface ServerConfig extends pg.ClientConfig {
-  /** Of several hosts, which connections go to; `connectionString` names the first of them then. */
+  /** Set if the URL names several hosts. `connectionString` then names the first of them. */
   readonly hosts?: Hosts | undefined;
 }
 
-/** A client that is yet to be connected. */
+/** Creates a client that is not connected yet. */
 export function createClient(config: ServerConfig): pg.Client {
   return config.hosts ? new HostsClient(config) : new pg.Client(config);
 }
 
-/** What a pool has to be told, beside the config, to make its connections in this way. */
+/** The further options that make a pool connect in the same way. */
 export function clientsOf({ hosts }: ServerConfig): pg.PoolConfig {
-  // The pool gives what it makes its own options, which the types do not say.
+  // The pool passes its own options, which include the hosts, to the constructor. Its types do not say so.
   return hosts ? { Client: HostsClient as unknown as new () => pg.ClientBase } : {};
 }
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
-/** A client that connects to the host that takes writes, and to no other. */
+/** A client that connects to the host that accepts writes, and to no other. */
 class HostsClient extends pg.Client {
   readonly #hosts: Hosts;
 
   constructor(config: ServerConfig) {
     super(config);
-    if (!config.hosts) throw new Error('it is made of several hosts');
+    if (!config.hosts) throw new Error('HostsClient needs several hosts');
     this.#hosts = config.hosts;
-    // A connection may be lost while it is looked at, before anybody else listens.
+    // The connection may be lost while it is being checked, before its user listens for errors.
     this.on('error', () => {});
   }
 
-  // As the class that it extends has it: with a callback, or for a promise.
+  // The signatures of the base class: with a callback, or returning a promise.
   override connect(): Promise<this>;
   override connect(callback: Connected): void;
   override connect(callback?: Connected): Promise<this> | undefined {
@@ -50,10 +50,10 @@ class HostsClient extends pg.Client {
   async #connect(): Promise<this> {
     const route = await this.#hosts.find();
     const { host, port } = route.place;
-    // Whoever made it may have given it up meanwhile.
+    // The owner may have closed it in the meantime.
     if (this.connection.stream.destroyed) throw new Error('Connection terminated');
     Object.assign(this, { host, port });
-    // Which is what looks up a password for the host.
+    // `pg` looks up the password by these parameters.
     const { connectionParameters } = this as unknown as { connectionParameters: pg.ClientConfig };
     Object.assign(connectionParameters, { host, port });
     this.#hosts.add(this, route);

@@ -1,4 +1,4 @@
-/** Whether two URLs lead to one database: that of the pool, and that of sessions of one's own. */
+/** Checks that DATABASE_URL and DATABASE_DIRECT_URL lead to the same database. */
 
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
@@ -15,8 +15,8 @@ export interface ServerPair {
 }
 
 /**
- * Makes sure that DATABASE_DIRECT_URL leads to where DATABASE_URL does.
- * @throws {SetupError} when it does not, or cannot be used.
+ * Checks that DATABASE_DIRECT_URL leads to the same database as DATABASE_URL.
+ * @throws {SetupError} if it does not, or if one of them cannot be used.
  */
 export async function checkDirect({ server, direct, url, directUrl }: ServerPair): Promise<void> {
   const one = createSession(server);
@@ -41,7 +41,7 @@ export async function checkDirect({ server, direct, url, directUrl }: ServerPair
   }
 }
 
-/** Where the other connection leads that is not where the one does; undefined if both lead to the same database. */
+/** Describes where the other connection leads if that is another database; undefined if both lead to the same one. */
 export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
   const isSame = await shareLocks(one, other);
   const [here, there] = [await readSessionInfo(one), await readSessionInfo(other)];
@@ -57,12 +57,12 @@ export async function findDifference(one: pg.Client, other: pg.Client): Promise<
 }
 
 /**
- * Whether a lock that the one holds keeps the other from taking it, as only in one database of one server that runs: a
- * copy has the same names, the same rows and even the same identifiers.
+ * Whether both clients use the same database of the same running server: only then does an advisory lock of one exclude the
+ * other. Names, rows and even the system identifier are the same in a copy.
  */
 async function shareLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
   const lock = randomBytes(8).readBigInt64BE().toString();
-  // Behind a pooler a session is one's own for a transaction.
+  // A pooler may change the session between transactions, so this takes place in one.
   await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
   try {
     const { rows } = await other.query<{ taken: boolean }>(

@@ -1,4 +1,4 @@
-/** What is found out about a server before it is used. */
+/** Checks that a server can be used, and finds out what it is capable of. */
 
 import type pg from 'pg';
 import { type Diagnosis, SetupError } from '../../errors.ts';
@@ -10,17 +10,17 @@ import type { ServerConfig } from './client.ts';
 import { checkDirect } from './direct.ts';
 import { serverOf } from './server.ts';
 
-/** By which URLs a server is reached. */
+/** The URLs of a server. */
 export interface ServerUrls {
   readonly url: string;
-  /** Past any pooler that the other goes through. */
+  /** Bypasses the pooler that the other URL leads to. */
   readonly directUrl?: string | undefined;
 }
 
 interface ServerTraits {
-  /** Whether the server stands behind a pooler. */
+  /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
-  /** Whether it has logical decoding. */
+  /** Whether the server supports logical decoding. */
   readonly decodes: boolean;
 }
 
@@ -29,12 +29,12 @@ export interface FoundServer extends ServerTraits {
   readonly direct: ServerConfig;
 }
 
-/** The oldest PostgreSQL that the migrations and the tests are written for. */
+/** The oldest supported major version of PostgreSQL. */
 export const oldestServer = 15;
 
 /**
- * Looks at the server that the URLs lead to.
- * @throws {SetupError} when it cannot be reached, or not be used.
+ * Connects to the server that the URLs lead to, and checks it.
+ * @throws {SetupError} if it cannot be reached or used.
  */
 export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
   rejectSchemaParameter(url);
@@ -47,7 +47,7 @@ export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundS
   return { server, direct, ...traits };
 }
 
-/** What is wrong with the encoding of a database: texts have characters that only UTF-8 has all of. */
+/** Diagnoses a database with another encoding than UTF-8, in which not every text of a client could be stored. */
 export function findEncodingProblem(
   { host, port, user, database = '' }: pg.Client,
   encoding: string | undefined,

@@ -1,14 +1,13 @@
 /**
- * Which of several hosts is the one that takes writes: the primary, of which another may take over at any moment.
+ * Finds the primary among several hosts: the one that accepts writes. Another host may take over at any moment.
  *
- * All connections of a process go to one host at a time. New ones go to the one that took writes last, and are looked at
- * before they are used. When that fails all hosts are asked; when another one takes writes, every connection to the one
- * before is given up, whatever it is doing. So nothing is read from a server that was left, and a change feed, whose
- * connections are given up as well, begins anew.
+ * All connections of a process go to one host at a time. New connections go to the last known primary, and are checked
+ * before they are used. If that fails, all hosts are asked. If another host is the primary now, every connection to the
+ * former one is closed, whatever it is doing. So nothing is read from the former primary any more, and the change feed,
+ * whose connections are closed as well, starts again.
  *
- * A server that has taken over is on a timeline of its own, later than the one that it was a standby of. Whoever was on a
- * timeline never goes back to an earlier one: a primary that was replaced, and comes back as though nothing had happened,
- * does not have what was written since.
+ * A promoted standby begins a new timeline with a higher number. This process never goes back to a lower one: a former
+ * primary that comes back without having been made a standby lacks what was written since.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,51 +20,54 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** Where a new connection goes. */
+/** The host that a new connection goes to. */
 export interface HostRoute {
   readonly place: HostPort;
-  /** Which server it is for: another number for each that took the place of the one before. */
+  /** Counts the changes of the primary: a connection of an earlier era leads to a former primary. */
   readonly era: number;
 }
 
 export interface Hosts {
-  /** @throws {NoHost} when none can be used, which is known for a moment. */
+  /**
+   * Finds the primary.
+   * @throws {NoHost} if no host can be used. The error is remembered for a moment.
+   */
   find(): Promise<HostRoute>;
-  /** Has a client closed when the host is left that it connects to. */
+  /** Registers a client, which is closed when another host becomes the primary. */
   add(client: pg.Client, route: HostRoute): void;
   /**
-   * Looks at a client that has connected.
-   * @throws an error when its host is not, or no longer, the one that is meant.
+   * Checks a client that has connected.
+   * @throws {NotPrimary} if its host is not the primary, or no longer.
    */
   check(client: pg.Client, route: HostRoute): Promise<void>;
-  /** Takes note that a host could not be connected to, or is not the one that is meant. */
+  /** Notes that connecting to a host failed, or that it is not the primary. */
   miss(route: HostRoute): void;
-  /** What each of them is now, or why that cannot be told. */
+  /** Asks each host for its state: why it cannot be used, if so, or the error that prevented asking. */
   look(): Promise<
     readonly { readonly place: HostPort; readonly obstacle?: string; readonly error?: unknown }[]
   >;
-  /** Has the listener called when another server has taken the place of the one before. */
+  /** Calls the listener whenever another server has become the primary. */
   onMoved(listener: (place: HostPort) => void): void;
 }
 
-/** What a host says of itself. */
+/** The state of a host, as it reports it. */
 interface HostState {
-  /** Why it cannot be used, if it cannot. */
+  /** Why it cannot be used; absent if it can. */
   readonly obstacle?: string;
-  /** The timeline of its log, 0 where it does not tell. */
+  /** The timeline of its log, 0 if it does not report one. */
   readonly timeline: number;
 }
 
-/** How long, in milliseconds, a host may take to say what it is. */
-const longestLook = 3_000;
+/** How long, in milliseconds, a host may take to connect, and to report its state. */
+const longestCheck = 3_000;
 
-/** How long, in milliseconds, it is waited for other hosts once one was found that takes writes. */
+/** How long, in milliseconds, a search waits for the other hosts after it has found one that accepts writes. */
 const longestForOthers = 500;
 
-/** How long, in milliseconds, it holds that there is none: so that not every request asks all of them. */
-const failureHolds = 100;
+/** How long, in milliseconds, a failed search is remembered, so that not every request asks all hosts. */
+const failureMemory = 100;
 
-/** That no host can be used, and why not: each with what is wrong with it. */
+/** No host can be used. Has the reason for each. */
 export class NoHost extends Error {
   override name = 'NoHost';
   readonly failures: readonly { readonly place: HostPort; readonly error: unknown }[];
@@ -80,7 +82,7 @@ export class NoHost extends Error {
 export const hostPortText = ({ host, port }: HostPort): string =>
   `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
-/** Why a host is not the one that is meant, though it can be reached. */
+/** A host can be reached, but is not the primary. */
 export class NotPrimary extends Error {
   override name = 'NotPrimary';
 }
@@ -92,9 +94,9 @@ interface Candidate extends HostPort {
 export function createHosts({ urls, target }: DatabaseHosts): Hosts {
   const candidates = urls.map(candidateOf);
   const eras = createEras();
-  /** The latest timeline that was seen. */
+  /** The highest timeline seen so far. */
   let timeline = 0;
-  /** The one that took writes last, and whether it is thought to do so. */
+  /** The last known primary, and whether it is assumed to be the primary still. */
   let last: Candidate | undefined;
   let isWell = false;
   let searching: Promise<HostRoute> | undefined;
@@ -126,7 +128,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
       const forget = () => {
         searching = undefined;
       };
-      begun.then(forget, () => setTimeout(forget, failureHolds).unref());
+      begun.then(forget, () => setTimeout(forget, failureMemory).unref());
       return begun;
     },
 
@@ -135,7 +137,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
       const obstacle = obstacleOf(state, timeline);
       if (obstacle !== undefined) throw new NotPrimary(obstacle);
       if (era !== eras.current()) throw new NotPrimary('another server has taken over meanwhile');
-      // At the same address.
+      // Another server has taken over at the same address.
       if (state.timeline > timeline) {
         timeline = state.timeline;
         eras.begin(place, client);
@@ -148,7 +150,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
   };
 }
 
-/** Connections, each of the era that it was begun in: those of one that is over are given up, whatever they are doing. */
+/** Remembers the era of each connection, and closes the connections of former eras. */
 function createEras() {
   const clients = new Map<pg.Client, number>();
   const listeners: ((place: HostPort) => void)[] = [];
@@ -159,7 +161,10 @@ function createEras() {
       clients.set(client, begun);
       client.once('end', () => clients.delete(client));
     },
-    /** @param first the connection by which it was found out, which is one of the new era. */
+    /**
+     * Begins a new era.
+     * @param first the connection that revealed it, which belongs to the new era.
+     */
     begin(place: HostPort, first?: pg.Client): void {
       era++;
       if (first) clients.set(first, era);
@@ -170,7 +175,7 @@ function createEras() {
   };
 }
 
-/** Why a host cannot be used by whoever was on a timeline already. */
+/** Why a host cannot be used, given the highest timeline seen so far; undefined if it can. */
 function obstacleOf(state: HostState, timeline: number): string | undefined {
   if (state.obstacle !== undefined) return state.obstacle;
   return state.timeline !== 0 && state.timeline < timeline
@@ -179,8 +184,8 @@ function obstacleOf(state: HostState, timeline: number): string | undefined {
 }
 
 /**
- * Of two that both take writes, the one that has taken over; of equals, the one that was used last.
- * @throws {NoHost} when none does.
+ * Chooses the primary: among hosts that accept writes, the one on the highest timeline, then the one that was used last.
+ * @throws {NoHost} if no host can be used.
  */
 function bestOf(seen: readonly Seen[], timeline: number, last: Candidate | undefined) {
   const usable = seen.flatMap(({ candidate, state }) =>
@@ -201,7 +206,7 @@ function bestOf(seen: readonly Seen[], timeline: number, last: Candidate | undef
 }
 
 function candidateOf(url: string): Candidate {
-  // As `pg` reads it for connections, with what the URL leaves to the environment.
+  // `pg` takes what the URL leaves out from the environment, as it does for connections.
   const { host, port } = new pg.Client({ connectionString: url });
   return { url, host, port };
 }
@@ -212,7 +217,7 @@ interface Seen {
   readonly error?: unknown;
 }
 
-/** Asks all at once. Those that say nothing are waited for only while no other takes writes. */
+/** Asks all hosts at once. Those that do not respond are waited for only while no other host accepts writes. */
 async function lookAtAll(candidates: readonly Candidate[], target: Target): Promise<Seen[]> {
   const seen = new Map<Candidate, Seen>(
     candidates.map((candidate) => [candidate, { candidate, error: new Error(noResponse) }]),
@@ -236,19 +241,19 @@ async function lookAtAll(candidates: readonly Candidate[], target: Target): Prom
 const noResponse = 'it did not respond in time';
 
 async function lookFrom({ url }: Candidate, target: Target): Promise<HostState> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestLook });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestCheck });
   client.on('error', () => {});
   try {
     await client.connect();
     return await lookAt(client, target);
   } finally {
-    // Not `client.end()`, which waits for what a dead connection never says.
+    // Not awaited: `end` waits for the server, which a dead connection never hears from.
     client.end().catch(() => {});
     setTimeout(() => client.connection.stream.destroy(), 1_000).unref();
   }
 }
 
-/** PostgreSQL's codes of what does not exist, is not done, or may not be asked. */
+/** Codes of PostgreSQL: undefined function, feature not supported, insufficient privilege. */
 const cannotTell = new Set<unknown>(['42883', '0A000', '42501']);
 
 const isReadOnly = `pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly"`;
@@ -260,14 +265,14 @@ async function lookAt(client: pg.Client, target: Target): Promise<HostState> {
   const ask = async (columns: string) => {
     const query: pg.QueryConfig & { query_timeout: number } = {
       text: `SELECT ${columns}`,
-      query_timeout: longestLook,
+      query_timeout: longestCheck,
     };
     const { rows } = await client.query<{ isStandby: boolean; isReadOnly: boolean; timeline?: number }>(
       query,
     );
     return rows[0];
   };
-  // Not everything that speaks for a server has a log that can be asked about.
+  // Some servers that speak PostgreSQL's protocol cannot report the position in a log.
   const found = await ask(`${isReadOnly}, ${timelineOf}`).catch((error: unknown) =>
     error instanceof pg.DatabaseError && cannotTell.has(error.code) ? ask(isReadOnly) : Promise.reject(error),
   );

@@ -1,7 +1,8 @@
 /**
- * Whether a pooler lets clients name statements. In transaction mode it gives them another session every time, which does
- * not have what was named in the one before: PgBouncer since 1.21 (`max_prepared_statements`) and PgCat
- * (`prepared_statements`) name it there as well, others do not. Versions and settings are not for clients to see: so it is tried.
+ * Finds out whether a pooler supports named statements. In transaction mode it gives a client another session for each
+ * transaction, in which a statement that was prepared before does not exist, unless the pooler prepares it there too, as
+ * PgBouncer since 1.21 (`max_prepared_statements`) and PgCat (`prepared_statements`) do. Clients cannot see a pooler's
+ * version and settings, so this tries it.
  */
 
 import type pg from 'pg';
@@ -9,16 +10,16 @@ import { createStatementNames } from '../preparedStatements.ts';
 import { createSession, type Session } from '../session.ts';
 import type { ServerConfig } from './client.ts';
 
-/** How many sessions are kept from the client that tries, at most, for it to get another. */
-const others = 8;
+/** How many sessions, at most, are occupied so that the first client gets another one. */
+const mostOccupied = 8;
 
-/** How long, in milliseconds, it may take to get another: where all are in use it is left at that. */
+/** How long, in milliseconds, connecting may take. Beyond that the pooler has no free session, and the attempt ends. */
 const longestWait = 1_000;
 
 const text = 'SELECT pg_backend_pid() AS pid';
 const name = createStatementNames()(text);
 
-/** True only when it was seen that a statement was named in one session and found in another. */
+/** Returns true only if a statement was prepared in one session and then found in another. */
 export async function carriesNames(server: ServerConfig): Promise<boolean> {
   const sessions: Session[] = [];
   const connect = async () => {
@@ -31,7 +32,7 @@ export async function carriesNames(server: ServerConfig): Promise<boolean> {
     const client = await connect();
     const first = await sessionOf(client, name);
     let isCarried: boolean | undefined;
-    for (let taken = 0; taken < others; taken++) {
+    for (let occupied = 0; occupied < mostOccupied; occupied++) {
       const other = await connect();
       await other.query('BEGIN');
       const isItsOwn = (await sessionOf(other)) === first;
@@ -40,13 +41,13 @@ export async function carriesNames(server: ServerConfig): Promise<boolean> {
         if (found !== first) isCarried = found !== undefined;
       }
       if (isCarried) return true;
-      // Nothing is to be left in a session that others use.
+      // The other client got the first session. It is shared with others, so the statement is removed from it.
       if (isItsOwn) {
         await other.query(`DEALLOCATE "${name}"`).catch(() => {});
         return false;
       }
     }
-    // As with a session for each client: it may be, but nobody knows for how long.
+    // The first client never got another session. Perhaps each client has a session of its own, but that may change.
     return false;
   } catch {
     return false;

@@ -1,4 +1,4 @@
-/** How a server is reached that a setting names. */
+/** Makes the connection settings of the server that a setting names. */
 
 import { hostsOf, withPlainSslMode } from '../../databaseUrl.ts';
 import type { ServerConfig } from './client.ts';
@@ -7,7 +7,7 @@ import { createHosts } from './hosts.ts';
 /** The settings that name a server. */
 export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
 
-/** All connections that are made with it go to one server: of several hosts, to the one that takes writes. */
+/** All connections with the same settings go to one server: of several hosts, to the one that accepts writes. */
 export function serverOf(url: string): ServerConfig {
   const connectionString = withPlainSslMode(url);
   const hosts = hostsOf(connectionString);
