@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
-import { quickEngine } from './test/support/quickEngine.ts';
 import { foldersWithoutPackages } from './test/support/setup/folders.ts';
 import { useMemory } from './test/support/setup/memory.ts';
 import { LongestFirst } from './test/support/setup/order.ts';
@@ -40,7 +39,6 @@ export default defineConfig({
     reporters: ['default', summarise(leftOut, leavesOutSlow)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
-    execArgv: quickEngine,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,

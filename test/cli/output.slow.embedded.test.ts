@@ -6,7 +6,6 @@ import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate } from '../support/gateway.ts';
-import { quickEngine } from '../support/quickEngine.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -27,7 +26,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Runs a line of Bash, in which `$dovetail` is the command. */
 function shell(line: string): Promise<{ code: number; stderr: string }> {
-  const dovetail = [process.execPath, ...quickEngine, 'bin/dovetail.js'].join(' ');
+  const dovetail = `${process.execPath} bin/dovetail.js`;
   const env = { ...process.env, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'info', dovetail };
   return new Promise((settle) => {
     const child = execFile('bash', ['-o', 'pipefail', '-c', line], { env }, (error, _stdout, stderr) => {

@@ -4,7 +4,6 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
-import { quickEngine } from '../support/quickEngine.ts';
 import type { Block } from './markdown.ts';
 
 /** The examples that no test runs, each by how it begins, with the reason. */
@@ -92,12 +91,12 @@ curl() {
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
 npx() {
-  if [ "$1" = dovetail ]; then node $quick "$root/bin/dovetail.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
+  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
 }
 npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;
-    'run --silent dovetail -- '*) node $quick "$root/dist/cli/cli.js" "\${@:5}" ;;
+    'run --silent dovetail -- '*) node "$root/dist/cli/cli.js" "\${@:5}" ;;
     *) echo "npm $*: no test knows what this is" >&2; return 1 ;;
   esac
 }
@@ -105,7 +104,7 @@ start() {
   stop
   rm -f started.out
   local data=\${DATA_DIR-spare}
-  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node $quick "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
+  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
   started=$!
   for _ in $(seq 600); do
     grep -qs '^  curl .*/api/v1' started.out && break
@@ -139,7 +138,6 @@ export async function runBlocks(
     cwd: place.folder,
     env: {
       ...env,
-      quick: quickEngine.join(' '),
       root: place.root,
       gateway: place.gateway,
       LOG_LEVEL: 'warn',

@@ -3,7 +3,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { quickEngine } from './quickEngine.ts';
 
 const cli = fileURLToPath(new URL('../../bin/dovetail.js', import.meta.url));
 
@@ -34,7 +33,7 @@ export function startScript(source: string, ...args: string[]): RunningProcess {
 
 function start(args: readonly string[], settings: Record<string, string>): RunningProcess {
   const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, ...env } = process.env;
-  const child = spawn(process.execPath, [...quickEngine, ...args], {
+  const child = spawn(process.execPath, args, {
     env: { ...env, LOG_LEVEL: 'warn', ...settings },
   });
   running.add(child);

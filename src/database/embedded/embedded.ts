@@ -20,6 +20,7 @@ import {
 } from './owner.ts';
 import type { NotificationListener } from './replies.ts';
 import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
+import { compileWithBaselineOnly } from './webAssembly.ts';
 
 export interface EmbeddedPostgres {
   /** The settings with which `pg`, Prisma or `psql` connect to the engine, from this process or another. */
@@ -215,6 +216,7 @@ const isThere = (path: string) =>
 
 /** @param said receives the log lines of the engine. */
 async function startEngine(path: string, said: string[]): Promise<PGlite> {
+  compileWithBaselineOnly();
   const engine = await PGlite.create({
     dataDir: path,
     startParams,
