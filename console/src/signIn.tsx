@@ -33,7 +33,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
       <p>Your devices, programs, history and locks, live.</p>
       {rejection !== undefined && (
         <p id={problem} class="note bad" role="alert">
-          The gateway does not take the token. It says: “{rejection}”
+          The gateway does not accept this token. It says: “{rejection}”
         </p>
       )}
       <form onSubmit={submit}>

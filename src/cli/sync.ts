@@ -1,7 +1,7 @@
 /** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
@@ -29,9 +29,9 @@ export const syncCommand = new Command('sync')
     'where the account is, such as https://example.com/api/v1 (default: UPSTREAM_URL)',
   )
   .option('--full', 'read every record again, and remove sessions that are gone')
-  .option('--lkbx <ids>', 'LKBX devices to read if the service does not list them', parseIds, [])
-  .option('--lock-template <ids>', 'lock templates, likewise', parseIds, [])
-  .option('--lock-session <ids>', 'lock sessions, likewise', parseIds, [])
+  .addOption(idsOption('--lkbx', 'LKBX devices to read if the service does not list them, such as 1,2'))
+  .addOption(idsOption('--lock-template', 'lock templates, likewise'))
+  .addOption(idsOption('--lock-session', 'lock sessions, likewise'))
   .option('--json', 'what was done, as JSON')
   .action(runSync);
 
@@ -149,6 +149,11 @@ function printLines(): Progress {
 }
 
 /** Parses the ids of an option, and adds them to those of the same option further left. */
+/** An option that takes ids, and may be given several times. */
+function idsOption(flag: string, description: string): Option {
+  return new Option(`${flag} <ids>`, description).argParser(parseIds).default([], 'none');
+}
+
 function parseIds(text: string, previous: readonly number[]): number[] {
   const ids = text.split(',').map((part) => {
     const id = readId(part);

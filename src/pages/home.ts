@@ -133,7 +133,7 @@ ${tokenSection(demoToken, howTo)}
 <h2>From a terminal</h2>
 ${commandsFor(address, token).map(copyable).join('\n')}
 <h2>From a page of yours</h2>
-<p>The gateway has to name its origin: <code>CORS_ORIGINS=http://localhost:5173 npm start</code></p>
+<p>Start the gateway with the origin of your page: <code>CORS_ORIGINS=http://localhost:5173 npm start</code></p>
 ${copyable(snippetFor(address, token))}
 </main>
 <footer>Dovetail ${release} · ${probes.join(' · ')}</footer>

@@ -68,7 +68,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
 /** @param path comes from the client, so the response does not repeat it. */
 function nothingAt(path: string): string {
   const hint = /^\/+(api\/+)?graphql\/*$/i.test(path)
-    ? 'GraphQL is at /graphql, without a slash behind it; '
+    ? 'GraphQL is at /graphql, without a slash behind it. '
     : '';
-  return `Nothing is here: ${hint}/ leads to all there is.`;
+  return `Nothing is here. ${hint}The page / lists everything that there is.`;
 }

@@ -54,7 +54,7 @@ const introduction = `The older interface to the data that \`/graphql\` serves.
 
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
 \`HEAD\` works wherever \`GET\` does. Another method on a known path gets a 405 and \`Allow\`,
-and an unknown path a 404. What is not well-formed HTTP gets as far as no route, and a 400, 408 or 431
+and an unknown path a 404. A request that is not well-formed HTTP reaches no route: it gets a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
 const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;

@@ -188,6 +188,12 @@ describe('dovetail', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
+  it('sync --help says in words that no ids are given', async () => {
+    const { stdout } = await runHere(['sync', '--help'], {});
+    expect(stdout.match(/\(default: none\)/g)).toHaveLength(3);
+    expect(stdout).not.toContain('[]');
+  });
+
   it.each([[['token']], [[]]])('says what there is where no command is given: %j', async (args) => {
     const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

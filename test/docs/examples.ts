@@ -11,7 +11,7 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm ci && npm start': 'installs all packages from the registry, which .ci/run does',
   'npm ci\n': 'installs all packages from the registry, which .ci/run does',
   'DATABASE_URL=postgresql://user:password@':
-    'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
+    'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
   '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',

@@ -1,4 +1,4 @@
-/** What a mirror writes and reads is the same on either engine; mirror.postgres.test.ts has the rest. */
+/** What a mirror writes and reads is the same on either engine; mirror.slow.postgres.test.ts has the rest. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { describeChanges, reportTable } from '../../src/mirror/report.ts';

@@ -131,13 +131,13 @@ describe('a path of neither API', () => {
   it.each([
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],
-    ['/nothing', 404, 'Nothing is here: / leads to all there is.\n'],
+    ['/nothing', 404, 'Nothing is here. The page / lists everything that there is.\n'],
     ...['/graphql/', '//graphql', '/api/graphql', '/GraphQL'].map((path): [string, number, string] => [
       path,
       404,
-      'Nothing is here: GraphQL is at /graphql, without a slash behind it; / leads to all there is.\n',
+      'Nothing is here. GraphQL is at /graphql, without a slash behind it. The page / lists everything that there is.\n',
     ]),
-    ['/docsx', 404, 'Nothing is here: / leads to all there is.\n'],
+    ['/docsx', 404, 'Nothing is here. The page / lists everything that there is.\n'],
   ])('needs no token: %s', async (path, status, text) => {
     const { url } = await open();
     const response = await fetch(url + path);

@@ -19,18 +19,16 @@ export function ConnectionNote({ connection }: { connection: Connection }) {
     <div role="status" class="connection">
       {state === 'lost' && (
         <p class="note bad">
-          The gateway cannot be reached. What you see is how things were; it is tried again and again.
+          The gateway cannot be reached. The page shows what it had before, and keeps trying to connect.
         </p>
       )}
       {state === 'postponed' && (
         <p class="note bad">
-          The gateway takes no connection for now: {connection.reason}. What you see is how things were; it is
-          tried again and again.
+          The gateway accepts no connection for now: {connection.reason}. The page shows what it had before,
+          and keeps trying to connect.
         </p>
       )}
-      {state === 'open' && wasLost && (
-        <p class="note good">Connected again. What you see is how things are.</p>
-      )}
+      {state === 'open' && wasLost && <p class="note good">Connected again. The page is up to date.</p>}
     </div>
   );
 }

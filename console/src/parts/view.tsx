@@ -75,8 +75,8 @@ function Sources({ sources }: Pick<ViewProps, 'sources'>) {
         );
       })}
       <p class="hint">
-        Each query is kept live: asked as a <code>subscription</code>, it delivers how things are now and
-        after every change. Opened in this tab, GraphiQL asks with your token.
+        Each query is live: sent as a <code>subscription</code>, it delivers its result at once and again
+        after every change. If you open GraphiQL from here, in this tab, it uses your token.
       </p>
     </details>
   );
