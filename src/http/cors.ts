@@ -93,15 +93,17 @@ function createRejectionMessages(
   onRefused: (message: string) => void,
 ) {
   const told = new Set<string>();
-
+  const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
   // Only the log gets the list of allowed origins: anybody may send a preflight.
+  const forClient = (added: string) => (origins ? `add ${added} to CORS_ORIGINS` : forLog(added));
+
   return (origin: string): string => {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
-      onRefused(what + hintFor(origin, origins));
+      onRefused(what + hintFor(origin, forLog));
     }
-    return what + hintFor(origin);
+    return what + hintFor(origin, forClient);
   };
 }
 
@@ -109,14 +111,14 @@ function createRejectionMessages(
 const served = 'http://localhost:5173';
 
 /**
- * Says which setting would allow the origin, in addition to those that are named. Only pages that come by HTTP have an
- * origin: for a file browsers send `null`.
+ * Says how to allow the origin. Only pages that come by HTTP have an origin: for a file browsers send `null`.
+ * @param remedy says how to change the setting so that it names one more origin.
  */
-function hintFor(origin: string, origins: readonly string[] = []): string {
+function hintFor(origin: string, remedy: (added: string) => string): string {
   if (origin === 'null')
-    return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${[...origins, served].join()}, and open ${served}`;
+    return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, ${remedy(served)}, and open ${served}`;
   if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
-  return `: CORS_ORIGINS=${[...origins, origin].join()} would allow them`;
+  return `: to allow them, ${remedy(origin)}`;
 }
 
 const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);

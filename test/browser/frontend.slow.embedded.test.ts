@@ -79,6 +79,6 @@ it('is refused where its origin is not named, and the log says what would allow 
   await expect.poll(() => complaints.join('\n')).toMatch(/blocked by CORS policy/);
   expect(await page.getByText('alice').count()).toBe(0);
   expect(closed.log.map((line) => JSON.parse(line).msg)).toEqual([
-    `"${origin}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${origin} would allow them`,
+    `"${origin}" is not an origin whose pages may use this gateway: to allow them, set CORS_ORIGINS=${origin}`,
   ]);
 });

@@ -143,10 +143,14 @@ describe('a page of an origin that is not named', () => {
   const strange = 'http://localhost:3000';
 
   it.each([
-    ['where none is', () => closed],
-    ['where others are, which it is not told', () => open],
-  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway) => {
-    const words = `"${strange}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${strange} would allow them`;
+    ['where none is', () => closed, `set CORS_ORIGINS=${strange}`],
+    [
+      'where others are, which it is not told and must not replace',
+      () => open,
+      `add ${strange} to CORS_ORIGINS`,
+    ],
+  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway, remedy) => {
+    const words = `"${strange}" is not an origin whose pages may use this gateway: to allow them, ${remedy}`;
     const rest = await preflight(gateway(), '/api/v1/users/me', strange);
     expect(rest.status).toBe(403);
     expect(await rest.json()).toEqual({ ok: false, error: words });
@@ -162,7 +166,9 @@ describe('a page of an origin that is not named', () => {
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     await preflight(gateway, '/graphql', strange);
     await ask(gateway, '/graphql', { headers: { Origin: strange } });
-    expect(lines()).toMatchObject([{ msg: expect.stringContaining(`CORS_ORIGINS=${strange} would`) }]);
+    expect(lines()).toMatchObject([
+      { msg: expect.stringContaining(`to allow them, set CORS_ORIGINS=${strange}`) },
+    ]);
     for (let port = 1; port <= 110; port++) await preflight(gateway, '/graphql', `http://h:${port}`);
     expect(lines()).toHaveLength(100);
     await gateway.close();
