@@ -35,15 +35,18 @@ export interface HomeOptions {
   readonly isThere: (path: string) => boolean;
   /** Whether the database is on a server, and not embedded. */
   readonly onServer: boolean;
+  /** Whether clients may use the tokens that they have for the upstream. */
+  readonly takesUpstreamTokens: boolean;
 }
 
 /** The page as HTML for browsers, and as text for terminals. */
-export function homePage(exchange: Exchange, { demoToken, isThere, onServer }: HomeOptions): HttpResponse {
+export function homePage(exchange: Exchange, options: HomeOptions): HttpResponse {
+  const { demoToken, isThere } = options;
   const available = allLinks.filter(({ path }) => isThere(path));
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const content: Content = { available, address, demoToken, howTo: howToGetToken(onServer) };
+  const content: Content = { available, address, demoToken, howTo: howToGetToken(options) };
   return asksForPage(exchange) ? asPage(content) : asText(content);
 }
 
@@ -51,14 +54,24 @@ const question = '{ viewer { username } }';
 const unknownToken = 'YOUR_API_TOKEN';
 
 /** How to get a token. The command does not name the database: readers of the page need not know where it is. */
-function howToGetToken(onServer: boolean): { command: string; where: string } {
+function howToGetToken({ onServer, takesUpstreamTokens }: HomeOptions): HowTo {
+  const use = takesUpstreamTokens ? 'Use the token that you have for the service behind this gateway. ' : '';
   const command = 'npx dovetail token create --user NAME --name first';
   return onServer
     ? {
+        use,
         command: `DATABASE_URL=postgresql://user:password@host:5432/database ${command}`,
         where: 'with the DATABASE_URL of the gateway',
       }
-    : { command, where: 'where the gateway was started, with its DATA_DIR if it has one' };
+    : { use, command, where: 'where the gateway was started, with its DATA_DIR if it has one' };
+}
+
+/** How to get a token. */
+interface HowTo {
+  /** Which token a client may have already, if any will do. */
+  readonly use: string;
+  readonly command: string;
+  readonly where: string;
 }
 
 /** The content of the page, for either form. */
@@ -66,7 +79,7 @@ interface Content {
   readonly available: readonly Link[];
   readonly address: string;
   readonly demoToken: string | undefined;
-  readonly howTo: { command: string; where: string };
+  readonly howTo: HowTo;
 }
 
 /** A request to each API, as a shell command. */
@@ -98,7 +111,7 @@ const headers = { Vary: 'Accept, Authorization, Host' };
 
 function asText({ available, address, demoToken, howTo }: Content): HttpResponse {
   const list = available.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-  const token = [`A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''];
+  const token = [`${howTo.use}A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''];
   const commands = commandsFor(address, demoToken ?? unknownToken);
   const lines = [`Dovetail ${release}`, summary, '', ...list, '', ...token, ...commands];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
@@ -150,8 +163,8 @@ ${copyable(snippetFor(address, token))}
   return pageResponse(html, policy, headers);
 }
 
-function tokenSection(demoToken: string | undefined, { command, where }: Content['howTo']): string {
-  const own = `<p>Every request needs one. For a user of this database, ${where}:</p>\n${copyable(command)}`;
+function tokenSection(demoToken: string | undefined, { use, command, where }: HowTo): string {
+  const own = `<p>Every request needs one. ${use}For a user of this database, ${where}:</p>\n${copyable(command)}`;
   return demoToken === undefined
     ? `<h2>A token</h2>\n${own}`
     : `<h2>The token of the demo account</h2>\n${copyable(demoToken)}\n<p id="account" data-token="${demoToken}"></p>

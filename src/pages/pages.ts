@@ -12,7 +12,13 @@ import { staticResponse } from './staticResponse.ts';
 export interface PagesOptions {
   readonly config: Pick<
     Config,
-    'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS' | 'DATABASE_URL'
+    | 'CONSOLE'
+    | 'GRAPHIQL'
+    | 'INTROSPECTION'
+    | 'PERSISTED_OPERATIONS'
+    | 'DATABASE_URL'
+    | 'UPSTREAM_URL'
+    | 'UPSTREAM_TOKEN'
   >;
   readonly demoTokenFor: DemoTokenFor;
   /** The page at `/readyz`. */
@@ -28,8 +34,15 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     return (await loadedDocs)(exchange);
   };
   const onServer = config.DATABASE_URL !== undefined;
+  const takesUpstreamTokens = config.UPSTREAM_URL !== undefined && config.UPSTREAM_TOKEN === undefined;
   const pages = new Map<string, PageHandler>([
-    ['/', (exchange) => homePage(exchange, { demoToken: demoTokenFor(exchange.request), isThere, onServer })],
+    [
+      '/',
+      (exchange) => {
+        const demoToken = demoTokenFor(exchange.request);
+        return homePage(exchange, { demoToken, isThere, onServer, takesUpstreamTokens });
+      },
+    ],
     ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],
   ]);

@@ -59,7 +59,8 @@ describe('for whoever asks', () => {
     // What the page reads of a request.
     const exchange = { request: { method, headers } } as unknown as Exchange;
     const isThere = (path: string) => !/docs|openapi/.test(path);
-    const { status, headers: sent, body } = homePage(exchange, { demoToken: token, isThere, onServer });
+    const options = { demoToken: token, isThere, onServer, takesUpstreamTokens: false };
+    const { status, headers: sent, body } = homePage(exchange, options);
     return { status, headers: sent, text: body.toString() };
   }
 
@@ -115,6 +116,23 @@ describe('for whoever asks', () => {
       expect(text).not.toMatch(/hunter2|db\.example\.com/);
     },
   );
+
+  it.each([
+    [{ UPSTREAM_URL: 'https://up.example/api/v1' }, true],
+    [{ UPSTREAM_URL: 'https://up.example/api/v1', UPSTREAM_TOKEN: 'x' }, false],
+    [{}, false],
+  ])('says of %j whether a token of the upstream will do, and not which upstream', async (settings, will) => {
+    const readiness = () => textResponse(200, 'ready');
+    const pages = createPages({ config: readConfig(settings), demoTokenFor: () => undefined, readiness });
+    for (const accept of [browser.Accept, '*/*']) {
+      // What the page reads of a request.
+      const exchange = { path: '/', request: { method: 'GET', headers: { accept } } } as unknown as Exchange;
+      const text = (await pages(exchange)).body.toString();
+      expect(text.includes('the token that you have for the service behind this gateway')).toBe(will);
+      expect(text).toContain('token create');
+      expect(text).not.toContain('up.example');
+    }
+  });
 
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
     'has an address that will do for the host %j',
