@@ -125,8 +125,8 @@ builder.globalConnectionField('totalCount', (t) =>
 
 builder.queryType({
   description:
-    'What can be read. Everything belongs to the viewer. Every field is nullable, so that one that fails erases none beside it.',
+    'What can be read. Everything belongs to the viewer. Every field is nullable, so that one that fails does not remove the others.',
 });
 builder.mutationType({
-  description: 'What can be changed. A field that fails is null, and the others are done all the same.',
+  description: 'What can be changed. A field that fails is null, and the others are carried out.',
 });

@@ -23,7 +23,8 @@ const listArguments = (listed: ListedType) =>
     where: t.field({ type: filterRef(listed), description: 'Only records that meet these conditions.' }),
     orderBy: t.field({
       type: [orderRef(listed)],
-      description: 'In this order rather than the usual one. Cursors belong to the order and the conditions.',
+      description:
+        'The order, instead of the default one. A cursor is only valid with the same order and conditions.',
     }),
   }));
 

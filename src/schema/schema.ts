@@ -25,8 +25,8 @@ const built = builder.toSchema().toConfig();
 const subscription = new GraphQLObjectType({
   name: 'Subscription',
   description:
-    'What can be followed: every field of `Query`. Each delivers how things are now, and again after every change that ' +
-    'makes a difference to what is selected.',
+    'What can be followed: every field of `Query`. Each delivers its result at once, and again after every change of ' +
+    'what is selected.',
   fields: () => built.query?.toConfig().fields ?? {},
 });
 

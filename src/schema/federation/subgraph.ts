@@ -64,7 +64,8 @@ interface EntitiesArguments {
 
 const entitiesField = {
   type: new GraphQLNonNull(new GraphQLList(entityType)),
-  description: 'The records that these stand for, in the same order, null where the viewer has none such.',
+  description:
+    'The records that these stand for, in the same order, null where the viewer has no such record.',
   args: {
     representations: {
       type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(anyType))),

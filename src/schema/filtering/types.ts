@@ -32,7 +32,7 @@ const isListed: Readonly<Record<ListedType, boolean>> = {
 const listed = (Object.keys(isListed) as ListedType[]).filter((type) => isListed[type]);
 
 const direction = builder.enumType('OrderDirection', {
-  description: 'Which way a list is ordered. Records without a value come last in either.',
+  description: 'Which way a list is ordered. Records without a value come last in both directions.',
   values: {
     ASC: { description: 'Lowest, earliest or first in the alphabet first.' },
     DESC: { description: 'Highest, latest or last in the alphabet first.' },
@@ -54,20 +54,20 @@ for (const type of listed) {
       ),
       and: t.field({
         type: [filterRef(type)],
-        description: 'Every one of these holds. An empty list says nothing.',
+        description: 'All of these conditions are met. An empty list is met by every record.',
       }),
       or: t.field({
         type: [filterRef(type)],
-        description: 'At least one of these holds. Of an empty list none does.',
+        description: 'At least one of these conditions is met. An empty list is met by no record.',
       }),
       not: t.field({
         type: filterRef(type),
-        description: 'This does not hold: exactly the records that it leaves out.',
+        description: 'This condition is not met: exactly the records that it leaves out.',
       }),
     }),
   });
   orderRef(type).implement({
-    description: `What comes first in a list: by this field, and records that are equal by the next one. Ties are broken by id.`,
+    description: `Orders a list by this field, and records that are equal in it by the next one. Ties are broken by id.`,
     fields: (t) => ({
       field: t.field({ type: orderFields(type), required: true, description: 'What to order by.' }),
       direction: t.field({ type: direction, required: true, description: 'Which way.' }),
@@ -76,7 +76,7 @@ for (const type of listed) {
 }
 
 const describe = ({ target, description }: FilterField): string =>
-  'link' in target ? `${description} There is one, and this holds of it.` : description;
+  'link' in target ? `${description} The record must have one that meets this filter.` : description;
 
 function orderFields(type: ListedType) {
   const fields = filterFields(type).filter((field) => isOrderable(type, field));
@@ -106,14 +106,14 @@ function createComparisons(key: string, name: string, { isNullable, enumeration 
   // A type that is no enumeration is a scalar, which Pothos knows by its name.
   const of = enumeration?.ref ?? (name as 'String');
   return builder.inputType(key, {
-    description: `Comparisons of a ${name}: all that are given hold together.`,
+    description: `Comparisons of a ${name}. All that are given have to be met.`,
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {
         not: t.field({ type: of, description: 'A value other than this.' }),
         in: t.field({
           type: [of],
-          description: `Equal to one of these: at most ${bounds.items}. Nothing is, of none.`,
+          description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,
         }),
       }),
       ...(isOrdered && {
@@ -124,10 +124,10 @@ function createComparisons(key: string, name: string, { isNullable, enumeration 
       }),
       ...(name === 'String' && {
         contains: t.string({
-          description: 'Has this in it, without regard to case. No character stands for another.',
+          description: 'Contains this text, ignoring case. There are no wildcards.',
         }),
         startsWith: t.string({
-          description: 'Begins with this, without regard to case. No character stands for another.',
+          description: 'Begins with this text, ignoring case. There are no wildcards.',
         }),
       }),
       ...(isNullable && {

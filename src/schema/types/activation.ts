@@ -66,7 +66,7 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
       description:
-        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true where a mirror cannot tell, since ' +
+        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true if a mirror cannot tell, since ' +
         'the response that said so was lost.',
     }),
   }),

@@ -25,7 +25,7 @@ const DttSessionStatsKey = builder.enumType('DttSessionStatsKey', {
     SEGMENT_TYPE: {
       value: 'rawSegmentType',
       description:
-        'By the kind of segments. A session counts in each group that it has segments of, and what is said of segments is of those.',
+        'By the kind of segments. A session counts in each group of which it has segments. Figures of segments are those of the segments in the group.',
     },
   } as const,
 });
@@ -76,7 +76,7 @@ const DttSessionFigures = builder.interfaceRef<Figures>('DttSessionFigures').imp
     }),
     detailsPendingCount: t.exposeInt('detailsPendingCount', {
       description:
-        'Of how many sessions a mirror does not have all yet. Their segments are missing in the sums of repetitions, durations and distances.',
+        'For how many sessions a mirror does not have the details yet. The sums of repetitions, durations and distances leave out their segments.',
     }),
     firstSessionAt: t.expose('firstSessionAt', {
       type: 'DateTime',
@@ -123,7 +123,7 @@ const Total = builder.objectRef<Figures>(subject.types.total).implement({
 });
 
 const StatsGroup = builder.objectRef<GroupRow<typeof subject>>(subject.types.group).implement({
-  description: 'The figures of a group of sessions. What they were not grouped by is null.',
+  description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
   interfaces: [DttSessionFigures],
   fields: (t) => ({
     period: t.expose('period', {
@@ -152,7 +152,7 @@ const StatsGroup = builder.objectRef<GroupRow<typeof subject>>(subject.types.gro
     segmentType: t.field({
       type: TrainerSegmentType,
       nullable: true,
-      description: 'The kind of segments. Several groups may be of an `UNKNOWN` kind, each of another.',
+      description: 'The kind of segments. Several groups may be `UNKNOWN`, each for another kind.',
       ...derive(['rawSegmentType'], ({ rawSegmentType }: { rawSegmentType: string | null }) =>
         rawSegmentType === null ? null : trainerSegmentTypeOf(rawSegmentType),
       ),

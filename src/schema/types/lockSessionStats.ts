@@ -79,7 +79,7 @@ const Total = builder.objectRef<FigureRow<typeof subject>>(subject.types.total).
 });
 
 const Group = builder.objectRef<GroupRow<typeof subject>>(subject.types.group).implement({
-  description: 'The figures of a group of sessions. What they were not grouped by is null.',
+  description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
   interfaces: [LockSessionFigures],
   fields: (t) => ({
     period: t.expose('period', {

@@ -20,7 +20,8 @@ builder.queryFields((t) => ({
     type: [builder.nodeInterfaceRef()],
     nullable: { list: true, items: true },
     extensions: nullOnlyWithError,
-    description: 'The records with these global ids, in the same order, null where the viewer has none such.',
+    description:
+      'The records with these global ids, in the same order, null for ids of which the viewer has no record.',
     args: {
       ids: t.arg.idList({
         required: true,

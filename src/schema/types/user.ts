@@ -75,7 +75,7 @@ export const User = builder.prismaNode('User', {
       type: ScheduleType,
       nullable: true,
       description:
-        'How the next template is chosen; null in a mirror, which is not told, until it activates one.',
+        'How the next template is chosen; null in a mirror until an activation, since the upstream does not tell it.',
     }),
   }),
 });
