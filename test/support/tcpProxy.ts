@@ -19,6 +19,8 @@ export interface TcpProxy {
   deafen(): void;
   /** Forwards notifications and replication data again, over the existing connections. */
   hear(): void;
+  /** Stalls each connection from when its client sends something with this text. */
+  stallAt(text: string): void;
   /** Ends `hold` and `deafen`, and drops all connections. New ones are forwarded. */
   release(): void;
   /** Connects new connections to another database of the server, as if to another server. */
@@ -40,6 +42,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
   const held = new Set<Socket>();
   let holding = false;
   let deaf = false;
+  let stalling: string | undefined;
   const nameOf = ({ pool }: Target) => new URL(pool.options.connectionString ?? '').pathname.slice(1);
   let name = nameOf(target);
   const server = createServer((near) => {
@@ -64,6 +67,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
       one.on('data', (data) => {
         // A connection that only listens gets no other message in the same piece.
         if (deaf && one === far && announcing.includes(data[0] ?? 0)) return;
+        if (one === near && stalling !== undefined && data.includes(stalling)) held.add(near);
         if (!holding && !held.has(near)) other.write(data);
         else held.add(near);
       });
@@ -96,6 +100,9 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
     },
     hear() {
       deaf = false;
+    },
+    stallAt(text) {
+      stalling = text;
     },
     release() {
       holding = false;

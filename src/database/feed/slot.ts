@@ -18,6 +18,9 @@ export const publication = 'dovetail';
 /** How long, in milliseconds, creating a slot may take. It waits for all transactions that write. */
 const longestCreation = 5 * 60_000;
 
+/** How long, in milliseconds, each other step may take until messages are read. */
+const longestStep = 5_000;
+
 /** How often, in milliseconds, the server is told which part of the log was read, so that it can remove it. */
 const reportInterval = 5_000;
 
@@ -37,10 +40,8 @@ export type ReadMessages = (
 export const readMessages: ReadMessages = async (direct, hear, lost) => {
   const client = await openReplication(direct, lost);
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
-  const timer = setTimeout(() => lost.abort(), longestCreation);
-  await client
-    .query(`CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`)
-    .finally(() => clearTimeout(timer));
+  const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
+  await loseAfter(longestCreation, lost, client.query(create));
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [publication], messages: true });
   const report = reportPosition(client, lost.signal);
   const hearData = createHearData(plugin, hear);
@@ -54,8 +55,17 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
   // Pending for as long as messages are read.
   const reading = plugin.start(client, slot, '0/0').finally(() => lost.abort());
-  await Promise.race([begun, reading]);
+  await loseAfter(longestStep, lost, Promise.race([begun, reading]));
 };
+
+/**
+ * Gives the connection up if a step takes longer, in milliseconds. The query timeout of `pg` will not do: it would also end
+ * the query that reads, which has no end.
+ */
+function loseAfter<Value>(longest: number, lost: AbortController, step: Promise<Value>): Promise<Value> {
+  const timer = setTimeout(() => lost.abort(), longest);
+  return step.finally(() => clearTimeout(timer));
+}
 
 /** Opens a replication connection to the database that has the messages. */
 export async function openReplication(direct: pg.ClientConfig, lost: AbortController): Promise<pg.Client> {
@@ -65,11 +75,16 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     replication: 'database',
     connectionTimeoutMillis: heartbeat,
     keepAlive: true,
+    // Nothing else notices that the server is gone while it is silent for a good reason: a slot waits for those who write.
+    keepAliveInitialDelayMillis: 10_000,
   };
-  const client = await openConnection(config, lost);
-  // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
-  await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
-  return client;
+  async function open(): Promise<pg.Client> {
+    const client = await openConnection(config, lost);
+    // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
+    await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
+    return client;
+  }
+  return loseAfter(longestStep, lost, open());
 }
 
 /**

@@ -199,6 +199,18 @@ describe('a reader of the log', () => {
     await expect.poll(kept, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
   });
 
+  it.concurrent.each(['SET client_connection_check_interval', 'START_REPLICATION'])(
+    'gives its connection up when the server is silent after %s',
+    async (text) => {
+      const line = await openTcpProxy(database);
+      line.stallAt(text);
+      const lost = new AbortController();
+      await expect(readMessages({ connectionString: line.url }, () => {}, lost)).rejects.toThrow();
+      expect(lost.signal.aborted).toBe(true);
+      await line.close();
+    },
+  );
+
   it('is one for all workers, each of which is told until it leaves', async () => {
     const sharing = shareMessages(direct);
     const workers = [0, 1].map((index) => {
