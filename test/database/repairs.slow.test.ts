@@ -19,6 +19,7 @@ const newer = [
   '20261122200000_announce_owners_inline',
   '20261123000000_mirrored_writes',
   '20261123010000_listed_digest',
+  '20261123060000_announce_replicated_entries',
 ];
 
 let database: TestDatabase;

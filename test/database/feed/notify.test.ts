@@ -284,6 +284,25 @@ describe('a template', () => {
     expect(await announcedBy(run(giveUp))).toEqual(['alice DttLibraryEntry']);
   });
 
+  it('of one’s own announces its owner when its entry comes by itself, as where triggers do not add it', async () => {
+    const client = await database.pool.connect();
+    const asReplica = (sql: string) => () =>
+      client.query(`BEGIN; SET LOCAL session_replication_role = replica; ${sql}; COMMIT`);
+    const { columns, values } = tables.DttTemplate ?? { columns: '', values: () => '' };
+    const template = `INSERT INTO "DttTemplate" (id, ${columns}) VALUES (99999, ${values(alice, 0)})`;
+    expect(await announcedBy(asReplica(template))).toEqual(['alice DttTemplate']);
+    const entry = `INSERT INTO "DttLibraryEntry" VALUES (${alice.userId}, 99999, NULL)`;
+    expect(await announcedBy(asReplica(entry))).toEqual(['alice DttLibraryEntry']);
+    const moved = `UPDATE "DttLibraryEntry" SET "userId" = ${bob.userId} WHERE "templateId" = 99999`;
+    expect(await announcedBy(asReplica(moved))).toEqual(['alice DttLibraryEntry', 'bob DttLibraryEntry']);
+    const back = moved.replace(String(bob.userId), String(alice.userId));
+    await asReplica(back)();
+    const gone = 'DELETE FROM "DttLibraryEntry" WHERE "templateId" = 99999';
+    expect(await announcedBy(asReplica(gone))).toEqual(['alice DttLibraryEntry']);
+    await client.query('DELETE FROM "DttTemplate" WHERE id = 99999');
+    client.release();
+  });
+
   it('announces on its deletion everybody who had it, also those whose active one it was', async () => {
     const id = await sharedTemplate();
     await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
