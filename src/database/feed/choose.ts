@@ -113,7 +113,7 @@ async function switchToNotify(client: pg.ClientBase): Promise<{ mode: AnnounceMo
   if (mode === 'notify') return { mode };
   if (!owns)
     throw new SetupError(
-      `CHANGE_FEED is notify, but the database is switched to messages, and the role ${JSON.stringify(role)} does not own the function announce. As its owner: SELECT announce_by('notify');`,
+      `CHANGE_FEED is notify, but the database is switched to messages, and the role ${JSON.stringify(role)} does not own the function announce. As its owner: SELECT announce_by('both'); and, once all have ended that write by then, SELECT announce_by('notify');`,
     );
   // Gateways read messages until no transaction is left that may send one.
   if (decodes) await withSwitchLock(client, () => announceBy(client, 'both'));

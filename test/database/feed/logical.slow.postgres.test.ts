@@ -394,6 +394,9 @@ describe('messages cannot be had', () => {
       /^CHANGE_FEED is logical, which cannot be had: permission denied .*ALTER ROLE/,
     );
     expect(await refused(as('reader'))).toBe('logical');
+    await expect(chooseAnnounceMode('notify', as('reader'))).rejects.toThrow(
+      /SELECT announce_by\('both'\);.* SELECT announce_by\('notify'\);/,
+    );
     await announceBy(database.pool, 'notify');
     expect(await refused(as('reader'))).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
