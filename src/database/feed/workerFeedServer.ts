@@ -2,6 +2,7 @@
 
 import type { Worker } from 'node:cluster';
 import type pg from 'pg';
+import { heartbeat } from './heartbeats.ts';
 import type { HearMessage } from './slot.ts';
 
 /** What a worker asks for. Each time it reconnects, it is a new reader. */
@@ -20,6 +21,20 @@ export interface FromParent {
 /** How many messages may be in flight to a worker. A worker that does not read them has to reconnect. */
 const mostUnderway = 100_000;
 
+/**
+ * How long, in milliseconds, nothing may be heard: each worker sends heartbeats, which come to all of them. A worker that
+ * does not hear its own reconnects. Since not all do so in the same moment, they would go on sharing what is silent.
+ */
+const longestSilence = 2 * heartbeat;
+
+/** The reading of messages for all workers. */
+interface Reading {
+  readonly lost: AbortController;
+  readonly opened: Promise<void>;
+  /** When something was heard last, or when it began; undefined before that, which takes as long as transactions write. */
+  heardAt: number | undefined;
+}
+
 /** A reader of messages in a worker. */
 interface Reader {
   readonly worker: Worker;
@@ -37,20 +52,28 @@ export interface Sharing {
 /** Reads messages for workers, while any of them asks for it. */
 export function shareMessages(direct: pg.ClientConfig): Sharing {
   const readers = new Map<string, Reader>();
-  let reading: { readonly lost: AbortController; readonly opened: Promise<void> } | undefined;
+  let reading: Reading | undefined;
 
-  function open(): NonNullable<typeof reading> {
+  function open(): Reading {
     const lost = new AbortController();
     lost.signal.addEventListener('abort', () => {
       reading = undefined;
       for (const reader of readers.values()) drop(reader);
     });
+    const noteHeard = () => {
+      begun.heardAt = performance.now();
+    };
+    const hear: HearMessage = (...message) => {
+      noteHeard();
+      handOnLater(...message);
+    };
     const opened = import('./slot.ts').then(({ readMessages }) => readMessages(direct, hear, lost));
-    opened.catch(() => lost.abort());
-    return { lost, opened };
+    opened.then(noteHeard, () => lost.abort());
+    const begun: Reading = { lost, opened, heardAt: undefined };
+    return begun;
   }
 
-  const hear = batchMessages((messages) => {
+  const handOnLater = batchMessages((messages) => {
     for (const reader of readers.values()) if (!handOn(reader, messages)) drop(reader);
   });
 
@@ -65,6 +88,8 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
   }
 
   async function add(reader: Reader): Promise<void> {
+    const heardAt = reading?.heardAt;
+    if (heardAt !== undefined && performance.now() - heardAt > longestSilence) reading?.lost.abort();
     readers.set(reader.id, reader);
     reading ??= open();
     await reading.opened;

@@ -248,6 +248,31 @@ describe('a reader of the log', () => {
       .poll(async () => (await database.pool.query('SELECT FROM pg_replication_slots')).rows.length)
       .toBe(1);
   });
+
+  it('is given up for all workers when one joins and nothing was heard for longer than heartbeats are apart', async () => {
+    const line = await openTcpProxy(database);
+    const sharing = shareMessages({ connectionString: line.url });
+    const first: FromParent[] = [];
+    const worker = Object.assign(new EventEmitter(), {
+      isConnected: () => true,
+      send: (message: FromParent) => first.push(message),
+    });
+    sharing.serve(worker as never);
+    const join = (reader: string) => worker.emit('message', { feed: 'open', reader });
+    join('first');
+    await expect.poll(() => first.map(({ feed }) => feed), { timeout: 10_000 }).toContain('opened');
+    line.deafen();
+    let joined = 0;
+    const told = (reader: string) => first.filter((message) => message.reader === reader).at(-1)?.feed;
+    const isLost = () => {
+      join(`another ${++joined}`);
+      return told('first');
+    };
+    await expect.poll(isLost, { timeout: 15_000, interval: 500 }).toBe('lost');
+    await expect.poll(() => told(`another ${joined}`), { timeout: 10_000 }).toBe('opened');
+    worker.emit('exit');
+    await line.close();
+  });
 });
 
 it('is heard by all processes of a gateway, one that takes the place of another included, over one slot', async () => {
