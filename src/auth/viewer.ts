@@ -166,7 +166,6 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     },
 
     get(header: string, connection: object | undefined): Known | undefined {
-      if (!feed.listening) return undefined;
       const before = latest.get(header, connection);
       const token = before === undefined ? tokenIn(header) : undefined;
       const digest = before ?? (token === undefined ? undefined : digestOf(token));

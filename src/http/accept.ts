@@ -5,7 +5,7 @@
 
 export interface MediaRange {
   readonly type: string;
-  /** Without the weight, in lower case. */
+  /** In lower case, without spaces and quotation marks. */
   readonly parameters: readonly string[];
   /** From 0, for not at all, to 1. */
   readonly weight: number;
@@ -45,11 +45,7 @@ const weightAt = (ranges: readonly MediaRange[], place: number) => ranges[place]
 function readRange(text: string): MediaRange {
   const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');
   const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-  return {
-    type,
-    parameters: parameters.filter((parameter) => !parameter.startsWith('q=')),
-    weight: weight === undefined ? 1 : Number(weight),
-  };
+  return { type, parameters, weight: weight === undefined ? 1 : Number(weight) };
 }
 
 const isInUtf8 = ({ parameters }: MediaRange) =>

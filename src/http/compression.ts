@@ -38,9 +38,9 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   const { validator } = plain;
   if (condition !== undefined && validator) {
     // Only accepted forms. A cache may send the tags of several stored forms, and serves the one that the 304 names.
-    for (const form of [best, ...accepted]) {
+    for (const form of accepted) {
       if (!matches(condition, tagOf(validator, form))) continue;
-      const made = form === 'identity' ? plain : forms.get(form);
+      const made = forms.get(form);
       return made && !(made instanceof Promise)
         ? made
         : { ...plain, validator: validatorIn(validator, form) };
@@ -74,8 +74,8 @@ function forbidsTransform(cacheControl: string | undefined): boolean {
 }
 
 /** Whether the response is JSON of the gateway's own. Pages are compressed elsewhere, and relayed responses stay as the upstream sent them. */
-function mayCompress({ endpoint }: Exchange, { status, headers, isRelayed }: HttpResponse): boolean {
-  if (endpoint === 'page' || isRelayed || status === 204) return false;
+function mayCompress({ endpoint }: Exchange, { headers, isRelayed }: HttpResponse): boolean {
+  if (endpoint === 'page' || isRelayed) return false;
   const type = String(headerOf(headers, 'Content-Type') ?? '');
   const cacheControl = String(headerOf(headers, 'Cache-Control') ?? '');
   return (
@@ -114,7 +114,7 @@ const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz'
 
 /** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
 function tagOf({ etag }: Validator, form: Form): string {
-  return form === 'identity' ? etag : `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
+  return `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
 }
 
 function validatorIn(validator: Validator, form: Form): Validator {

@@ -130,5 +130,5 @@ function hasValues(
   }
   if (typeof content !== 'object' || content === null) return false;
   const sent = new Map<string, unknown>(Object.entries(content));
-  return Object.entries(values).every(([name, value]) => sent.has(name) && sent.get(name) === value);
+  return Object.entries(values).every(([name, value]) => sent.get(name) === value);
 }

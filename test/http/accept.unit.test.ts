@@ -21,6 +21,7 @@ it.each<[string | undefined, string[]]>([
   ['text/html, application/json', [html, json]],
   ['text/html;q=0.5, application/json', [json, html]],
   ['text/html;q=0.5, application/json;q=0.4, text/plain;q=0', [html, json]],
+  ['application/json;q=1.0, text/html', [json, html]],
   // What says it most exactly counts.
   ['*/*, text/html;q=0', [json, plain]],
   ['text/html;q=0.1, */*;q=0.9', [json, plain, html]],

@@ -114,6 +114,14 @@ describe('a response', () => {
       expect(await asking(kept)).toBe(await asking(kept));
     }
   });
+
+  it('that is sent again is compressed anew where that has failed', async () => {
+    const forms = new Map();
+    // As much of a body as is looked at before zlib rejects it.
+    const body = { length: 100_000 } as Buffer;
+    await expect(asking({ ...jsonResponse(200, long), body, forms }, gzip)).rejects.toThrow();
+    expect(forms.has('gzip')).toBe(false);
+  });
 });
 
 describe('a conditional request', () => {
