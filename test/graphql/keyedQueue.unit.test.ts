@@ -22,6 +22,23 @@ it('does work of the same key one after the other, and that of others meanwhile'
   expect(said.indexOf('b begins')).toBeLessThan(said.indexOf('a2 begins'));
 });
 
+it('has work wait for what runs, although what ran before that is done', async () => {
+  const inTurn = createKeyedQueue<string>(async () => {});
+  let end = () => {};
+  const first = inTurn('a', async () => {});
+  const second = inTurn('a', () => new Promise<void>((settle) => (end = settle)));
+  await first;
+  await new Promise(setImmediate);
+  let hasBegun = false;
+  const third = inTurn('a', async () => {
+    hasBegun = true;
+  });
+  await new Promise(setImmediate);
+  expect(hasBegun).toBe(false);
+  end();
+  await Promise.all([second, third]);
+});
+
 it('pauses between two as the first of them asks for, whether it succeeded or not', async () => {
   const tooks: number[] = [];
   let resume = () => {};
@@ -42,6 +59,18 @@ it('pauses between two as the first of them asks for, whether it succeeded or no
   await second;
   expect(hasBegun).toBe(true);
   expect(tooks[0]).toBeGreaterThan(1);
+  expect(tooks[0]).toBeLessThan(performance.now());
+});
+
+it('remembers no key whose work is done', async () => {
+  const inTurn = createKeyedQueue<string>(async () => {});
+  const set = vi.spyOn(Map.prototype, 'set');
+  const done = inTurn('a', async () => {});
+  const [keys] = set.mock.contexts;
+  set.mockRestore();
+  expect(keys).toHaveProperty('size', 1);
+  await done;
+  expect(keys).toHaveProperty('size', 0);
 });
 
 it('waits for work that does not end for a while, and no longer', async () => {

@@ -71,4 +71,8 @@ it('all queries together are bounded: who came last the longest ago loses theirs
     undefined,
     undefined,
   ]);
+  // Registered again, it takes as much room as it did.
+  registered.add(bob, 'x', text);
+  expect(registered.find(bob, 'x')).toBe(text);
+  expect([alice, carol].map((userId) => registered.find(userId, 'z'))).toEqual([undefined, undefined]);
 });

@@ -25,6 +25,7 @@ describe('acceptanceOf', () => {
     ['of a browser without TLS', 'gzip, deflate', ['gzip', 'identity']],
     ['with preferences', 'br;q=0.2, gzip;q=0.9, identity;q=0.5', ['gzip', 'identity', 'br']],
     ['in any case and any spacing', ' GZIP ;Q=0.5 ,\tBr', ['br', 'gzip', 'identity']],
+    ['in capitals, liking all as well', 'GZIP, BR', ['br', 'gzip', 'identity']],
     ['with the least preference', 'gzip;q=0.001', ['gzip', 'identity']],
     ['that prefers it plain', 'identity, gzip;q=0.5', ['identity', 'gzip']],
     ['that rejects one', 'gzip;q=0', ['identity']],

@@ -146,6 +146,17 @@ describe('a limit', () => {
     expect(spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });
   });
 
+  it('holds no count in memory for whoever has not come again within a minute', () => {
+    const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
+    const set = vi.spyOn(Map.prototype, 'set');
+    for (let client = 0; client < 100; client++) spend(`client ${client}`);
+    const [counts] = set.mock.contexts;
+    expect(counts).toHaveProperty('size', 100);
+    now += 60_001;
+    spend('another');
+    expect(counts).toHaveProperty('size', 1);
+  });
+
   it('of 0 is none', async () => {
     const { spend } = createRateLimit({ name: 'x', limit: 0, shared: undefined });
     for (let time = 0; time < 3; time++)

@@ -119,6 +119,7 @@ describe('send', () => {
 
   it.each([
     ['nothing', plain, 'Origin'],
+    ['nothing, where it replaces another header', jsonResponse(200, '1', { 'X-Request-Id': 'x' }), 'Origin'],
     ['something', tagged, 'Authorization, Origin'],
   ])('adds to %s what the answer varies by already', async (_, response, expected) => {
     handle = (exchange) => {

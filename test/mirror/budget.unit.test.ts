@@ -74,6 +74,7 @@ describe('a budget', () => {
   it('without a limit has everybody wait for nothing but a pause', async () => {
     const budget = createQuickBudget(0);
     expect(await timesOf(budget, 500, 'details')).toEqual(Array(500).fill(0));
+    expect(budget.available()).toBe(Number.POSITIVE_INFINITY);
     budget.pauseUntil(Date.now() + 3_000);
     expect(budget.available()).toBe(0);
     expect(await timesOf(budget, 2, 'demand')).toEqual([3, 3]);
