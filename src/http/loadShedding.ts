@@ -272,7 +272,6 @@ function createOverload({
     },
     onEmptied(): void {
       if (!isNow(performance.now())) return;
-      clearTimeout(untilRelieved);
       // By a timer: if the event loop lags, requests that have already arrived are read before it fires.
       untilRelieved = setTimeout(end, overloadEndsAfter).unref();
     },

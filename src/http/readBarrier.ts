@@ -52,7 +52,7 @@ export function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>): Rea
       last.set(viewerId, clock);
     },
     lastReadOf,
-    isCaughtUp: (viewerId) => !catchUp || lastReadOf(viewerId) <= caughtUpUntil,
+    isCaughtUp: (viewerId) => lastReadOf(viewerId) <= caughtUpUntil,
     async catchUp(viewerId) {
       const needed = lastReadOf(viewerId);
       if (performance.now() - lastFailure < pauseAfterTimeout) return false;

@@ -171,6 +171,15 @@ describe('look-ups', () => {
     expect(await other).toEqual({ id: 1, tokenId: 1 });
   });
 
+  it('ask for a token once, however many requests bring it at a time', async () => {
+    const { viewers: fake, statements } = openFake();
+    const all = [1, 1, 2, 1].map((user) => fake.authenticate(headerOf(user)));
+    await soon();
+    statements[0]?.response();
+    expect((await Promise.all(all)).map((viewer) => viewer?.id)).toEqual([1, 1, 2, 1]);
+    expect(statements.map(({ tokens }) => tokens)).toEqual([2]);
+  });
+
   it('ask the database about nothing that cannot be a token', async () => {
     const { viewers: fake, statements } = openFake();
     expect(await fake.authenticate(`Bearer ${'x'.repeat(47)}`)).toBeNull();

@@ -284,7 +284,7 @@ describe('the load shedder', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     vi.advanceTimersByTime(1_000);
     const state = { room: 0, begun: [] as Exchange[], ended: () => {} };
-    const { shed, figures } = createLoadShedder({
+    const { shed, isOverload, figures } = createLoadShedder({
       maxWaiting,
       concurrency: {
         limit,
@@ -313,7 +313,7 @@ describe('the load shedder', () => {
       state.room = room;
       state.ended();
     };
-    return { state, shed, figures, ask, later, makeRoom };
+    return { state, shed, isOverload, figures, ask, later, makeRoom };
   }
 
   /** As much of a request and its response as is looked at. */
@@ -331,6 +331,8 @@ describe('the load shedder', () => {
     state.room = 0;
     // It does not think again, nor counts its time anew.
     expect(shed(exchange, noOne)).toBe(false);
+    state.room = 1;
+    expect(shed(exchange, noOne, 2)).toBe(false);
     expect(state.begun).toEqual([exchange]);
     expect(figures).toMatchObject({ limit: 7, waiting: 0, turnedAway: 0 });
   });
@@ -413,18 +415,52 @@ describe('the load shedder', () => {
     expect(await later(5)).toEqual(['b1 ok']);
   });
 
-  it('keeps as many waiting under overload as are served in 15 ms', async () => {
+  it.each([
+    ['at once', 1],
+    ['out of the queue', 0],
+  ])('keeps as many waiting under overload as are served in 15 ms, %s', async (_, room) => {
     const { state, ask, later, makeRoom, figures } = open(50);
     // One in each millisecond.
     for (let number = 1; number <= 250; number++) {
-      state.room = 1;
+      state.room = room;
       ask(`a${number}`);
+      makeRoom(1);
       expect(await later(1)).toEqual([`a${number} ok`]);
     }
     makeRoom(0);
     for (let number = 1; number <= 151; number++) ask(`b${number}`);
     await later(0);
     expect(figures).toMatchObject({ waiting: 15, turnedAway: 136 });
+  });
+
+  it.each([
+    ['stays overloaded when a request waits again soon after the queue was empty', 150, ['b3 503']],
+    ['is not overloaded any more when the queue has been empty for a while', 201, []],
+  ])('%s', async (_, empty, turnedAway) => {
+    const { ask, later, makeRoom } = open(2);
+    for (let number = 1; number <= 7; number++) ask(`a${number}`);
+    await later(0);
+    makeRoom(2);
+    expect(await later(empty)).toEqual(['a1 ok', 'a2 ok']);
+    makeRoom(0);
+    ask('b1');
+    expect(await later(60)).toEqual([]);
+    for (const name of ['b2', 'b3']) ask(name);
+    expect(await later(0)).toEqual(turnedAway);
+  });
+
+  it('keeps as many waiting under overload as three quarters of what runs at once', async () => {
+    const { ask, later, figures } = open(20, 12);
+    for (let number = 1; number <= 61; number++) ask(`a${number}`);
+    await later(0);
+    expect(figures).toMatchObject({ waiting: 9, turnedAway: 52 });
+  });
+
+  it('has a burst that is too long make room as under overload for another client', async () => {
+    const { ask, later } = open(2);
+    for (let number = 1; number <= 6; number++) ask(`a${number}`);
+    ask('b1');
+    expect((await later(0)).sort()).toEqual(['a2 503', 'a3 503', 'a4 503', 'a5 503', 'a6 503']);
   });
 
   it('has whoever sends most make room for the others', async () => {
@@ -463,9 +499,10 @@ describe('the load shedder', () => {
   });
 
   it('counts a batch as what it has, and lets it wait alone however many that are', async () => {
-    const { state, shed, ask, later, makeRoom } = open(3);
+    const { state, shed, isOverload, ask, later, makeRoom } = open(3);
     ask('a1', 100);
     expect(await later(200)).toEqual([]);
+    expect(isOverload()).toBe(false);
     makeRoom(1);
     expect(await later(0)).toEqual(['a1 ok']);
     makeRoom(0);

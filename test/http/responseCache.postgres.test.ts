@@ -371,6 +371,33 @@ describe('while the feed is down', () => {
   });
 });
 
+it.each<[string, (opened: Opened) => void, (opened: Opened) => void]>([
+  [
+    'the feed does not listen, though it has not said so',
+    ({ falter }) => falter(),
+    ({ falter }) => falter(true),
+  ],
+  [
+    'a change of theirs is announced that cannot be read yet',
+    ({ doubt }) => doubt(alice),
+    ({ believe }) => believe(alice),
+  ],
+])('nothing of a viewer’s is served from memory, nor stored, while %s', async (_, begin, end) => {
+  const opened = open();
+  const { responseCache } = opened;
+  await responseCache.compute(alice, '/dtt', good('trainers'));
+  const slow = pending();
+  const computing = responseCache.compute(alice, '/users/me', slow.compute);
+  begin(opened);
+  expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+  expect(responseCache.versionOf(alice)).toBeUndefined();
+  slow.finish('alice');
+  await computing;
+  end(opened);
+  expect(responseCache.get(alice, '/users/me')).toBeUndefined();
+  expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+});
+
 describe('the maximum age', () => {
   it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
     const { responseCache } = open();
@@ -442,6 +469,9 @@ describe('memory', () => {
     const { responseCache } = open(size);
     expect(textOf(await responseCache.compute(alice, '/1', long('x')))).toHaveLength(size);
     expect(responseCache.get(alice, '/1')).toBeUndefined();
+    // Nor does it take the room of small ones.
+    for (const path of ['/2', '/3']) await responseCache.compute(alice, path, good('x'));
+    expect(responseCache.usage().entries).toBe(2);
   });
 
   it('of none keeps nothing, and shares nothing', async () => {
