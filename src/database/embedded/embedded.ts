@@ -217,6 +217,9 @@ const isThere = (path: string) =>
 /** @param said receives the log lines of the engine. */
 async function startEngine(path: string, said: string[]): Promise<PGlite> {
   compileWithBaselineOnly();
+  // The engine's own lock file. A killed engine leaves it behind, and no engine would start if it was still empty. The lock
+  // of the folder already ensures that only this process uses it.
+  await rm(join(path, 'postmaster.pid'), { force: true });
   const engine = await PGlite.create({
     dataDir: path,
     startParams,

@@ -317,6 +317,13 @@ describe('a second process', () => {
     expect(left).toContain('.s.PGSQL.5432');
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
+
+  it('opens the database of one that was killed while the engine wrote its own lock file', async () => {
+    // The engine creates the file, and writes to it then.
+    await writeFile(join(folder, 'postgres/postmaster.pid'), '');
+    expect(await findProblem(folder)).toBeUndefined();
+    expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
 });
 
 /** What the files of the folder hold, in short. */
