@@ -212,6 +212,9 @@ function connectTo(
   });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
+  // The pool takes its own listener away from a connection that it hands out. What the server sends in one piece is read before
+  // whoever waited for the connection gets to run, and that may be the response for which it became free, and its end.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,
     sql: createSql(pool, nameOf),

@@ -147,4 +147,18 @@ describe('a transaction whose connection is lost', () => {
       expect(uncaught).toEqual([]);
     },
   );
+
+  it('because the server ends it with the response to the statement before fails, and ends no process', async () => {
+    await distant.pool.query('SELECT 1');
+    const before = distant.pool.query('SELECT pg_sleep(0.05)');
+    line.endWithNextResponse();
+    // It waits for the only connection, and gets it as soon as the response is read: before the end that came with it.
+    await expect(inTransaction(distant.pool, (client) => addUser(client, 'lost'))).rejects.toThrow(
+      /[Cc]onnection|terminat/,
+    );
+    expect((await before).rowCount).toBe(1);
+    expect(uncaught).toEqual([]);
+    expect((await distant.pool.query('SELECT 1')).rowCount).toBe(1);
+    expect(await usernames()).toEqual([]);
+  });
 });

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
+import { report } from '../../src/database/embedded/protocol.ts';
 
 /** A database with a pool of connections, such as a `Database`. */
 export interface Target {
@@ -13,6 +14,8 @@ export interface TcpProxy {
   readonly url: string;
   /** Has the server end the connections of this proxy. */
   terminate(): Promise<void>;
+  /** Ends the connection that gets the next response, by the error of a server that shuts down, in one piece with the response. */
+  endWithNextResponse(): void;
   /** Forwards nothing from now on, as if the cable was cut. */
   hold(): void;
   /** Drops notifications and replication data, as some poolers do, and forwards everything else. */
@@ -43,6 +46,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
   let holding = false;
   let deaf = false;
   let stalling: string | undefined;
+  let ending = false;
   const nameOf = ({ pool }: Target) => new URL(pool.options.connectionString ?? '').pathname.slice(1);
   let name = nameOf(target);
   const server = createServer((near) => {
@@ -68,6 +72,11 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
         // A connection that only listens gets no other message in the same piece.
         if (deaf && one === far && announcing.includes(data[0] ?? 0)) return;
         if (one === near && stalling !== undefined && data.includes(stalling)) held.add(near);
+        if (ending && one === far) {
+          ending = false;
+          near.end(Buffer.concat([data, report('FATAL', '57P01', 'terminating connection')]));
+          return;
+        }
         if (!holding && !held.has(near)) other.write(data);
         else held.add(near);
       });
@@ -91,6 +100,9 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
       await target.pool.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
           AND client_port = ANY ('{${[...sockets].map(({ localPort = 0 }) => localPort)}}')`);
+    },
+    endWithNextResponse() {
+      ending = true;
     },
     hold() {
       holding = true;
