@@ -15,9 +15,13 @@ export interface FairQueue<Entry extends Waiting> {
   readonly length: number;
   /** How many entries there are. A batch is one entry, however many requests it counts as. */
   readonly entries: number;
+  /** How many clients have entries. */
+  readonly clients: number;
+  /** Whether the client has entries. */
+  has(key: Waiting['key']): boolean;
   add(entry: Entry): void;
-  /** Removes and returns the oldest entry of the client whose turn it is. */
-  take(): Entry | undefined;
+  /** Removes and returns the oldest entry of the client whose turn it is, of those who may have theirs. */
+  take(mayHaveTurn?: (key: Waiting['key']) => boolean): Entry | undefined;
   /** Whether the client would have as many entries as any other, or more, if this one waited as well. */
   wouldHaveMost(entry: Pick<Waiting, 'key'>): boolean;
   /** Removes and returns the newest entries of the clients with most of them, while `isTooLong` returns true and more than one is left. */
@@ -52,6 +56,12 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
       return entries;
     },
 
+    get clients() {
+      return lines.size;
+    },
+
+    has: (key) => lines.has(key),
+
     add(entry) {
       let line = lines.get(entry.key);
       if (!line) {
@@ -63,13 +73,15 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
       entries++;
     },
 
-    take() {
-      const [line] = lines.values();
-      if (!line) return undefined;
-      // A client with more entries goes to the end.
-      lines.delete(line.key);
-      if (line.entries.length > 1) lines.set(line.key, line);
-      return remove(line, line.entries.shift());
+    take(mayHaveTurn = () => true) {
+      for (const line of lines.values()) {
+        if (!mayHaveTurn(line.key)) continue;
+        // A client with more entries goes to the end.
+        lines.delete(line.key);
+        if (line.entries.length > 1) lines.set(line.key, line);
+        return remove(line, line.entries.shift());
+      }
+      return undefined;
     },
 
     wouldHaveMost({ key }) {

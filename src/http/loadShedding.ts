@@ -5,6 +5,7 @@ import { errorResponse, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import { createFairQueue, type FairQueue, type Waiting } from './fairQueue.ts';
 import type { HttpResponse } from './response.ts';
+import type { StatementTurns } from './statementTurns.ts';
 import type { Endpoint } from './target.ts';
 
 export interface LoadShedder {
@@ -30,6 +31,8 @@ export interface LoadShedder {
 
 export interface LoadSheddingOptions {
   readonly concurrency: Concurrency;
+  /** The statements of requests that were let through. */
+  readonly statements: Pick<StatementTurns, 'users' | 'isWaiting' | 'serve'>;
   /** How many requests may wait, once the queue has not been empty for a while. */
   readonly maxWaiting: number;
   /** How long, in milliseconds, requests may wait before that counts as overload. */
@@ -116,7 +119,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   const { concurrency } = options;
   const line = createFairQueue<Entry>();
   const overload = createOverload(options);
-  const watch = serve(line, concurrency, overload);
+  const watch = serve(line, options, overload);
   let turnedAway = 0;
 
   function turnAway(entry: Entry | undefined, now: number): void {
@@ -169,17 +172,19 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
 }
 
 /** Serves the queue whenever a statement has ended, and by a timer once the returned function is called. */
-function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overload): () => void {
+function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload): () => void {
+  const { concurrency, statements } = options;
   let isServing = false;
   let isWatched = false;
 
   concurrency.onEnded(() => {
-    if (line.entries === 0 || isServing) return;
+    if (isServing || (line.entries === 0 && statements.users === 0)) return;
     isServing = true;
     // When the connection is free again.
     queueMicrotask(() => {
       isServing = false;
-      letThrough(line, concurrency.free(), overload);
+      // The connection is for whoever was let through, if anybody was.
+      if (!letThrough(line, options, overload)) statements.serve();
     });
   });
 
@@ -189,19 +194,31 @@ function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overl
     isWatched = true;
     setTimeout(() => {
       isWatched = false;
-      letThrough(line, concurrency.free(), overload);
+      letThrough(line, options, overload);
       watch();
     }, interval);
   }
   return watch;
 }
 
-/** Lets as many requests through as there is room for. They take it up before anything else runs. */
-function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): void {
+type ServeOptions = Pick<LoadSheddingOptions, 'concurrency' | 'statements'>;
+
+/**
+ * Lets as many requests through as there is room for. While statements of requests that have begun wait, these are requests of
+ * others, and none once the statements are of as many users as may run some at once: what has begun is to end first.
+ * @returns whether it let any through.
+ */
+function letThrough(
+  line: FairQueue<Entry>,
+  { concurrency, statements }: ServeOptions,
+  overload: Overload,
+): boolean {
   const now = performance.now();
-  for (let left = room; left > 0; ) {
-    const entry = line.take();
-    if (!entry) return;
+  const room = statements.users < concurrency.limit ? concurrency.free() : 0;
+  let left = room;
+  while (left > 0) {
+    const entry = line.take((key) => !statements.isWaiting(key));
+    if (!entry) break;
     const { exchange, size, since } = entry;
     overload.noteWait(now - since, now);
     // A request whose client has left is not run.
@@ -210,6 +227,7 @@ function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): v
     entry.settle(exchange.isOver);
     if (line.entries === 0) overload.onEmptied();
   }
+  return left < room;
 }
 
 interface Overload {

@@ -5,6 +5,7 @@ import { workersOf } from '../config.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';
+import { inTurn, type StatementTurns } from '../http/statementTurns.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
@@ -18,6 +19,7 @@ interface HandlersOptions {
   readonly viewers: Viewers;
   readonly places: UserQuota;
   readonly open: OpenOperation;
+  readonly statements: StatementTurns;
 }
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
@@ -34,7 +36,7 @@ export function createHandlers(
     closing,
     additions,
   }: ServerOptions,
-  { viewers, places, open }: HandlersOptions,
+  { viewers, places, open, statements }: HandlersOptions,
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -45,8 +47,9 @@ export function createHandlers(
     versions: responseCache,
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) =>
-    createContext(replicas?.sqlFor(viewer) ?? database.sql, viewer, mirror?.upstream);
+  // A standby has connections of its own, of which nothing is known here.
+  const sqlFor = (viewer: Viewer) => replicas?.sqlFor(viewer) ?? inTurn(database.sql, statements, viewer.id);
+  const contextOf = (viewer: Viewer) => createContext(sqlFor(viewer), viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = workersOf(config) === 1;

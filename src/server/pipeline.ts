@@ -27,6 +27,7 @@ import { createHandlers } from './handlers.ts';
 import { createInnerRunner, outcomeOf, type TaskRunner } from './innerRequests.ts';
 import type { Pipeline, ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
+import type { Shedding } from './shedding.ts';
 import { createTaskRunner } from './taskRunner.ts';
 import type { OpenOperation } from './transportOperations.ts';
 
@@ -110,7 +111,11 @@ async function respondToBatch(
 }
 
 /** Makes the steps, and puts them together. */
-export function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
+export function createPipeline(
+  options: ServerOptions,
+  open: OpenOperation,
+  { shed, statements }: Pick<Shedding, 'shed' | 'statements'>,
+): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, replicas?.noteChange);
   const limitRate = createRateLimits(config, database);
@@ -121,7 +126,12 @@ export function createPipeline(options: ServerOptions, open: OpenOperation, shed
   const onChanged = createOnChanged(options);
   const positions = database.embedded ? undefined : createPositions(database.sql, feed, onChanged);
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const { page, graphql, rest, watch, persistedFile } = createHandlers(options, { viewers, places, open });
+  const { page, graphql, rest, watch, persistedFile } = createHandlers(options, {
+    viewers,
+    places,
+    open,
+    statements,
+  });
   const run = createInnerRunner({ graphql, rest, runTask });
   const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
   const respond = createRespond({

@@ -27,8 +27,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   const deadlines = createRequestDeadlines(options);
   const listener = createListener(options, deadlines);
   const open = createOpenOperation(listener, metrics);
-  const { shed, turnAway } = createShedding(options, deadlines);
-  const pipeline = createPipeline(options, open, shed);
+  const { shed, statements, turnAway } = createShedding(options, deadlines);
+  const pipeline = createPipeline(options, open, { shed, statements });
   const sendResponse = createSender(options);
   const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
 

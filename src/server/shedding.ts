@@ -8,11 +8,14 @@ import type { Deadlines } from '../http/deadlines.ts';
 import { createEarlyShedder } from '../http/earlyShedding.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLoadShedder } from '../http/loadShedding.ts';
+import { createStatementTurns, type StatementTurns } from '../http/statementTurns.ts';
 import type { Shed } from './authentication.ts';
 import type { ServerOptions } from './options.ts';
 
 export interface Shedding {
   readonly shed: Shed;
+  /** Whose turn it is to run a statement. */
+  readonly statements: StatementTurns;
   /** Turns a request away if there is no time for it, by what is known of its connection; returns whether it has. */
   turnAway(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
 }
@@ -21,8 +24,11 @@ export function createShedding(
   { config, database, metrics, logger, closing, longestWait }: ServerOptions,
   deadlines: Deadlines,
 ): Shedding {
+  const concurrency = createConcurrency(database.pool);
+  const statements = createStatementTurns(concurrency);
   const shedder = createLoadShedder({
-    concurrency: createConcurrency(database.pool),
+    concurrency,
+    statements,
     maxWaiting: config.MAX_WAITING,
     longestWait,
     begun: deadlines.begin,
@@ -37,6 +43,7 @@ export function createShedding(
     },
   });
   return {
+    statements,
     shed: (exchange, viewer, size) =>
       shedder.shed(exchange, () => viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY), size),
     turnAway: early.turnAway,

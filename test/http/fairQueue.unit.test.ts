@@ -27,6 +27,14 @@ describe('the line', () => {
     expect([line.take()?.name, line.take()?.name, line.take()?.name]).toEqual(['b1', 'a2', 'c1']);
   });
 
+  it('passes over who may not have their turn, who keeps their place', () => {
+    const { line } = open('a1', 'a2', 'b1', 'b2');
+    expect(line.take((key) => key !== 'a')?.name).toBe('b1');
+    expect(line.take((key) => key === 'c')).toBeUndefined();
+    expect([line.clients, line.has('a'), line.has('c')]).toEqual([2, true, false]);
+    expect([line.take()?.name, line.take()?.name]).toEqual(['a1', 'b2']);
+  });
+
   it('drops the newest of whoever has most, of which a batch is one, whatever it counts as', () => {
     const { line, all } = open('a1', 'a2', 'b1');
     line.add({ key: 'c', name: 'c1', size: 3 });

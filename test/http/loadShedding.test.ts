@@ -249,6 +249,26 @@ describe('a statement', () => {
     await gateway.close();
   });
 
+  it('has its turn before all the statements of a request that came first have ended', async () => {
+    const gateway = await openTestGateway(await open());
+    for (const { token } of [alice, bob]) expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+    await hold('LOCK TABLE "LkbxDevice"');
+    const many = Array.from(
+      { length: 8 },
+      (_, index) => `a${index}: lkbxDevices(first: ${index + 1}) { totalCount }`,
+    );
+    const ended: string[] = [];
+    const asking = graphqlOnce(gateway, alice.token, `{ ${many} }`).then(() => ended.push('alice'));
+    await expect.poll(() => gateway.database.pool.idleCount).toBe(0);
+    const { status } = await rest(gateway, bob.token, '/dtt/sessions');
+    ended.push('bob');
+    expect(status).toBe(200);
+    await asking;
+    expect(ended).toEqual(['bob', 'alice']);
+    await release();
+    await gateway.close();
+  });
+
   it('that nobody answers ends in time', async () => {
     const line = await openTcpProxy(database);
     const gateway = await openTestGateway(await open(line.url));
@@ -284,8 +304,17 @@ describe('the load shedder', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     vi.advanceTimersByTime(1_000);
     const state = { room: 0, begun: [] as Exchange[], ended: () => {} };
+    /** The viewers whose statements wait. */
+    const statements = new Set<number | string>();
     const { shed, isOverload, figures } = createLoadShedder({
       maxWaiting,
+      statements: {
+        get users() {
+          return statements.size;
+        },
+        isWaiting: (key) => statements.has(key),
+        serve() {},
+      },
       concurrency: {
         limit,
         free: () => state.room,
@@ -313,7 +342,7 @@ describe('the load shedder', () => {
       state.room = room;
       state.ended();
     };
-    return { state, shed, isOverload, figures, ask, later, makeRoom };
+    return { state, shed, isOverload, figures, statements, ask, later, makeRoom };
   }
 
   /** As much of a request and its response as is looked at. */
@@ -349,6 +378,20 @@ describe('the load shedder', () => {
     expect(await later(0)).toEqual(['a2 ok']);
     expect(await later(10)).toEqual(['a3 ok']);
     expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
+  });
+
+  it('lets nobody through whose statements wait, and others until so many users have some', async () => {
+    const { statements, ask, later, makeRoom } = open(4, 2);
+    for (const name of ['a1', 'b1', 'c1']) ask(name);
+    statements.add('a');
+    makeRoom(1);
+    expect(await later(0)).toEqual(['b1 ok']);
+    statements.add('b');
+    makeRoom(1);
+    expect(await later(10)).toEqual([]);
+    statements.delete('a');
+    makeRoom(2);
+    expect(await later(0)).toEqual(['a1 ok', 'c1 ok']);
   });
 
   it('lets nobody pass those who wait', async () => {

@@ -18,7 +18,12 @@ const capacity = 500;
 function open(duration = (running: number) => 4 * Math.max(1, running / 2), connections = 10) {
   const pool = new SimulatedPool(connections, duration);
   const concurrency = createConcurrency(pool);
-  const { shed, figures } = createLoadShedder({ concurrency, maxWaiting: 100, begun: () => {} });
+  const { shed, figures } = createLoadShedder({
+    concurrency,
+    statements: { users: 0, isWaiting: () => false, serve() {} },
+    maxWaiting: 100,
+    begun: () => {},
+  });
 
   /** @param size how many statements it takes, at once. */
   async function ask(who: number, size = 1): Promise<{ who: number; isTurnedAway: boolean; took: number }> {

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createConcurrency } from '../../src/database/concurrency.ts';
+import { createStatementTurns } from '../../src/http/statementTurns.ts';
+import { SimulatedPool } from '../support/simulatedPool.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** Two connections, on each of which a statement takes 100 ms unless told otherwise. */
+function open(duration = 100) {
+  const pool = new SimulatedPool(2, () => duration);
+  const concurrency = createConcurrency(pool);
+  const turns = createStatementTurns(concurrency);
+  concurrency.onEnded(() => queueMicrotask(turns.serve));
+  /** The statements in the order in which they began. The name of a statement begins with its user. */
+  const begun: string[] = [];
+  const ask = (name: string) =>
+    turns.run(Number(name.charAt(0)), async () => {
+      begun.push(name);
+      await pool.run();
+      return name;
+    });
+  return { pool, turns, begun, ask };
+}
+
+describe('statements', () => {
+  it('begin at once while there is room', () => {
+    const { turns, begun, ask } = open();
+    void ask('1a');
+    void ask('1b');
+    expect(begun).toEqual(['1a', '1b']);
+    expect(turns.users).toBe(0);
+  });
+
+  it('of one user wait behind themselves, and not in front of those of others', async () => {
+    const { turns, begun, ask } = open();
+    const all = ['1a', '1b', '1c', '1d', '1e', '1f', '2a', '2b'].map(ask);
+    expect([turns.users, turns.isWaiting(1), turns.isWaiting(3)]).toEqual([2, true, false]);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(begun).toEqual(['1a', '1b', '1c', '2a']);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(begun).toEqual(['1a', '1b', '1c', '2a', '1d', '2b', '1e', '1f']);
+    expect(await Promise.all(all)).toEqual(['1a', '1b', '1c', '1d', '1e', '1f', '2a', '2b']);
+    expect(turns.users).toBe(0);
+  });
+
+  it('have their turn also where no event tells of room, as after a connection that could not be made', async () => {
+    const { pool, begun, ask } = open(10_000);
+    void ask('1a');
+    void ask('1b');
+    void ask('1c');
+    vi.spyOn(pool, 'idleCount', 'get').mockReturnValue(1);
+    await vi.advanceTimersByTimeAsync(5);
+    expect(begun).toEqual(['1a', '1b', '1c']);
+  });
+
+  it('that wait as long as a connection may fail, and are not run', async () => {
+    const { begun, ask } = open(6_000);
+    void ask('1a');
+    void ask('1b');
+    const late = expect(ask('1c')).rejects.toThrow('too long');
+    await vi.advanceTimersByTimeAsync(5_000);
+    await late;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(begun).toEqual(['1a', '1b']);
+  });
+});
