@@ -194,6 +194,8 @@ function errorsIn(
     if (conditions.length > 0) return conditions;
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
     nameArguments(document, errors);
+    // Nobody reads the stacks, and each holds on to all that the validation has made, until it is read or replaced.
+    for (const error of errors) error.stack = '';
     return errors.map((error) =>
       // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
       error.message === 'Validation aborted.'

@@ -1,5 +1,7 @@
 /** What is remembered of documents, and what is made of it. */
 
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
@@ -89,6 +91,22 @@ describe('a document', () => {
     };
     expect(rememberedOf(plain)).toBe(150);
     expect(rememberedOf(conditional)).toBeLessThan(100);
+  });
+
+  it('that is wrong takes no more memory than it is counted as', () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc');
+    const documents = createDocuments(readConfig({}));
+    const readWrong = (from: number, count: number) => {
+      for (let index = from; index < from + count; index++)
+        expect(() => documents.read(`{ missing${index} }`)).toThrow(AggregateError);
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const count = 500;
+    const before = readWrong(0, count);
+    const text = '{ missing000 }';
+    expect((readWrong(count, count) - before) / count).toBeLessThan(2 * (2_000 + 200 * text.length));
   });
 
   it('is forgotten when there are too many others: what they take of memory is limited', () => {
