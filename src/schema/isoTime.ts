@@ -16,7 +16,7 @@ const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('
 
 /**
  * Formats a time as `toISOString` does. A time outside of the years of the format is clamped to the nearest time within, so that
- * the record can be shown. An infinite time is a number, since a `Date` cannot represent it.
+ * the record can be shown. A time that a `Date` cannot represent is a number, such as an infinite one.
  * @throws {RangeError} for an invalid date.
  */
 export function isoTime(date: Date | number): string {

@@ -58,6 +58,8 @@ it.each([
   ['-infinity', first],
   ['10000-01-01 00:00Z', last],
   ['275760-09-13 00:00Z', last],
+  ['275760-09-13 00:00:00.001Z', last],
+  ['294276-12-31 23:59:59.999Z', last],
   ['0001-12-31 23:59Z BC', first],
 ])('a time of %s is %s in every response, and all records are there', async (time, shown) => {
   const { userId, token } = await createAccount(gateway.database.client, `of-${time}`);

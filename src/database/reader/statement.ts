@@ -62,9 +62,15 @@ function revive(rows: readonly object[], { times, floats, nested }: Shape): void
   }
 }
 
-/** An infinite time stays a number, as in `pg`, since no `Date` can be infinite. */
+/**
+ * A time that no `Date` can represent stays a number: an infinite one, as in `pg`, and one after the year 275760. The years of
+ * PostgreSQL end with 294276.
+ */
 const timeOf = (milliseconds: number) =>
-  Math.abs(milliseconds) === Number.POSITIVE_INFINITY ? milliseconds : new Date(milliseconds);
+  Math.abs(milliseconds) <= furthestDate ? new Date(milliseconds) : milliseconds;
+
+/** In milliseconds from the epoch, in either direction. */
+const furthestDate = 8.64e15;
 
 /** A SELECT and how to read its result: as the columns of a statement, or as JSON rows within another one. */
 interface Selected {

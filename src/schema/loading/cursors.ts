@@ -32,10 +32,11 @@ export const fingerprintOf = (...parts: readonly unknown[]): string =>
 
 /** The cursor of a row that has the columns of the order. */
 export function writeCursor(order: CursorOrder, row: { id: number }, kind?: string): string {
-  const values = order.keys.map(({ column }) => {
+  const values = order.keys.map(({ column, type }) => {
     // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
     const value = (row as Record<string, unknown>)[column] as KeyValue;
-    if (value instanceof Date && Number.isNaN(Number(value)))
+    // Such a time may have more digits than a number, and a cursor that is off by a millisecond repeats rows or skips them.
+    if (type === 'DateTime' && Number.isFinite(value))
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
     return toJson(value);
   });

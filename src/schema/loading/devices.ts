@@ -95,7 +95,7 @@ function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => n
   };
 }
 
-/** Compares times and numbers, null last. An infinite time is a number, since a `Date` cannot represent it. */
+/** Compares times and numbers, null last. A time that a `Date` cannot represent is a number. */
 function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   // Not by their difference, which is NaN for two infinite times.
