@@ -8,6 +8,7 @@ import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { describeShipped } from '../support/openapiDocument.ts';
 import { readPage, rowsOf } from './markdown.ts';
 
 it('lists each setting once, in one of the groups of the configuration', () => {
@@ -26,6 +27,19 @@ it('lists the routes, in the order of the operations', () => {
   );
   const rows = rowsOf(readPage('docs/rest.md'), /^(GET|POST) \//).map(({ row }) => row);
   expect(rows).toEqual(expected);
+});
+
+it('lists the errors of the OpenAPI document', () => {
+  const rows = readPage('docs/rest.md').split('\n');
+  const errors = JSON.stringify(describeShipped()).matchAll(/"value":\{"ok":false,"error":"([^"]+)"\}/g);
+  const expected = new Set(Array.from(errors, ([, message]) => message));
+  const ofRoutes = new Set(routes.map(({ missing }) => missing));
+  const withoutRow = [...expected].filter(
+    (message) =>
+      !ofRoutes.has(message) &&
+      !rows.some((row) => /\| \d{3} \|/.test(row) && row.includes(`\`${message}\``)),
+  );
+  expect(withoutRow).toEqual([]);
 });
 
 it('lists the codes of errors with their statuses, and shows each', () => {
