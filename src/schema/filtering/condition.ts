@@ -145,7 +145,8 @@ function checkValue(field: string, operator: string, value: unknown): void {
   const path = `${field}.${operator}`;
   const values = [value].flat();
   if (values.length > bounds.items) throw tooMuch(`${bounds.items} items in ${path}`);
-  if (isPattern(operator) && String(value).length > bounds.pattern)
+  // `length` would count an emoji as two characters.
+  if (isPattern(operator) && [...String(value)].length > bounds.pattern)
     throw argumentError('where', `${path} must have at most ${bounds.pattern} characters`);
   // JSON has no largest number, so a number of a client may be read as infinite.
   if (values.some((each) => typeof each === 'number' && !Number.isFinite(each)))

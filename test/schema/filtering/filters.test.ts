@@ -253,6 +253,20 @@ describe('a filter', () => {
   });
 });
 
+it.each(['contains', 'startsWith'])(
+  'counts an emoji as one of the 200 characters that %s takes',
+  async (operator) => {
+    const { data, errors } = await graphqlOnEveryPath(
+      gateway,
+      alice.token,
+      'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
+      { where: { name: { [operator]: '😀'.repeat(200) } } },
+    );
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({ dttSessions: { totalCount: 0 } });
+  },
+);
+
 describe('a filter that cannot be', () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { not: nested(depth - 1) });
   it.each<[string, object, string]>([
@@ -278,6 +292,11 @@ describe('a filter that cannot be', () => {
       'looks for a very long text',
       { name: { contains: 'é'.repeat(201) } },
       'where.name.contains must have at most 200',
+    ],
+    [
+      'looks for a very long text of emoji',
+      { name: { startsWith: '😀'.repeat(201) } },
+      'where.name.startsWith must have at most 200',
     ],
     ['is too deep', nested(6), 'where must have at most 5 levels of conditions'],
   ])('%s is an error of its argument', async (_, where, message) => {
