@@ -27,6 +27,12 @@ export interface Viewers {
   isValid(viewer: Viewer): Promise<boolean>;
 }
 
+/**
+ * Whether the viewer's token has ended while the body of a request was on its way. It was valid when the head came, and is
+ * looked up again only where the body took long, since `began`, in milliseconds as `performance.now` has them.
+ */
+export type HasEnded = (viewer: Viewer, began: number) => Promise<boolean>;
+
 /** How stale a token's last-used time may be, in milliseconds. A write for each request would cost more than it is worth. */
 const lastUsedPrecision = 60_000;
 

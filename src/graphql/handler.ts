@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
-import type { Viewer } from '../auth/viewer.ts';
+import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
 import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -41,6 +41,7 @@ export interface GraphqlOptions
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
+  readonly hasEnded: HasEnded;
   readonly eventStreams: EventStreams;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
@@ -63,7 +64,7 @@ const methods = 'GET, HEAD, POST, PUT, DELETE';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
-  const { config, createContext, isValid, eventStreams, schema } = options;
+  const { config, createContext, isValid, hasEnded, eventStreams, schema } = options;
   const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
@@ -76,9 +77,11 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const batchOf = createBatches({ config, documents, persisted, taskOf: tasks.ofTypedBody });
 
   /** The work of a POST, or the response to one whose body cannot be read. */
-  async function readOther(exchange: Exchange, viewer: Viewer | null): Promise<ReadRequest> {
+  async function readOther(exchange: Exchange, sender: Viewer | null): Promise<ReadRequest> {
+    const began = performance.now();
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
+    const viewer = sender && (await hasEnded(sender, began)) ? null : sender;
     const createTask = () => tasks.ofBody(exchange, body, viewer);
     return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
   }

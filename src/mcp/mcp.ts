@@ -5,7 +5,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { createMcpHandler } from '@modelcontextprotocol/server';
-import { problemOf, type Viewer } from '../auth/viewer.ts';
+import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
 import { areTooMany, isRequestTooDeep } from '../graphql/limits.ts';
@@ -23,6 +23,7 @@ import type { Arguments, Result, Tool } from './tool.ts';
 export interface McpOptions {
   readonly config: Config;
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
+  readonly hasEnded: HasEnded;
   /** Runs the request of an API that a call stands for, as if the client had sent that request. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
@@ -49,8 +50,10 @@ export function createMcp(options: McpOptions): McpHandler {
   return async (exchange, viewer) => {
     if (!viewer) return unauthorized(exchange);
     if (exchange.request.method !== 'POST') return errorResponse('mcp', notAllowed, { Allow: 'POST' });
+    const began = performance.now();
     const message = await readMessage(exchange, config.MAX_BODY_KB);
     if ('status' in message) return message;
+    if (await options.hasEnded(viewer, began)) return unauthorized(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const { fetch } = createMcpHandler(
       () =>

@@ -1,7 +1,7 @@
 /** The REST API: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import { problemOf, type Viewer } from '../auth/viewer.ts';
+import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import { challengeFor, codeOf, messages, retryAfterOf, statusOf } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -22,6 +22,8 @@ export interface RestOptions {
    * requests are not forwarded.
    */
   relayFor?: ((viewer: Viewer) => Relay | undefined) | undefined;
+  /** By default, a token that was found to be valid is taken to be so until the body is here. */
+  hasEnded?: HasEnded;
   /** Path of the page that documents the interface, if the gateway serves one. */
   docsPath?: string | undefined;
   /** By default, those of `operations.graphql`. */
@@ -36,6 +38,7 @@ export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpRes
 export function createRestHandler({
   createContext,
   relayFor,
+  hasEnded = async () => false,
   docsPath,
   routes = shippedRoutes,
 }: RestOptions): RestHandler {
@@ -63,7 +66,7 @@ export function createRestHandler({
     if (!routeRequest)
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
     exchange.operation = routeRequest.route.label;
-    return operationTask({ exchange, viewer, routeRequest, createContext, relayFor });
+    return operationTask({ exchange, viewer, routeRequest, createContext, relayFor, hasEnded });
   };
 }
 
@@ -72,6 +75,7 @@ interface Call extends Pick<RestOptions, 'createContext' | 'relayFor'> {
   readonly exchange: Exchange;
   readonly viewer: Viewer;
   readonly routeRequest: RouteRequest;
+  readonly hasEnded: HasEnded;
 }
 
 function operationTask(call: Call): HttpResponse | Task {
@@ -83,10 +87,14 @@ function operationTask(call: Call): HttpResponse | Task {
 }
 
 function mutationWork(call: Call): OtherWork {
-  const { exchange, viewer, routeRequest } = call;
-  // The body is checked before the id (docs/rest.md#activation).
-  const read = async () =>
-    (await findBodyError(exchange, routeRequest.route)) ?? readInput(routeRequest, viewer);
+  const { exchange, viewer, routeRequest, hasEnded } = call;
+  async function read(): Promise<Input | HttpResponse> {
+    const began = performance.now();
+    const bodyError = await findBodyError(exchange, routeRequest.route);
+    if (await hasEnded(viewer, began)) return unauthorized(exchange.request);
+    // The body is checked before the id (docs/rest.md#activation).
+    return bodyError ?? readInput(routeRequest, viewer);
+  }
   return { kind: 'other', run: () => respond(call, read()), mayHaveWritten: () => true };
 }
 

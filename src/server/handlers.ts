@@ -1,6 +1,6 @@
 /** The handlers of requests, made from the options of the server. */
 
-import type { Viewer, Viewers } from '../auth/viewer.ts';
+import type { HasEnded, Viewer, Viewers } from '../auth/viewer.ts';
 import { workersOf } from '../config.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
@@ -14,6 +14,9 @@ import { createWatchViewer } from '../schema/subscriptions.ts';
 import type { ServerOptions } from './options.ts';
 import { createReadiness } from './readiness.ts';
 import type { OpenOperation } from './transportOperations.ts';
+
+/** How long, in milliseconds, a body may take before its token is looked up again. */
+const longestTrust = 1_000;
 
 interface HandlersOptions {
   readonly viewers: Viewers;
@@ -42,6 +45,8 @@ export function createHandlers(
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  const hasEnded: HasEnded = async (viewer, began) =>
+    performance.now() - began > longestTrust && !(await isValid(viewer));
   const changes = {
     watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
     versions: responseCache,
@@ -61,6 +66,7 @@ export function createHandlers(
   });
   return {
     watch,
+    hasEnded,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
     ...createGraphqlHandler({
       config,
@@ -68,6 +74,7 @@ export function createHandlers(
       changes,
       demoTokenFor,
       isValid,
+      hasEnded,
       eventStreams,
       logger,
       closing,
@@ -76,6 +83,7 @@ export function createHandlers(
     rest: createRestHandler({
       createContext: contextOf,
       relayFor: mirror?.relayFor,
+      hasEnded,
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };

@@ -126,14 +126,10 @@ export function createPipeline(
   const onChanged = createOnChanged(options);
   const positions = database.embedded ? undefined : createPositions(database.sql, feed, onChanged);
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const { page, graphql, rest, watch, persistedFile } = createHandlers(options, {
-    viewers,
-    places,
-    open,
-    statements,
-  });
+  const handlers = createHandlers(options, { viewers, places, open, statements });
+  const { page, graphql, rest, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
-  const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
+  const mcp = options.additions?.createMcp?.({ config, persistedFile, hasEnded, run });
   const respond = createRespond({
     config,
     cors,

@@ -1,6 +1,7 @@
 /** Admission: whoever asks too often is turned away, before anything is done for them. */
 
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
@@ -18,6 +19,7 @@ import {
   type TestDatabase,
   type TestGateway,
 } from '../support/gateway.ts';
+import { openRaw, parseResponses } from '../support/rawHttp.ts';
 
 let database: TestDatabase;
 let alice: Account;
@@ -45,6 +47,43 @@ async function withGateway(
 
 const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
 const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
+
+it('a token that is revoked while bodies are on their way is worth nothing once they are here', async () => {
+  const settings = { BATCHING: 'on', MCP: 'write' };
+  const gateway = await openTestGateway(await openBeside(database), { settings });
+  const { id, token } = await createToken(database.client, 'alice', 'revoked');
+  const viewer = { query: '{ viewer { username } }' };
+  const requests: [path: string, content: unknown][] = [
+    ['/api/v1/dtt/templates/2', { isActive: true }],
+    ['/graphql', viewer],
+    ['/graphql', { query: 'mutation { activateTemplate(template: { databaseId: 2 }) { viewer { id } } }' }],
+    ['/graphql', [viewer, viewer]],
+    ['/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }],
+  ];
+  const connections = await Promise.all(
+    requests.map(async ([path, content]) => {
+      const connection = await openRaw(gateway.url);
+      const body = JSON.stringify(content);
+      connection.socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n` +
+          'Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n' +
+          `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+      );
+      return { ...connection, rest: body.slice(5) };
+    }),
+  );
+  // By then the token of those that came before is found to be valid.
+  expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+  await revokeToken(database.client, id);
+  // Only what takes long is looked at again.
+  await sleep(1_100);
+  const statusesOf = connections.map(async ({ socket, rest, ended }) => {
+    socket.write(rest);
+    return parseResponses(await ended()).map(({ status }) => status);
+  });
+  expect(await Promise.all(statusesOf)).toEqual(requests.map(() => [401]));
+  await gateway.close();
+});
 
 describe('a token', () => {
   it('has so many requests a minute, those answered from memory included, and each answer says how many are left', () =>
