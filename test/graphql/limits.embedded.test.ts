@@ -328,8 +328,9 @@ describe('a question about the schema', () => {
   ])('counts for exactly as many fields as its response has: %s', (document, variables = {}) => {
     const parsed = parse(document);
     const operation = getOperationAST(parsed) ?? expect.fail('it has no operation');
-    const found = complexityOf(schema, parsed, operation, { ...variables });
     // Asked again with other variables it is counted again.
+    complexityOf(schema, parsed, operation, { ...variables, name: 'Nothing' });
+    const found = complexityOf(schema, parsed, operation, { ...variables });
     expect(found).toBe(fieldsOfResponse(document, variables));
   });
 
@@ -360,9 +361,11 @@ describe('a list', () => {
     ['nodes(ids: [])', 2],
     ['nodes(ids: [7, 8])', 3],
     ['nodes(ids: $ids)', 4],
+    ['nodes(ids: $tooMany)', 101],
     ['dttSessions(first: 0)', 3],
     ['dttSessions(first: -7)', 3],
     ['dttSessions(first: 7)', 9],
+    ['dttSessions(first: 1000)', 102],
     ['dttSessions(first: 7, last: -7)', 3],
     ['dttSessions(first: $number)', 3],
     ['dttSessions(last: $number)', 3],
@@ -370,11 +373,29 @@ describe('a list', () => {
   ])('counts for as many items as it may have, and for one at least: %s', (text, counts) => {
     const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
     const document = parse(
-      `query ($ids: [ID!] = ["x", "y", "z"], $number: Int = -7) { ${text} ${selection} }`,
+      `query ($ids: [ID!] = ["x", "y", "z"], $tooMany: [ID!], $number: Int = -7) { ${text} ${selection} }`,
     );
     const operation = getOperationAST(document) ?? expect.fail('it has no operation');
-    expect(complexityOf(schema, document, operation, {})).toBe(counts);
+    const tooMany = Array.from({ length: 1_000 }, () => 'x');
+    expect(complexityOf(schema, document, operation, { tooMany })).toBe(counts);
   });
+});
+
+it.each<[what: string, text: string, counts: number]>([
+  [
+    'a fragment, anew for each list that it is spread in',
+    '{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } fragment F on DttSessionConnection { nodes { __typename } }',
+    3 + 9,
+  ],
+  [
+    'statistics, as all sessions that they read and the groups that there may be',
+    '{ dttSessionStats(maxGroups: 10) { groups { __typename } timeZone } }',
+    1_000 + 13,
+  ],
+])('counts %s', (_, text, counts) => {
+  const document = parse(text);
+  const operation = getOperationAST(document) ?? expect.fail('it has no operation');
+  expect(complexityOf(schema, document, operation, {})).toBe(counts);
 });
 
 describe('a filter', () => {
