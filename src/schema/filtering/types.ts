@@ -43,7 +43,7 @@ const direction = builder.enumType('OrderDirection', {
 for (const type of listed) {
   filterRef(type).implement({
     description:
-      `Conditions on a ${type}: all that are given hold together, and \`{}\` is none. A record without a value meets no ` +
+      `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
       `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
     fields: (t) => ({
       ...Object.fromEntries(
