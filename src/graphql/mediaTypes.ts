@@ -20,7 +20,7 @@ export type ResultType = WholeType | (typeof streamTypes)[number];
 /** The media types of subscriptions, as error messages name them. */
 export const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
 
-export const notAcceptable = `A query or mutation gives ${graphqlType} or ${jsonType}, a subscription ${streamingTypes}: Accept has to name it`;
+export const notAcceptable = `Accept must name ${graphqlType} or ${jsonType} for a query or mutation, ${streamingTypes} for a subscription`;
 
 /** Caches the types by the `Accept` header, of which clients send few different ones. */
 const known = new LRUCache<string, { type: ResultType | undefined }>({ max: 100 });

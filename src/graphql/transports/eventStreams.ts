@@ -59,7 +59,7 @@ const severalProcesses = requestFailure(
   'An event stream of many operations needs a gateway of one process, and WORKERS asks for more: use a WebSocket, or a stream for each operation',
 );
 
-const notAcceptable = requestFailure(406, 'An event stream is text/event-stream: Accept has to name it');
+const notAcceptable = requestFailure(406, 'Accept must name text/event-stream to open an event stream');
 
 /** How many characters the id of an operation may have. Every event of the operation repeats it. */
 const longestId = 256;

@@ -291,6 +291,6 @@ it('a subscription for a client that accepts no stream is told which there are',
   const response = await ask({ accept: 'application/json', body: { query: activeName } });
   expect(response.status).toBe(406);
   expect((await response.json()).errors[0].message).toContain(
-    'a subscription text/event-stream or multipart/mixed;subscriptionSpec=1.0',
+    'text/event-stream or multipart/mixed;subscriptionSpec=1.0 for a subscription',
   );
 });
