@@ -4,7 +4,7 @@ import cluster from 'node:cluster';
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { isSilence, silence } from '../database/session.ts';
+import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { SetupError } from '../errors.ts';
 import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
@@ -79,8 +79,8 @@ try {
   } else {
     const isForOperator =
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
-    if (!isForOperator && !isSilence(error)) throw error;
-    process.stderr.write(`${isForOperator ? error.message : `Gave up: ${silence}`}\n`);
+    if (!isForOperator && !isUnresponsive(error)) throw error;
+    process.stderr.write(`${isForOperator ? error.message : `Gave up: ${unresponsiveText}`}\n`);
     // Exits without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }

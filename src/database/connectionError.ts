@@ -13,7 +13,7 @@ import {
 } from '../errors.ts';
 import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
 import type { ServerSetting } from './connection/server.ts';
-import { isSilence, silent } from './session.ts';
+import { isUnresponsive, unresponsive } from './session.ts';
 
 /** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
 const wrongPassword = '28P01';
@@ -108,7 +108,7 @@ function reasonOfOne(
   url: string,
   setting: ServerSetting,
 ): Diagnosis {
-  if (isSilence(error)) return silent;
+  if (isUnresponsive(error)) return unresponsive;
   const said = errorText(error);
   const code = systemCodeOf(error) ?? '';
   if (code === noSuchDatabase)

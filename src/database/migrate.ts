@@ -9,7 +9,7 @@ import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
 import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
-import { createSession, isSilence, silence } from './session.ts';
+import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
@@ -82,7 +82,7 @@ export async function migrate(
     throw state === insufficientPrivilege || state === noSchema
       ? await rightsError(client, error, pending)
       : new SetupError(
-          `The database could not be migrated: ${isSilence(error) ? silence : errorText(error)}`,
+          `The database could not be migrated: ${isUnresponsive(error) ? unresponsiveText : errorText(error)}`,
           {
             cause: error,
           },

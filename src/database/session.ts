@@ -10,10 +10,10 @@ import { makeSessionSettings } from './pooler.ts';
 export const longestConnecting = 5_000;
 
 /** How long, in milliseconds, a statement of a start may take that only looks at something. */
-export const longestLook = 15_000;
+export const startStatementTimeout = 15_000;
 
 /** How long, in milliseconds, a server may take to end a connection. */
-const longestGoodbye = 1_000;
+const longestEnding = 1_000;
 
 export interface Session {
   /** Not connected yet. Whoever only wants to know of the session what it is connects it by itself. */
@@ -25,7 +25,7 @@ export interface Session {
 }
 
 /** @param statement how long, in milliseconds, a statement may take for which nothing else is said. */
-export function createSession(connection: ServerConfig, statement = longestLook): Session {
+export function createSession(connection: ServerConfig, statement = startStatementTimeout): Session {
   const socket = new Socket();
   const client = createClient({
     ...connection,
@@ -43,20 +43,20 @@ export function createSession(connection: ServerConfig, statement = longestLook)
     },
     async close() {
       const ended = client.end().catch(() => {});
-      await Promise.race([ended, sleep(longestGoodbye, undefined, { ref: false })]);
+      await Promise.race([ended, sleep(longestEnding, undefined, { ref: false })]);
       socket.destroy();
     },
   };
 }
 
 /** Whether it was given up to wait for the database, which had taken the connection. `pg` has no code for that. */
-export function isSilence(error: unknown): boolean {
+export function isUnresponsive(error: unknown): boolean {
   return error instanceof Error && /\bQuery read timeout\b/.test(error.message);
 }
 
 /** What is said of a database that is silent. */
-export const silent = {
+export const unresponsive = {
   says: 'the database took the connection and then did not respond in time',
   advice: 'Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.',
 };
-export const silence = `${silent.says}. ${silent.advice}`;
+export const unresponsiveText = `${unresponsive.says}. ${unresponsive.advice}`;

@@ -11,7 +11,7 @@ import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import { complexityOf } from './complexity.ts';
 import type { Documents } from './documents.ts';
-import { areTooMany, isRequestTooDeep, tooManyValues } from './limits.ts';
+import { hasTooManyValues, isRequestTooDeep, tooManyValues } from './limits.ts';
 import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { requestFailure } from './requestFailure.ts';
@@ -43,7 +43,7 @@ export function createBatches(options: BatchOptions): Batches {
     const { headers } = exchange.request;
     const wrong = problemWith(operations, BATCHING === 'on');
     if (wrong !== undefined) return requestFailure(400, wrong);
-    if (areTooMany(operations.map((each) => (isRecord(each) ? each.variables : undefined))))
+    if (hasTooManyValues(operations.map((each) => (isRecord(each) ? each.variables : undefined))))
       return requestFailure(400, tooManyValues);
     if (!viewer) {
       const problem = problemOf(headers.authorization);

@@ -100,7 +100,7 @@ export function complexityOf(
  * How many fields the operations select, through all fragments: those of an interface once for each type that has it,
  * as they are compiled. The document must be valid.
  */
-export function breadthOf(schema: GraphQLSchema, document: DocumentNode): number {
+export function countSelectedFields(schema: GraphQLSchema, document: DocumentNode): number {
   const copies = (type: GraphQLNamedType) =>
     isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
   let breadth = 0;

@@ -21,9 +21,9 @@ import type { Config } from '../config.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
-import { breadthOf, complexityOf } from './complexity.ts';
-import { areTooMany, isTooDeep, overLimits, tooManyValues } from './limits.ts';
-import { badRequest, requestError, unreadable } from './requestErrors.ts';
+import { complexityOf, countSelectedFields } from './complexity.ts';
+import { hasTooManyValues, isTooDeep, overLimits, tooManyValues } from './limits.ts';
+import { badRequest, requestError, unreadableRequest } from './requestErrors.ts';
 import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
@@ -96,8 +96,8 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
   let maxAnonymous: number | undefined;
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
-    if (isTooDeep(variables)) return unreadable('The variables are nested too deeply');
-    if (areTooMany(variables)) return unreadable(tooManyValues);
+    if (isTooDeep(variables)) return unreadableRequest('The variables are nested too deeply');
+    if (hasTooManyValues(variables)) return unreadableRequest(tooManyValues);
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(schema, document, operation, variables) : 0;
     if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(schema));
@@ -160,7 +160,7 @@ function check(schema: GraphQLSchema, text: string, config: Config): Known {
   if (document instanceof GraphQLError) return { errors: [document], breadth: 0, compilable: 0, operations };
   const errors = errorsIn(schema, document, config, config.INTROSPECTION !== 'on');
   if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
-  const breadth = breadthOf(schema, document);
+  const breadth = countSelectedFields(schema, document);
   const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
   return { document, errors, breadth, compilable, operations };
 }

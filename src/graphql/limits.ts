@@ -138,7 +138,7 @@ const mostValues = 5_000;
 export const tooManyValues = `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`;
 
 /** Whether there are more than `most` values. Those within lists and objects count as well. */
-export function areTooMany(values: unknown, most = mostValues): boolean {
+export function hasTooManyValues(values: unknown, most = mostValues): boolean {
   const open = [values];
   let count = 0;
   while (open.length > 0) {

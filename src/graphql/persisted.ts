@@ -11,10 +11,10 @@ import type { ErrorCode } from '../errors.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedFile } from './persistedFile.ts';
 import { createRegisteredQueries, type RegisteredQueries } from './registeredQueries.ts';
-import { requestError, unreadable } from './requestErrors.ts';
+import { requestError, unreadableRequest } from './requestErrors.ts';
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */
-export interface Naming {
+export interface DocumentParameters {
   readonly query?: unknown;
   readonly documentId?: unknown;
   readonly extensions?: unknown;
@@ -27,12 +27,12 @@ export interface PersistedOperations {
    * The document that a request sends or names, an error if it may not, or undefined if it does neither. A query that comes
    * with its hash is registered: from then on the same viewer can name it by the hash.
    */
-  textFor(request: Naming, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError | undefined;
+  textFor(request: DocumentParameters, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError | undefined;
   /**
    * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
    * client sends it again, and that request has to get here to register it.
    */
-  registers(request: Naming): boolean;
+  registers(request: DocumentParameters): boolean;
 }
 
 export interface PersistedOptions {
@@ -58,7 +58,9 @@ export function createPersistedOperations({
     if (registered.find(id, hash) === query) return query;
     const actual = digest('sha256', query, 'hex');
     if (hash !== actual)
-      return unreadable(`extensions.persistedQuery.sha256Hash is not that of the query, which is ${actual}`);
+      return unreadableRequest(
+        `extensions.persistedQuery.sha256Hash is not that of the query, which is ${actual}`,
+      );
     if (canBeRun(query, documents)) registered.add(id, hash, query);
     return query;
   }
@@ -106,7 +108,7 @@ export function createPersistedOperations({
 }
 
 /** The query of a request. An empty one beside an id counts as none: some clients have to send one. */
-const queryIn = ({ query, documentId, extensions }: Naming): unknown =>
+const queryIn = ({ query, documentId, extensions }: DocumentParameters): unknown =>
   query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
 /** The hash by which a request names a query, an error if it is malformed, or undefined if there is none. */
@@ -116,10 +118,10 @@ function hashIn(extensions: unknown): string | GraphQLError | undefined {
   const given = extensions.persistedQuery;
   if (given == null) return undefined;
   if (typeof given !== 'object' || !('sha256Hash' in given) || typeof given.sha256Hash !== 'string')
-    return unreadable('extensions.persistedQuery must have a sha256Hash, which is a string');
+    return unreadableRequest('extensions.persistedQuery must have a sha256Hash, which is a string');
   // Clients of trusted documents may leave the version out.
   if ('version' in given && given.version !== 1)
-    return unreadable('extensions.persistedQuery.version must be 1: there is no other');
+    return unreadableRequest('extensions.persistedQuery.version must be 1: there is no other');
   return given.sha256Hash;
 }
 

@@ -11,6 +11,6 @@ export function requestError(message: string): GraphQLError {
 }
 
 /** An error of a request that cannot be understood: a 400 whatever media type the client accepts. */
-export function unreadable(message: string): GraphQLError {
+export function unreadableRequest(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }

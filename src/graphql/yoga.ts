@@ -21,7 +21,7 @@ import { forClient, type Report } from './clientErrors.ts';
 import { type Documents, maxErrors } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 import type { LiveResult } from './readers.ts';
-import { badRequest, requestError, unreadable } from './requestErrors.ts';
+import { badRequest, requestError, unreadableRequest } from './requestErrors.ts';
 import type { Subscribe } from './subscribe.ts';
 
 export interface YogaOptions {
@@ -82,7 +82,7 @@ const readable: Plugin = {
         parameters = await requestParser(request);
       } catch (error) {
         // The only other errors are those of JSON in the target of a GET.
-        throw unreadable(
+        throw unreadableRequest(
           error instanceof GraphQLError ? error.message : 'variables and extensions must be JSON',
         );
       }
@@ -122,7 +122,7 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
 
 /** The error of a request whose `operationName` does not choose one of the document's operations. */
 function noSuchOperation({ definitions }: DocumentNode, name: unknown): GraphQLError {
-  if (name != null && typeof name !== 'string') return unreadable('operationName must be a string');
+  if (name != null && typeof name !== 'string') return unreadableRequest('operationName must be a string');
   const names = definitions.flatMap((each) =>
     each.kind === Kind.OPERATION_DEFINITION ? [each.name?.value ?? 'one without a name'] : [],
   );
@@ -164,7 +164,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
       if (text instanceof GraphQLError) throw text;
       if (text !== undefined) setParams({ ...params, query: text });
       // Not well-formed: a 400 whatever media type the client accepts (GraphQL over HTTP, section 6.4.1).
-      else if (params.query == null) throw unreadable('Must provide query string.');
+      else if (params.query == null) throw unreadableRequest('Must provide query string.');
     },
     onParse({ context, params, setParsedDocument }) {
       const text = params.source.toString();

@@ -138,11 +138,11 @@ function endWith(socket: Duplex, error: HttpError): void {
   });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  cutSoon(socket);
+  destroySoon(socket);
 }
 
 /** Cuts an ended connection after a while: a client that is still sending when it is cut would lose the response. */
-export function cutSoon(socket: Duplex): void {
+export function destroySoon(socket: Duplex): void {
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);
   socket.once('close', () => clearTimeout(cut));

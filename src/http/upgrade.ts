@@ -5,7 +5,7 @@
 
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { cutSoon } from './connections.ts';
+import { destroySoon } from './connections.ts';
 
 /** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). */
 function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
@@ -69,7 +69,7 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   response.assignSocket(socket as IncomingMessage['socket']);
   response.once('finish', () => {
     socket.end();
-    cutSoon(socket);
+    destroySoon(socket);
   });
   return response;
 }

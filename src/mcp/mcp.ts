@@ -8,7 +8,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
-import { areTooMany, isRequestTooDeep } from '../graphql/limits.ts';
+import { hasTooManyValues, isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -126,7 +126,7 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   const message = parseJson(body.toString());
   if (message === undefined) return errorResponse('mcp', notJson);
   if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
-  if (hasTooManyValues(message)) return errorResponse('mcp', tooManyValues);
+  if (isTooLarge(message)) return errorResponse('mcp', tooManyValues);
   if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
   return message;
 }
@@ -151,11 +151,11 @@ const tooManyValues = {
   rpcCode: -32_600,
 } as const;
 
-/** The SDK makes an error message of all values that are wrong: for 120,000 of them it takes 5 s. */
-function hasTooManyValues(message: Message): boolean {
-  if (message.method !== 'tools/call') return areTooMany(message, mostValues);
+/** Whether a message has too many values. The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of them. */
+function isTooLarge(message: Message): boolean {
+  if (message.method !== 'tools/call') return hasTooManyValues(message, mostValues);
   const { arguments: _, ...params } = Object(message.params);
-  return areTooMany({ ...message, params }, mostValues);
+  return hasTooManyValues({ ...message, params }, mostValues);
 }
 
 /** Whether a value is one request of JSON-RPC. Responses are not accepted, since the gateway sends no requests. */

@@ -10,13 +10,13 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import { longestWait, type WithActivationLock } from './activationLock.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import {
-  Exhausted,
   incomprehensible,
   isMissing,
   routeOf,
   type Timing,
   Unavailable,
   type Upstream,
+  UpstreamBusy,
   UpstreamError,
 } from './upstream.ts';
 import { readVersions } from './versions.ts';
@@ -85,7 +85,7 @@ export function createActivation({
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
-      if (error instanceof Exhausted) {
+      if (error instanceof UpstreamBusy) {
         const { retryAfter } = error;
         throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy, { retryAfter });
       }

@@ -7,7 +7,7 @@ import { detailsNotHere } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import type { Budget } from './budget.ts';
 import { createDetails } from './details.ts';
-import { Exhausted, type Upstream, UpstreamError } from './upstream.ts';
+import { type Upstream, UpstreamBusy, UpstreamError } from './upstream.ts';
 
 export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
@@ -34,7 +34,7 @@ export function createDetailsOnDemand({
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'details not fetched');
-      throw detailsNotHere(ids.length, error instanceof Exhausted ? error.retryAfter : undefined);
+      throw detailsNotHere(ids.length, error instanceof UpstreamBusy ? error.retryAfter : undefined);
     }
     if (left > 0) throw detailsNotHere(left, budget.delayFor(left) / 1_000);
   };

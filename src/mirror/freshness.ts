@@ -9,7 +9,7 @@ import type { Relay } from './relay.ts';
 import { resultWithin } from './resultWithin.ts';
 
 /** How long, in milliseconds, a request waits at most. */
-export interface Waits {
+export interface WaitLimits {
   /** Until its account is here for the first time. */
   readonly arrival: number;
   /** Until the account is as fresh as the request wants it. */
@@ -29,7 +29,7 @@ export interface Waits {
 export async function waitUntilFresh(
   exchange: Exchange,
   account: MirroredAccount,
-  { waits, relay }: { readonly waits: Waits; readonly relay: Relay | undefined },
+  { waits, relay }: { readonly waits: WaitLimits; readonly relay: Relay | undefined },
 ): Promise<HttpResponse | undefined> {
   const { freshness } = account;
   const goOn = exchange.endpoint === 'rest' ? relay : undefined;

@@ -24,14 +24,14 @@ export type Purpose = 'lists' | 'details';
 export const holderOf = (purpose: Purpose) => `${purpose} ${randomUUID()}`;
 
 /** Thrown when another run has taken over the lease. */
-export class TakenOver extends SetupError {
-  override name = 'TakenOver';
+export class LeaseTakenOver extends SetupError {
+  override name = 'LeaseTakenOver';
 }
 
 export interface Lease {
   /**
    * Runs a transaction during which no other run writes.
-   * @throws {TakenOver} when another run does.
+   * @throws {LeaseTakenOver} when another run does.
    */
   readonly transaction: Transaction;
   /** Lets other runs write. */
@@ -67,7 +67,7 @@ export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOpti
     transaction: (run) =>
       inTransaction(pool, async (client) => {
         const { rowCount } = await prolong(client);
-        if (rowCount === 0) throw new TakenOver('Another run has taken over the account.');
+        if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
         return run(client);
       }),
 

@@ -25,7 +25,7 @@ import { findDiffering, upsert } from './rows.ts';
 import { userNullUntilKnown } from './user.ts';
 import { withFreeName } from './usernames.ts';
 import { readVersions, type Versions } from './versions.ts';
-import { asWritten, isAboutData, type OnRejected, removeRecords, writeRecords } from './writer.ts';
+import { isAboutData, type OnRejected, recordsAsStored, removeRecords, writeRecords } from './writer.ts';
 
 export interface Mirror {
   /** Whether the mirror is known to have every session that is older than its newest one. */
@@ -41,7 +41,7 @@ export interface Mirror {
   versions(kind: Kind, ids: readonly number[]): Promise<Versions>;
   /**
    * @param asked the versions of the rows when the records were asked for, if others may have written the rows since.
-   * @throws {TakenOver} when another run writes the account now.
+   * @throws {LeaseTakenOver} when another run writes the account now.
    */
   write(
     kind: Kind,
@@ -105,7 +105,9 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     sessionsComplete: opened.sessionsComplete,
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
     differing: (kind, records) =>
-      orAll(records, async () => findDiffering(pool, kind, await asWritten(pool, kind, records, account.id))),
+      orAll(records, async () =>
+        findDiffering(pool, kind, await recordsAsStored(pool, kind, records, account.id)),
+      ),
     newInList: (kind, records) => orAll(records, () => readNewInList(pool, kind, records, account.id)),
     rememberListed: (kind, records) => storeDigests(pool, transaction, kind, records),
     versions: (kind, ids) => readVersions(pool, kind, ids),
@@ -214,7 +216,7 @@ async function readNewInList(
   records: readonly MirrorRecord[],
   accountId: number,
 ): Promise<Set<number>> {
-  const written = await asWritten(pool, kind, records, accountId);
+  const written = await recordsAsStored(pool, kind, records, accountId);
   // A kind without details: its list has all fields of a record.
   if (!kind.summary) return findDiffering(pool, kind, written);
   const isNew = await findNewInList(pool, kind, records, written);

@@ -6,7 +6,7 @@ import type { Item } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import type { RecordCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { AnotherAccount, Exhausted, UpstreamError } from './upstream.ts';
+import { AnotherAccount, UpstreamBusy, UpstreamError } from './upstream.ts';
 
 /** How many records that are missing from a list are fetched in one run. */
 const maxUnseen = 100;
@@ -26,7 +26,7 @@ export interface PulledList {
 
 /** Whether an error concerns the whole run, and not only the record that was fetched. */
 export const endsRun = (error: unknown): boolean =>
-  !(error instanceof UpstreamError) || error instanceof Exhausted || error instanceof AnotherAccount;
+  !(error instanceof UpstreamError) || error instanceof UpstreamBusy || error instanceof AnotherAccount;
 
 /**
  * Removes the records that are missing from a list that was read to its end.

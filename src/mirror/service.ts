@@ -21,7 +21,7 @@ import { activationTiming, createActivation } from './activation.ts';
 import { readAgain } from './details.ts';
 import { createDetailsOnDemand } from './detailsOnDemand.ts';
 import { recordId } from './fields.ts';
-import { type Waits, waitUntilFresh } from './freshness.ts';
+import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
@@ -30,11 +30,11 @@ import { tokenStep } from './report.ts';
 import { resultWithin } from './resultWithin.ts';
 import {
   createUpstream,
-  Exhausted,
   isForbidden,
   type Timing,
   Unauthorized,
   type Upstream,
+  UpstreamBusy,
   UpstreamError,
 } from './upstream.ts';
 import {
@@ -69,7 +69,7 @@ export interface MirrorServiceOptions {
   /** Called with each user whose rows have changed here. */
   onChanged(userId: number): void;
   readonly timing?: Partial<Timing>;
-  readonly waits?: Partial<Waits>;
+  readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
   readonly idle?: number;
 }
@@ -89,7 +89,7 @@ type Settings = Pick<
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
-const usualWaits: Waits = {
+const usualWaits: WaitLimits = {
   arrival: 10_000,
   freshness: 10_000,
   awakening: 3_000,
@@ -103,7 +103,7 @@ interface Parts extends MirrorServiceOptions {
   readonly base: string;
   readonly accounts: Accounts;
   readonly check: Check;
-  readonly waits: Waits;
+  readonly waits: WaitLimits;
   /** How long requests may wait. */
   readonly timing: Partial<Timing>;
 }
@@ -337,7 +337,7 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
       if (!signal?.aborted) accounts.fail(error);
-      return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : undefined };
+      return { kind: 'away', retryAfter: error instanceof UpstreamBusy ? error.retryAfter : undefined };
     }
   };
 }

@@ -10,7 +10,7 @@ import {
   confirmedLists,
   createConfirm,
 } from './confirmed.ts';
-import { TakenOver } from './lease.ts';
+import { LeaseTakenOver } from './lease.ts';
 import { openMirror } from './mirror.ts';
 import {
   createProgress,
@@ -130,7 +130,7 @@ async function readDetails(options: DetailsOptions, progress?: RunProgress): Pro
   try {
     return await pullDetails(options, confirmedDetails(mirror, confirm), account, progress);
   } catch (error) {
-    if (error instanceof TakenOver) return undefined;
+    if (error instanceof LeaseTakenOver) return undefined;
     throw error;
   } finally {
     await mirror.release();

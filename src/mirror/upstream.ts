@@ -9,13 +9,13 @@ import { errorText } from '../errors.ts';
 import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
 import { readResponseBody, responseLimit } from './responseBody.ts';
 import {
-  Exhausted,
   type Failure,
   incomprehensible,
   isMissing,
   isNotOffered,
   Unauthorized,
   Unavailable,
+  UpstreamBusy,
   UpstreamError,
   UpstreamRejection,
   wasNotSent,
@@ -277,11 +277,11 @@ function readRetryAfter({ headers }: Response): number {
 }
 
 /** @param wait in milliseconds. */
-function exhausted(call: Call, why: string, wait: number, status?: number): Exhausted {
+function exhausted(call: Call, why: string, wait: number, status?: number): UpstreamBusy {
   const seconds = Math.ceil(wait / 1000);
   const message = `${call.name}: ${why} for ${seconds} s. Gave up: try again then.`;
   const failure = { ...failureOf(call, `asks to wait for ${seconds} s`), ...(status && { status }) };
-  return new Exhausted(message, failure, seconds);
+  return new UpstreamBusy(message, failure, seconds);
 }
 
 /** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */

@@ -44,8 +44,8 @@ export class Unavailable extends UpstreamError {
 }
 
 /** The upstream takes no more requests for now: it said so, or the budget does. */
-export class Exhausted extends UpstreamError {
-  override name = 'Exhausted';
+export class UpstreamBusy extends UpstreamError {
+  override name = 'UpstreamBusy';
   /** In seconds from now. */
   readonly retryAfter: number;
 

@@ -77,9 +77,9 @@ async function replaceRecords(
 ): Promise<Written> {
   const { table } = kind;
   if (table === 'DttTemplate') await acquireSharedLock(client);
-  const claimed = await claim(client, kind, given, accountId);
+  const claimed = await claimRecords(client, kind, given, accountId);
   const { known } = claimed;
-  const records = await asWritten(client, kind, claimed.records, accountId);
+  const records = await recordsAsStored(client, kind, claimed.records, accountId);
   const differing = await findDiffering(client, kind, records);
   const otherwise = records.filter(({ row }) => differing.has(row.id));
   const changed = asked ? await withoutOutdated(client, kind, otherwise, asked) : otherwise;
@@ -102,7 +102,7 @@ async function replaceRecords(
 }
 
 /** Returns the records as they are stored: templates with the owners that they have here, sessions with foreign keys to what is here. */
-export async function asWritten(
+export async function recordsAsStored(
   client: pg.Pool | pg.PoolClient,
   kind: Kind,
   records: readonly MirrorRecord[],
@@ -117,7 +117,7 @@ export async function asWritten(
  * has moved upstream: it is removed from the other account. A DTT session names no owner, so that one of another account is rejected.
  * @returns the ids that the account had before, and the records that it can have.
  */
-async function claim(
+async function claimRecords(
   client: pg.PoolClient,
   { table }: Kind,
   records: readonly MirrorRecord[],

@@ -15,14 +15,14 @@ interface Serving {
 }
 
 /** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
-export function beWorker(): void {
+export function prepareWorker(): void {
   process.channel?.unref();
   // It may be sent to all processes at once, also before a worker does what it asks for.
   process.on('SIGHUP', () => {});
 }
 
 /** To be called by a worker that serves. */
-export function tellServing(serving: Serving): void {
+export function reportServing(serving: Serving): void {
   process.send?.(serving);
 }
 

@@ -9,7 +9,7 @@ import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
-import { beWorker, startWorkers, tellServing } from './cluster.ts';
+import { prepareWorker, reportServing, startWorkers } from './cluster.ts';
 import { openGateway } from './gateway.ts';
 import { collectWhenIdle } from './idleMemory.ts';
 
@@ -18,7 +18,7 @@ import { collectWhenIdle } from './idleMemory.ts';
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
-  if (cluster.isWorker) beWorker();
+  if (cluster.isWorker) prepareWorker();
   const config = readConfig({ ...process.env, ...options });
   let stop = () => {};
   const stopped = new Promise<void>((settle) => {
@@ -37,7 +37,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     process.exitCode = 1;
     return;
   }
-  if (cluster.isWorker) tellServing({ url: gateway.url, hasUsers: gateway.hasUsers });
+  if (cluster.isWorker) reportServing({ url: gateway.url, hasUsers: gateway.hasUsers });
   else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
   const stopCollecting = collectWhenIdle();
   let failed = false;

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
 import type { Incoming, PipelineAccess } from '../graphql/transports/operations.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
-import { conclude, type Exchange, type ExchangeListener, openMessage } from '../http/exchange.ts';
+import { type Exchange, type ExchangeListener, endExchange, openMessage } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Pipeline } from './options.ts';
@@ -64,11 +64,11 @@ export function createOperations(
       exchange.operation = 'connection_init';
       try {
         const who = await authorize(exchange);
-        conclude(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
+        endExchange(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
         return who;
       } catch (error) {
         exchange.report(error);
-        conclude(exchange, 500);
+        endExchange(exchange, 500);
         return errorResponse('graphql', httpErrors.internal);
       }
     },

@@ -8,7 +8,7 @@ import { readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findSetupProblem } from '../../database/feed/choose.ts';
 import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
 import type { Progress } from '../../database/migrate.ts';
-import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
+import { type CheckResult, type Finding, ok, problem, skipped } from './finding.ts';
 
 /** What NOTIFY costs, as docs/decisions/response-cache.md has measured it. */
 const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a second in all';
@@ -25,7 +25,11 @@ export async function checkAnnouncing(
   return [{ check: 'announcements', ...(await judge(client, direct, progress)) }];
 }
 
-async function judge(client: pg.ClientBase, direct: ServerConfig, { pending }: Progress): Promise<Verdict> {
+async function judge(
+  client: pg.ClientBase,
+  direct: ServerConfig,
+  { pending }: Progress,
+): Promise<CheckResult> {
   if (pending.length > 0) return skipped('the pending migrations come first');
   const setup = await readFeedSetup(client);
   if (setup.mode === 'notify') {

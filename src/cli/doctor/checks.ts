@@ -4,13 +4,13 @@ import { type Config, readConfig } from '../../config.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { createUpstream, Unauthorized } from '../../mirror/upstream.ts';
 import { checkDatabase } from './database.ts';
-import { type Finding, hint, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { type CheckResult, type Finding, hint, ok, problem, skipped, timeout } from './finding.ts';
 import { checkDisk, checkNode, checkPort } from './machine.ts';
 
 /** All findings, in the order in which one thing needs the other. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<Finding[]> {
   const findings: Finding[] = [];
-  const note = (check: string, verdict: Verdict) => findings.push({ check, ...verdict });
+  const note = (check: string, verdict: CheckResult) => findings.push({ check, ...verdict });
 
   note('node', checkNode(process.versions.node));
   let config: Config;
@@ -49,7 +49,7 @@ async function standbysOf(config: Config): Promise<Finding[]> {
 }
 
 /** Whether the persisted operations that the settings name can be used. */
-async function checkPersisted(config: Config): Promise<Verdict> {
+async function checkPersisted(config: Config): Promise<CheckResult> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   const { loadOptionalFeatures } = await import('../../server/optionalFeatures.ts');
@@ -66,7 +66,7 @@ async function checkPersisted(config: Config): Promise<Verdict> {
   }
 }
 
-async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Verdict> {
+async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<CheckResult> {
   if (base === undefined) return skipped('there is none');
   // Where clients bring tokens there is none to ask with: that any other is refused is as good an answer.
   const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });

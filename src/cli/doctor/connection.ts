@@ -14,11 +14,11 @@ import {
   findUsageProblem,
   type MissingRight,
 } from '../../database/rights.ts';
-import { createSession, isSilence, silent } from '../../database/session.ts';
+import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { checkAnnouncing } from './announcing.ts';
-import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
-import { checkHosts, checkWays } from './ways.ts';
+import { checkConnections, checkHosts } from './connections.ts';
+import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
@@ -71,7 +71,7 @@ export async function askDatabase(
     const { says, advice } = isServer
       ? reasonOf(client, error, ways.url)
       : {
-          says: isSilence(error) ? silent.says : errorText(error),
+          says: isUnresponsive(error) ? unresponsive.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
         };
     return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
@@ -97,7 +97,7 @@ async function checkThrough(
   return [
     { check: 'pooler', ...(ways ? await checkPooling(client) : skipped('there is none')) },
     ...(await checkHosts(connection)),
-    ...(await checkWays(client, connection, ways)),
+    ...(await checkConnections(client, connection, ways)),
     ...(await checkAnnouncing(client, connection, ways, progress)),
   ];
 }
@@ -121,7 +121,7 @@ const selectServerInfo = `
     current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding,
     extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
 
-function checkVersion({ version, number }: ServerInfo): Verdict {
+function checkVersion({ version, number }: ServerInfo): CheckResult {
   return number >= oldestServer * 10_000
     ? ok(version)
     : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
@@ -132,7 +132,7 @@ function checkRights(
   { applied, pending }: Progress,
   missing: readonly MissingRight[],
   schemaProblem: Diagnosis | undefined,
-): Verdict {
+): CheckResult {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
   if (missing.length > 0) return judgeMissingRights(missing, role);
@@ -146,7 +146,7 @@ function checkRights(
 }
 
 /** What the gateway needs, and the role may not do. */
-function judgeMissingRights(missing: readonly MissingRight[], role: string): Verdict {
+function judgeMissingRights(missing: readonly MissingRight[], role: string): CheckResult {
   const byRight = groupTables(missing);
   const says = [...byRight].map(([right, tables]) => `${right} on ${tables}`).join('; ');
   const grants = [...byRight].map(([right, tables]) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
@@ -187,7 +187,7 @@ function groupTables(missing: readonly MissingRight[]): Map<string, string> {
 /** A name as SQL takes it. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
+function checkMigrations({ applied, pending, unknown }: Progress): CheckResult {
   if (unknown.length > 0) {
     return problem(
       `the database has migrations of a later version: ${unknown.join(', ')}`,
@@ -215,7 +215,7 @@ const stateTexts = {
   sometimes: 'fires in some sessions only',
 } as const;
 
-async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {
+async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<CheckResult> {
   if (pending.length > 0) return skipped('the pending migrations come first');
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return ok('every change is announced');
@@ -237,7 +237,7 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
 }
 
 /** What a start says of a pooler that it rejects; undefined of any other. */
-async function findPoolerProblem(client: pg.Client): Promise<Verdict | undefined> {
+async function findPoolerProblem(client: pg.Client): Promise<CheckResult | undefined> {
   if (!(await isPooled(client))) return undefined;
   try {
     await checkPooler(client);
@@ -249,7 +249,7 @@ async function findPoolerProblem(client: pg.Client): Promise<Verdict | undefined
 }
 
 /** Through a pooler the gateway makes no settings, which would be other clients' as well. */
-async function checkPooling(client: pg.Client): Promise<Verdict> {
+async function checkPooling(client: pg.Client): Promise<CheckResult> {
   if (!(await isPooled(client))) return ok('none stands between');
   const { rows } = await client.query<{ role: string; timeout: string }>(
     `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
@@ -262,7 +262,7 @@ async function checkPooling(client: pg.Client): Promise<Verdict> {
   );
 }
 
-function checkClock(skew: number): Verdict {
+function checkClock(skew: number): CheckResult {
   const seconds = (skew / 1000).toFixed(1);
   return skew <= largestSkew
     ? ok(`${seconds} s from that of the database`)

@@ -9,7 +9,7 @@ import { engineFolder } from '../../database/embedded/owner.ts';
 import { rejectSchemaParameter } from '../../database/migrate.ts';
 import { errorText, SetupError, withoutPassword } from '../../errors.ts';
 import { askDatabase } from './connection.ts';
-import { type Finding, ok, problem, type Verdict } from './finding.ts';
+import { type CheckResult, type Finding, ok, problem } from './finding.ts';
 import { nearestExisting } from './folders.ts';
 
 export async function checkDatabase(config: Config): Promise<Finding[]> {
@@ -47,7 +47,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
 }
 
 /** What a start says of a URL before it connects, if it rejects it. */
-function findUnusable(url: string, setting: ServerSetting): Verdict | undefined {
+function findUnusable(url: string, setting: ServerSetting): CheckResult | undefined {
   try {
     rejectSchemaParameter(url, setting);
     return undefined;
@@ -58,7 +58,7 @@ function findUnusable(url: string, setting: ServerSetting): Verdict | undefined 
 }
 
 /** A folder that no gateway has open. */
-async function checkFolder(dataDir: string): Promise<Verdict> {
+async function checkFolder(dataDir: string): Promise<CheckResult> {
   const folder = resolve(dataDir);
   const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
   if (!exists) return ok(`embedded, none yet: it will be in ${folder}`);
@@ -68,7 +68,7 @@ async function checkFolder(dataDir: string): Promise<Verdict> {
 }
 
 /** Whether only the folder's owner gets at the database. */
-async function checkAccess(folder: string): Promise<Verdict> {
+async function checkAccess(folder: string): Promise<CheckResult> {
   const opens = [
     { path: folder, bits: 0o022, may: 'put other files in the place of those in' },
     { path: join(folder, engineFolder), bits: 0o077, may: 'read or write' },

@@ -10,12 +10,12 @@ export interface Finding {
 }
 
 /** What a check says. Whoever runs it adds its name. */
-export type Verdict = Omit<Finding, 'check'>;
+export type CheckResult = Omit<Finding, 'check'>;
 
-export const ok = (says: string): Verdict => ({ state: 'ok', says });
-export const hint = (says: string, advice: string): Verdict => ({ state: 'ok', says, advice });
-export const problem = (says: string, advice: string): Verdict => ({ state: 'problem', says, advice });
-export const skipped = (says: string): Verdict => ({ state: 'skipped', says });
+export const ok = (says: string): CheckResult => ({ state: 'ok', says });
+export const hint = (says: string, advice: string): CheckResult => ({ state: 'ok', says, advice });
+export const problem = (says: string, advice: string): CheckResult => ({ state: 'problem', says, advice });
+export const skipped = (says: string): CheckResult => ({ state: 'skipped', says });
 
 /** How long, in milliseconds, a check waits for a database, a port or an upstream. */
 export const timeout = 5_000;

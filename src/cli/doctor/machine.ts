@@ -5,20 +5,20 @@ import { resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { lookAtPort } from '../../http/port.ts';
 import { isTooOld, oldestNode } from '../oldestNode.ts';
-import { ok, problem, skipped, type Verdict } from './finding.ts';
+import { type CheckResult, ok, problem, skipped } from './finding.ts';
 import { nearestExisting } from './folders.ts';
 
 /** Free space, in bytes, below which a database is about to stop. */
 const leastSpace = 200 * 1024 * 1024;
 
 /** @param version such as `20.19.0`. */
-export function checkNode(version: string): Verdict {
+export function checkNode(version: string): CheckResult {
   return isTooOld(version)
     ? problem(`Node ${version}`, `Install Node ${oldestNode} or later.`)
     : ok(`Node ${version}`);
 }
 
-export async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<Verdict> {
+export async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<CheckResult> {
   if (DATABASE_URL !== undefined) return skipped('nothing is stored here');
   const { bavail, bsize } = await statfs(await nearestExisting(resolve(DATA_DIR)));
   const free = bavail * bsize;
@@ -27,7 +27,7 @@ export async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<Ver
 }
 
 /** @param setting the name of the one that chooses the port. */
-export async function checkPort({ HOST }: Config, setting: string, port: number): Promise<Verdict> {
+export async function checkPort({ HOST }: Config, setting: string, port: number): Promise<CheckResult> {
   if (port === 0) return ok('any that is free');
   const state = await lookAtPort(HOST, port);
   if (state.is === 'free') return ok(`${port} is free`);

@@ -12,7 +12,7 @@ import {
 } from '../../database/replicas/standby.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type Finding, ok, problem, timeout, type Verdict } from './finding.ts';
+import { type CheckResult, type Finding, ok, problem, timeout } from './finding.ts';
 
 /** More than so much, in bytes, a standby takes a while to replay. */
 const largestLag = 16n * 1024n * 1024n;
@@ -58,7 +58,7 @@ async function primaryOf(sql: Pick<Sql, 'run'>, identity: Identity): Promise<Pri
   };
 }
 
-async function checkStandby(url: string, primary: Primary): Promise<Verdict> {
+async function checkStandby(url: string, primary: Primary): Promise<CheckResult> {
   const name = withoutPassword(url);
   const { position } = await primary.take();
   try {

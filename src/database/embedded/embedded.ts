@@ -10,7 +10,7 @@ import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
 import { makeFolder } from './folder.ts';
-import { claim } from './folderLock.ts';
+import { lockFolder } from './folderLock.ts';
 import {
   adviceForDenied,
   assertOwnDatabase,
@@ -64,7 +64,7 @@ export async function openEmbedded(
   try {
     const folder = await reachableFolder(resolve(dataDir));
     opened.push(folder.release);
-    const claimed = await claim(folder.path).catch((error) => {
+    const claimed = await lockFolder(folder.path).catch((error) => {
       throw unusable(dataDir, error);
     });
     if ('holder' in claimed) {

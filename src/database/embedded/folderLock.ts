@@ -27,7 +27,7 @@ export interface Rejected {
  * that nobody listens on is a race: meanwhile it may have become the lock of a faster process. So the lock files are
  * numbered, the one with the highest number is the lock and is never removed, and only one process can link the next number.
  */
-export async function claim(folder: string): Promise<Claimed | Rejected> {
+export async function lockFolder(folder: string): Promise<Claimed | Rejected> {
   const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
   const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
   try {

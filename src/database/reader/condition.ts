@@ -33,8 +33,8 @@ export function fillSlots(values: readonly unknown[], given: SlotValues = {}): u
 
 export function conditionOn(writer: Writer, model: Model, where: object, table: string): string {
   const parts = Object.entries(where).map(([name, wanted]: [string, unknown]) => {
-    if (name === 'AND') return several(writer, model, name, wanted, table).join(' AND ');
-    if (name === 'OR') return `(${several(writer, model, name, wanted, table).join(' OR ')})`;
+    if (name === 'AND') return listedConditions(writer, model, name, wanted, table).join(' AND ');
+    if (name === 'OR') return `(${listedConditions(writer, model, name, wanted, table).join(' OR ')})`;
     if (name === 'NOT') return `NOT ${one(writer, model, name, wanted, table)}`;
     const { relation } = fieldOf(model, name);
     if (relation) return related(writer, relation, name, wanted, table);
@@ -47,7 +47,7 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
  * The conditions of a list, each in parentheses. An empty list is rejected: to Prisma an empty AND is true, and an empty OR
  * is false.
  */
-export function several(
+export function listedConditions(
   writer: Writer,
   model: Model,
   name: string,

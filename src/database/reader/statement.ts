@@ -11,9 +11,9 @@ import {
   createWriter,
   isRecord,
   joinOn,
+  listedConditions,
   onlyEntry,
   orderedBy,
-  several,
   type Writer,
 } from './condition.ts';
 import { columnOf, fieldOf, listOf } from './models.ts';
@@ -100,7 +100,7 @@ function select(
   let source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
   if (anyOf) {
     const needed = limit && offset ? ` LIMIT ${limit}::bigint + ${offset}::bigint` : limitText;
-    const conditions = several(writer, model, 'anyOf', anyOf, table);
+    const conditions = listedConditions(writer, model, 'anyOf', anyOf, table);
     source = `FROM (${unionOf(conditions, `SELECT ${table}.* ${source}`, order + needed)}) ${table}`;
   }
   const page = offset

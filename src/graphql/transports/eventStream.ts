@@ -1,7 +1,7 @@
 /** One event stream that carries the results of many operations, from its reservation to its end. */
 
 import type { Viewer } from '../../auth/viewer.ts';
-import { conclude, type Exchange } from '../../http/exchange.ts';
+import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { emptyResponse, type HttpResponse, type StreamedResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
 import { requestFailure } from '../requestFailure.ts';
@@ -148,7 +148,7 @@ function createDelivery(
     operation.reading = readResults(response, (result) => queue.push(nextEvent(id, result)));
     if (operation.isStopped) operation.reading.stop();
     const ending = await operation.reading.ended;
-    conclude(going, 200);
+    endExchange(going, 200);
     if (ending === 'complete') await finish();
     // The protocol has no message for a subscription that broke off: the client learns of it when the whole stream ends.
     else if (ending !== 'stopped') end();

@@ -25,8 +25,8 @@ export interface Framing {
 export type Reason = 'revoked' | 'failed';
 
 /** The error of a stream that breaks off. */
-export class BrokenOff extends Error {
-  override name = 'BrokenOff';
+export class ResultsAborted extends Error {
+  override name = 'ResultsAborted';
   readonly reason: Reason;
 
   constructor(reason: Reason) {
@@ -150,7 +150,7 @@ export function streamOf(
       const piece = await next();
       if ('text' in piece) return controller.enqueue(encoder.encode(piece.text));
       clearInterval(beat);
-      if (piece.last === undefined) return controller.error(new BrokenOff(piece.reason ?? 'failed'));
+      if (piece.last === undefined) return controller.error(new ResultsAborted(piece.reason ?? 'failed'));
       if (piece.last !== '') controller.enqueue(encoder.encode(piece.last));
       controller.close();
     },

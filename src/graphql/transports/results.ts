@@ -4,7 +4,7 @@
  */
 
 import type { StreamedResponse } from '../../http/response.ts';
-import { BrokenOff, type Reason } from './framing.ts';
+import { type Reason, ResultsAborted } from './framing.ts';
 
 /** How results ended: in order, stopped by the client, or for a reason that the client should know. */
 export type Ending = 'complete' | 'stopped' | Reason;
@@ -36,7 +36,7 @@ export function readResults(
       return isStopped ? 'stopped' : 'complete';
     } catch (error) {
       if (isStopped) return 'stopped';
-      return error instanceof BrokenOff ? error.reason : 'failed';
+      return error instanceof ResultsAborted ? error.reason : 'failed';
     } finally {
       cancel();
       ended();

@@ -2,7 +2,7 @@
 
 import { MessageType, type SubscribePayload } from 'graphql-ws';
 import { messages } from '../../errors.ts';
-import { conclude } from '../../http/exchange.ts';
+import { endExchange } from '../../http/exchange.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { Started } from './operations.ts';
 import { type Reading, readResults } from './results.ts';
@@ -62,7 +62,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     remove(operation);
     reading?.stop();
     // Nobody reads the result any more. A subscription that has begun counts as a success.
-    conclude(started.exchange, reading ? 200 : undefined);
+    endExchange(started.exchange, reading ? 200 : undefined);
   }
 
   function rest(): void {
@@ -135,7 +135,7 @@ async function respond(
   remove(operation);
   exchange.operation ??= response.operation;
   exchange.errorCode = response.errorCode;
-  conclude(exchange, status);
+  endExchange(exchange, status);
   if (status === 429) rest();
   if (status === 200) await write(messageOf(id, 'next', body), messageOf(id, 'complete'));
   else if (status === 401) onUnauthorized();
@@ -152,7 +152,7 @@ async function finish(
   const ending = await ended;
   if (ending === 'stopped') return;
   remove(operation);
-  conclude(started.exchange, 200);
+  endExchange(started.exchange, 200);
   if (ending === 'revoked') onUnauthorized();
   else await write(ending === 'complete' ? messageOf(id, 'complete') : errorMessage(id, [hidden]));
 }

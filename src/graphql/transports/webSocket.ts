@@ -9,7 +9,7 @@ import {
 } from 'graphql-ws';
 import type { RawData, WebSocket } from 'ws';
 import { messages } from '../../errors.ts';
-import { conclude, type Exchange } from '../../http/exchange.ts';
+import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { isRequestTooDeep } from '../limits.ts';
 import type { UserQuota } from '../userQuota.ts';
 import { authenticateSocket, authorizationOf, CloseSocket, closeCodes, unauthorized } from './handshake.ts';
@@ -171,7 +171,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
   socket.once('close', (code) => {
     for (const end of session.cleanups) end();
     if (!inOrder.has(code)) opening.errorCode = String(code);
-    conclude(opening, 101);
+    endExchange(opening, 101);
   });
   return session;
 }

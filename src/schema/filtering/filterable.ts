@@ -3,7 +3,7 @@
 import { EnumRef } from '@pothos/core';
 import { fieldOf } from '../../database/reader/models.ts';
 import { builder } from '../builder.ts';
-import type { Needs } from '../loading/selection.ts';
+import type { FieldRequirements } from '../loading/selection.ts';
 import type { Model } from '../loading/visible.ts';
 import type { FilterTarget } from './filterTarget.ts';
 
@@ -67,7 +67,7 @@ function targetOf({
 }: Readonly<Record<string, unknown>>): FilterTarget | undefined {
   if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
   // Only `reads.ts` and `devices.ts` write this extension.
-  const filter = (needs as Needs | undefined)?.filter;
+  const filter = (needs as FieldRequirements | undefined)?.filter;
   // The viewer sees no other user than themselves, so a filter by a user would be pointless.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
 }

@@ -12,7 +12,7 @@ import { type KeyValue, type Order, type Position, rowsAfter, rowsBefore } from 
 import { listOrders } from './listOrders.ts';
 import { connect, type PageRequest, readPageRequest } from './pagination.ts';
 import { countVisible, type Row, readPart } from './rows.ts';
-import type { Needs } from './selection.ts';
+import type { FieldRequirements } from './selection.ts';
 
 /** In the order that breaks ties between devices of different kinds. */
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
@@ -20,7 +20,7 @@ type Kind = (typeof kinds)[number];
 
 type Device = Row<Kind> & { readonly __typename: Kind };
 
-const needs: Needs = { readsDatabase: true };
+const needs: FieldRequirements = { readsDatabase: true };
 
 /** The viewer's devices as a connection. It does not depend on the parent, so an operation reads it once. */
 export const deviceList = {

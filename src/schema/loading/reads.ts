@@ -21,7 +21,7 @@ import {
   readPagesBelow,
   readVisible,
 } from './rows.ts';
-import type { Needs } from './selection.ts';
+import type { FieldRequirements } from './selection.ts';
 import type { Model, ViewerRef } from './visible.ts';
 
 /** Resolver of a record by its integer id. */
@@ -181,7 +181,7 @@ export function relatedList<P extends Model, M extends Model>(
   };
 }
 
-const needing = (needs: Needs) => ({ needs });
+const needing = (needs: FieldRequirements) => ({ needs });
 
 function missing(relation: string): never {
   throw new Error(`a row was read without its ${relation}`);

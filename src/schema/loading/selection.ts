@@ -22,7 +22,7 @@ import { type FieldSite, fieldSiteOf } from './fieldSite.ts';
 import { currentViewer, type ViewerRef } from './visible.ts';
 
 /** What a field needs of the row that it belongs to. */
-export interface Needs {
+export interface FieldRequirements {
   readonly columns?: readonly string[];
   /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
   readonly rows?: { readonly relation: string; readonly query: object };
@@ -68,12 +68,12 @@ export const selectsDetails = (info: GraphQLResolveInfo, typeName: string): bool
  * The needs of a field.
  * @throws for a field that does not declare them: values that were not read would look like nulls.
  */
-export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
+export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequirements {
   const extensions = type.getFields()[fieldName]?.extensions ?? {};
   const exposed = extensions.pothosExposedField;
   if (typeof exposed === 'string') return { columns: [exposed] };
   // Only `reads.ts` and `devices.ts` write this extension, and they write values of this type.
-  if (extensions.needs) return extensions.needs as Needs;
+  if (extensions.needs) return extensions.needs as FieldRequirements;
   if (fieldName === 'id') return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }

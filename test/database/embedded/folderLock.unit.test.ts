@@ -6,7 +6,7 @@ import { connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { claim } from '../../../src/database/embedded/folderLock.ts';
+import { lockFolder } from '../../../src/database/embedded/folderLock.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../../support/processes.ts';
 
 const built = new URL('../../../dist/database/embedded/folderLock.js', import.meta.url);
@@ -37,16 +37,16 @@ async function kill({ child, exit }: RunningProcess): Promise<void> {
 
 describe('a claimed folder', () => {
   it('is denied to everybody else, with the name of the holder', async () => {
-    const claimed = await claim(folder);
+    const claimed = await lockFolder(folder);
     expect(claimed).toHaveProperty('release');
-    const others = await Promise.all(Array.from({ length: 10 }, () => claim(folder)));
+    const others = await Promise.all(Array.from({ length: 10 }, () => lockFolder(folder)));
     for (const other of others) expect(other).toEqual({ holder: `process ${process.pid}` });
     if ('release' in claimed) await claimed.release();
   });
 
   it('can be claimed again once released, and leaves one file however often', async () => {
     for (let round = 0; round < 5; round++) {
-      const claimed = await claim(folder);
+      const claimed = await lockFolder(folder);
       if ('holder' in claimed) throw new Error(`round ${round} was denied`);
       await claimed.release();
     }
@@ -54,7 +54,7 @@ describe('a claimed folder', () => {
   });
 
   it('is held until its lock is removed or replaced, and is left to the next then', async () => {
-    const claimed = await claim(folder);
+    const claimed = await lockFolder(folder);
     if ('holder' in claimed) throw new Error('it was denied');
     const lock = join(folder, '.lock.1');
     expect(claimed.isHeld()).toBe(true);
@@ -86,26 +86,26 @@ describe('a claimed folder', () => {
       holder.close();
     });
     await once(holder, 'listening');
-    expect(await claim(folder)).toEqual({ holder: 'another process' });
+    expect(await lockFolder(folder)).toEqual({ holder: 'another process' });
     expect(waits).toEqual([2_000]);
   });
 
   it('is not taken for held where this user may not ask who holds it', async () => {
-    const held = await claim(folder);
+    const held = await lockFolder(folder);
     const denied = Object.assign(new Error(`connect EACCES ${join(folder, '.lock.1')}`), { code: 'EACCES' });
     const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
       process.nextTick(() => this.destroy(denied));
       return this;
     });
     onTestFinished(() => connecting.mockRestore());
-    await expect(claim(folder)).rejects.toBe(denied);
+    await expect(lockFolder(folder)).rejects.toBe(denied);
     connecting.mockRestore();
     if ('release' in held) await held.release();
     expect(await readdir(folder)).toEqual(['.lock.1']);
   });
 
   it('is held on to when those who ask who has it are gone before they hear', async () => {
-    const claimed = await claim(folder);
+    const claimed = await lockFolder(folder);
     const leave = async () => {
       const socket = connect(join(folder, '.lock.1'));
       await once(socket, 'connect');
@@ -113,7 +113,7 @@ describe('a claimed folder', () => {
     };
     // An error that nobody listens to would fail the run.
     await Promise.all(Array.from({ length: 20 }, leave));
-    expect(await claim(folder)).toEqual({ holder: `process ${process.pid}` });
+    expect(await lockFolder(folder)).toEqual({ holder: `process ${process.pid}` });
     if ('release' in claimed) await claimed.release();
   });
 
@@ -122,9 +122,9 @@ describe('a claimed folder', () => {
     await written(contender, /ready/);
     contender.child.stdin.write('go\n');
     await written(contender, /won/);
-    expect(await claim(folder)).toEqual({ holder: `process ${contender.child.pid}` });
+    expect(await lockFolder(folder)).toEqual({ holder: `process ${contender.child.pid}` });
     await kill(contender);
-    const claimed = await claim(folder);
+    const claimed = await lockFolder(folder);
     expect(claimed).toHaveProperty('release');
     if ('release' in claimed) await claimed.release();
   });
@@ -132,20 +132,20 @@ describe('a claimed folder', () => {
 
 describe('a claim that looked before another was faster', () => {
   it('gives up the number that was free because it had been outnumbered and removed', async () => {
-    let winner: Awaited<ReturnType<typeof claim>> | undefined;
+    let winner: Awaited<ReturnType<typeof lockFolder>> | undefined;
     const look = vi.spyOn(fs.promises, 'readdir').mockImplementationOnce(async () => {
       look.mockRestore();
       syncBuiltinESMExports();
       const found = await readdir(folder);
       // The others come and go between its look at the folder and its claim of the next number.
-      const before = await claim(folder);
+      const before = await lockFolder(folder);
       if ('release' in before) await before.release();
-      winner = await claim(folder);
+      winner = await lockFolder(folder);
       // What it asked for are names.
       return found as unknown as Awaited<ReturnType<typeof fs.promises.readdir>>;
     });
     syncBuiltinESMExports();
-    const late = await claim(folder);
+    const late = await lockFolder(folder);
     expect(winner).toHaveProperty('release');
     expect(late).toEqual({ holder: `process ${process.pid}` });
     expect(await readdir(folder)).toEqual(['.lock.2']);
@@ -172,11 +172,11 @@ describe('claims at the same moment', () => {
 
   it('leave one winner, however finely their steps alternate', async () => {
     for (let round = 0; round < 50; round++) {
-      const claims = await Promise.all(Array.from({ length: 8 }, () => claim(folder)));
+      const claims = await Promise.all(Array.from({ length: 8 }, () => lockFolder(folder)));
       const won = claims.flatMap((each) => ('release' in each ? each : []));
       expect(won).toHaveLength(1);
       // Some come while the holder gives up: one of them may win, and no more.
-      const late = Promise.all(Array.from({ length: 3 }, () => claim(folder)));
+      const late = Promise.all(Array.from({ length: 3 }, () => lockFolder(folder)));
       await won[0]?.release();
       const lateWon = (await late).flatMap((each) => ('release' in each ? each : []));
       expect(lateWon.length).toBeLessThanOrEqual(1);

@@ -3,12 +3,12 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
-  BrokenOff,
   type Framing,
   framingFor,
   multipart,
   plain,
   type Reason,
+  ResultsAborted,
   serverSentEvents,
   streamOf,
 } from '../../../src/graphql/transports/framing.ts';
@@ -86,8 +86,8 @@ describe('results', () => {
 
   it('that fail break events off, and tell whoever writes them himself why they ended', async () => {
     await expect(written(serverSentEvents, results(new Error('failed')))).rejects.toThrow();
-    await expect(written(plain, results(new Error('failed')))).rejects.toEqual(new BrokenOff('failed'));
-    await expect(written(plain, results(one), 'revoked')).rejects.toEqual(new BrokenOff('revoked'));
+    await expect(written(plain, results(new Error('failed')))).rejects.toEqual(new ResultsAborted('failed'));
+    await expect(written(plain, results(one), 'revoked')).rejects.toEqual(new ResultsAborted('revoked'));
     expect(await written(plain, results(one))).toBe('{"data":{"number":1}}');
   });
 });

@@ -1,4 +1,4 @@
-/** Checks of the ways to a server: its hosts, the one past its pooler, and whether changes are heard of by it. */
+/** Checks the connections to a server: its hosts, the direct connection past a pooler, and whether changes are received. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -12,9 +12,9 @@ import { reasonOf } from '../../database/connectionError.ts';
 import { isPooled, shareSessions } from '../../database/pooler.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
 
-/** Of several hosts, a finding each: one that is away is no trouble until it is to take over. */
+/** Reports a finding for each of several hosts. A host that is away causes no trouble until it has to take over. */
 export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
   const seen = (await hosts?.look()) ?? [];
   return seen.map(({ place, obstacle, error }) => {
@@ -25,8 +25,8 @@ export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
   });
 }
 
-/** Whether sessions of one's own are to be had at the same database, and hear of changes. */
-export async function checkWays(
+/** Checks that the direct connection leads to the same database, and that changes are received over it. */
+export async function checkConnections(
   client: pg.Client,
   server: ServerConfig,
   ways: ServerUrls | undefined,
@@ -43,7 +43,7 @@ export async function checkWays(
   ];
 }
 
-async function checkDirect(client: pg.Client, direct: ServerConfig, directUrl: string): Promise<Verdict> {
+async function checkDirect(client: pg.Client, direct: ServerConfig, directUrl: string): Promise<CheckResult> {
   const session = createSession(direct, timeout);
   const name = withoutPassword(directUrl);
   try {
@@ -64,7 +64,7 @@ async function checkDirect(client: pg.Client, direct: ServerConfig, directUrl: s
 }
 
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
-async function checkFeed(client: pg.Client, direct: ServerConfig): Promise<Verdict> {
+async function checkFeed(client: pg.Client, direct: ServerConfig): Promise<CheckResult> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
   const { client: listener, close } = createSession(direct, timeout);
   try {
