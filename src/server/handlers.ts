@@ -43,10 +43,7 @@ export function createHandlers(
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
-  const isValid = async (viewer: Viewer) =>
-    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
-  const hasEnded: HasEnded = async (viewer, began) =>
-    performance.now() - began > longestTrust && !(await isValid(viewer));
+  const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   const changes = {
     watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
     versions: responseCache,
@@ -87,4 +84,13 @@ export function createHandlers(
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };
+}
+
+/** The checks of tokens that were valid when their requests came. */
+function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
+  const isValid = async (viewer: Viewer) =>
+    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  const hasEnded: HasEnded = async (viewer, began) =>
+    performance.now() - began > longestTrust && !(await isValid(viewer));
+  return { isValid, hasEnded };
 }
