@@ -76,9 +76,9 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
     take(mayHaveTurn = () => true) {
       for (const line of lines.values()) {
         if (!mayHaveTurn(line.key)) continue;
-        // A client with more entries goes to the end.
+        // To the end. `remove` deletes the line of a client without further entries.
         lines.delete(line.key);
-        if (line.entries.length > 1) lines.set(line.key, line);
+        lines.set(line.key, line);
         return remove(line, line.entries.shift());
       }
       return undefined;
