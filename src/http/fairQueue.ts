@@ -59,35 +59,28 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
     get clients() {
       return lines.size;
     },
-
     has: (key) => lines.has(key),
 
     add(entry) {
-      let line = lines.get(entry.key);
-      if (!line) {
-        line = { key: entry.key, entries: [] };
-        lines.set(entry.key, line);
-      }
+      const line = lines.get(entry.key) ?? { key: entry.key, entries: [] };
+      lines.set(entry.key, line);
       line.entries.push(entry);
       length += entry.size;
       entries++;
     },
 
     take(mayHaveTurn = () => true) {
-      for (const line of lines.values()) {
-        if (!mayHaveTurn(line.key)) continue;
-        // To the end. `remove` deletes the line of a client without further entries.
-        lines.delete(line.key);
-        lines.set(line.key, line);
-        return remove(line, line.entries.shift());
-      }
-      return undefined;
+      const line = firstOf(lines.values(), ({ key }) => mayHaveTurn(key));
+      if (!line) return undefined;
+      // To the end. `remove` deletes the line of a client without further entries.
+      lines.delete(line.key);
+      lines.set(line.key, line);
+      return remove(line, line.entries.shift());
     },
 
     wouldHaveMost({ key }) {
       const own = 1 + (lines.get(key)?.entries.length ?? 0);
-      for (const other of lines.values()) if (other.entries.length > own) return false;
-      return true;
+      return !firstOf(lines.values(), ({ entries: others }) => others.length > own);
     },
 
     drop(isTooLong) {
@@ -100,6 +93,11 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
       return dropped;
     },
   };
+}
+
+function firstOf<Item>(items: Iterable<Item>, isWanted: (item: Item) => boolean): Item | undefined {
+  for (const item of items) if (isWanted(item)) return item;
+  return undefined;
 }
 
 /** Yields, each time, the queue with most entries; of several such queues the one whose turn comes last. The caller may remove entries. */
