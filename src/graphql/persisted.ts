@@ -88,15 +88,7 @@ export function createPersistedOperations({
         return register(query, hash, viewer);
       }
       if (query != null) return undefined;
-      if (documentId != null) {
-        if (typeof documentId !== 'string') return requestError('documentId must be a string');
-        return (
-          file.textOf(documentId) ??
-          requestError(
-            `There is no persisted operation with the id ${JSON.stringify(documentId.slice(0, 100))}`,
-          )
-        );
-      }
+      if (documentId != null) return findById(file, documentId);
       const hash = hashIn(extensions);
       if (typeof hash === 'string') return byHash(hash, viewer);
       return hash ?? (only ? requestError(onlyPersisted) : undefined);
@@ -105,6 +97,15 @@ export function createPersistedOperations({
     registers: (request) =>
       isAutomatic && typeof queryIn(request) === 'string' && hashIn(request.extensions) !== undefined,
   };
+}
+
+/** The document of the file that has the id. */
+function findById(file: Pick<PersistedFile, 'textOf'>, id: unknown): string | GraphQLError {
+  if (typeof id !== 'string') return requestError('documentId must be a string');
+  const text = file.textOf(id);
+  return (
+    text ?? requestError(`There is no persisted operation with the id ${JSON.stringify(id.slice(0, 100))}`)
+  );
 }
 
 /** The query of a request. An empty one beside an id counts as none: some clients have to send one. */
