@@ -1,0 +1,132 @@
+/** Opens PGlite on the folder of a database, and creates the database if there is none. */
+
+import { access, chmod, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { errorText, SetupError } from '../../errors.ts';
+import { makeFolder } from './folder.ts';
+import { adviceForDenied } from './owner.ts';
+import { compileWithBaselineOnly } from './webAssembly.ts';
+
+/** By default PGlite reserves 128 MB for its page cache. The operating system caches the same pages, so less is enough. */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
+
+/**
+ * Opens the engine, and creates its database if the folder is empty.
+ * @throws {SetupError} when its files are damaged or of another version, or cannot be written.
+ */
+export async function openEngine(dataDir: string, path: string, packed?: string): Promise<PGlite> {
+  let isNew: boolean;
+  try {
+    // PGlite leaves the modes of its files to the umask. The mode of the folder keeps other users out.
+    await makeFolder(path);
+    await chmod(path, 0o700);
+    isNew = (await readdir(path)).length === 0;
+    if (isNew) await assertRoom(path);
+  } catch (error) {
+    throw unusableFolder(dataDir, error);
+  }
+  const said: string[] = [];
+  try {
+    if (isNew) await makeDatabase(path, packed, said);
+    return await startEngine(path, said);
+  } catch (error) {
+    // An incomplete database would fail the next start.
+    if (isNew) await rm(path, { recursive: true, force: true }).catch(() => {});
+    if (error instanceof SetupError) throw error;
+    const last = said.findLast((line) => /FATAL|PANIC/.test(line));
+    const obstacle = obstacleOf(error) ?? last;
+    if (isSystemError(error)) throw unusableFolder(dataDir, error);
+    if (obstacle && /No space left|Disk quota|Permission denied|Read-only file system/.test(obstacle))
+      throw unusableFolder(dataDir, new Error(obstacle));
+    if (obstacle && /incompatible with server/.test(obstacle))
+      throw new SetupError(
+        `The database in ${dataDir} is of another version of PostgreSQL than this release has: open it with the release that made it`,
+        { cause: error },
+      );
+    throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
+      cause: error,
+    });
+  }
+}
+
+/** Whether an error comes from Node's file system, which is used before the engine starts, and not from the engine. */
+const isSystemError = (error: unknown) => error instanceof Error && 'syscall' in error;
+
+/**
+ * Creates a database in a temporary folder beside its own, and then renames that folder. So a process that is killed
+ * meanwhile leaves nothing behind that looks like a database.
+ */
+async function makeDatabase(path: string, packed: string | undefined, said: string[]): Promise<void> {
+  const draft = `${path}.new`;
+  await rm(draft, { recursive: true, force: true });
+  await makeFolder(draft);
+  try {
+    if (packed !== undefined && (await isThere(packed))) {
+      const { unpack } = await import('./packed.ts');
+      await unpack(packed, draft);
+    } else await (await startEngine(draft, said)).close();
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+const isThere = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** @param said receives the log lines of the engine. */
+async function startEngine(path: string, said: string[]): Promise<PGlite> {
+  compileWithBaselineOnly();
+  // The engine's own lock file. A killed engine leaves it behind, and no engine would start if it was still empty. The lock
+  // of the folder already ensures that only this process uses it.
+  await rm(join(path, 'postmaster.pid'), { force: true });
+  const engine = await PGlite.create({
+    dataDir: path,
+    startParams,
+    onStderr: (line) => said.push(line) > 0,
+  });
+  // The engine lacks the libraries for encoding conversions. Without these rows it reports that, and with them it crashes.
+  await engine.exec('DELETE FROM pg_catalog.pg_conversion');
+  return engine;
+}
+
+/** The disk space for a new database and its first writes, in bytes. */
+const roomForNew = 64 * 1024 ** 2;
+
+/** Fails if there is no space for a new database. The engine would notice only after seconds, with a poor message. */
+async function assertRoom(path: string): Promise<void> {
+  const { bavail, bsize, blocks } = await statfs(path);
+  // Some file systems do not report their size.
+  if (blocks === 0 || bavail * bsize >= roomForNew) return;
+  const [takes, free] = [roomForNew, bavail * bsize].map((bytes) => Math.floor(bytes / 1024 ** 2));
+  throw new Error(`a new database takes ${takes} MiB, and ${free} MiB are free`);
+}
+
+/** Emscripten's file system throws objects that are not Errors. Their `errno` is an error number of WASI. */
+const obstacles: Readonly<Record<number, string>> = {
+  2: 'Permission denied',
+  19: 'Disk quota exceeded',
+  51: 'No space left on device',
+  63: 'Permission denied',
+  69: 'Read-only file system',
+};
+
+function obstacleOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('errno' in error)) return undefined;
+  return typeof error.errno === 'number' ? obstacles[error.errno] : undefined;
+}
+
+const damaged = (dataDir: string, reason: string) =>
+  `The database in ${dataDir} is damaged: move it away and start again (${reason.split('\n')[0]})`;
+
+/** The error for a folder that cannot be used. */
+export function unusableFolder(dataDir: string, error: unknown): SetupError {
+  const reason = `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${errorText(error)}`;
+  const advice = adviceForDenied(dataDir, error);
+  return new SetupError(advice === undefined ? reason : `${reason}. ${advice}`, { cause: error });
+}
