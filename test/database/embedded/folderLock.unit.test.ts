@@ -23,8 +23,8 @@ afterEach(async () => {
 /** A process that claims the folder each time it is told to, and says how that went. */
 function startContender(): RunningProcess {
   return startScript(
-    `import { claim } from ${JSON.stringify(built.href)};
-     process.stdin.on('data', async () => console.log('holder' in (await claim(process.argv[1])) ? 'rejected' : 'won'));
+    `import { lockFolder } from ${JSON.stringify(built.href)};
+     process.stdin.on('data', async () => console.log('holder' in (await lockFolder(process.argv[1])) ? 'rejected' : 'won'));
      console.log('ready');`,
     folder,
   );
