@@ -1,10 +1,10 @@
-/** Whose account it is that a token opens. */
+/** How the account of a token is found out. */
 
 import { describe, expect, it } from 'vitest';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from '../../src/mirror/account.ts';
 import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 
-/** An upstream that has these paths and no other; takes the path of each request. */
+/** An upstream that has only these paths. The path of each request is added to `requests`. */
 function upstreamWith(paths: Readonly<Record<string, unknown>>, requests: string[] = []): Upstream {
   return {
     base: 'http://upstream/api/v1',
@@ -19,12 +19,12 @@ function upstreamWith(paths: Readonly<Record<string, unknown>>, requests: string
         'not found',
       );
     },
-    post: () => Promise.reject(new Error('nothing is to be written')),
+    post: () => Promise.reject(new Error('no write is expected')),
   };
 }
 
 const bob = { id: 2, username: 'bob', subscriptionTier: 'ultra' };
-/** What somebody can read who has imported templates of Bob's, and is linked with him. */
+/** What another user can read who has imported templates of Bob's and is linked with him. */
 const ofBob = {
   '/users': { data: [bob] },
   '/users/2': bob,
@@ -36,12 +36,12 @@ describe('a client’s token', () => {
     ['checked', readAccountId],
     ['used by a run', identifyByUsersMe],
   ])(
-    'that is %s is of the user that the upstream names as its own, and never guessed from what it can read',
+    'that is %s belongs to the user of /users/me, which is never guessed from the records that it can read',
     async (_, learn) => {
       const requests: string[] = [];
       await expect(learn(upstreamWith(ofBob, requests))).rejects.toThrow('404');
       expect(requests).toEqual(['/users/me']);
-      // Where there is one token alone nothing else can be meant.
+      // The single token of a mirror of one account may be identified by other routes.
       expect((await identifyByAnyRoute(upstreamWith(ofBob))).row).toMatchObject({ id: 2 });
     },
   );
@@ -55,12 +55,12 @@ describe('a client’s token', () => {
     { league: 'gold' },
     { totalPoints: 3e9 },
     { profileImage: {} },
-  ])('is known by the id alone, whatever else is said of its user: %j', async (fields) => {
+  ])('is identified by the id of its user alone, even if another field is not valid: %j', async (fields) => {
     expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }))).toBe(2);
   });
 
   it.each([[{ ...bob, id: 'two' }], [{ ...bob, id: 0 }], [[bob]], [null]])(
-    'is nobody’s without an id: %j',
+    'is not identified without a valid id: %j',
     async (user) => {
       await expect(readAccountId(upstreamWith({ '/users/me': user }))).rejects.toThrow('GET /users/me: ');
     },

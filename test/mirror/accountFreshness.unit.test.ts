@@ -1,4 +1,4 @@
-/** How fresh an account is, over a database that is a variable. */
+/** How fresh an account is, with a mock in place of the database. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
@@ -6,7 +6,7 @@ import type { StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
 const whole = { began: 1, hasChanges: false, isPart: false };
 const part = { began: 1, hasChanges: false, isPart: true };
-/** What the database says, whose clock is `ahead` of the one here, in milliseconds. */
+/** What the database stores; its clock is `ahead` of the one here by so many milliseconds. */
 const stored = (refreshedAt?: number, writtenAt?: number, ahead = 0) => ({
   refreshedAt,
   age: refreshedAt === undefined ? 0 : Date.now() + ahead - refreshedAt,
@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 describe('the freshness of an account', () => {
-  it('is what the database says, which is asked once for all who want to know, and again only where in doubt', async () => {
+  it('is read from the database once for all callers, and again after it was marked as stale', async () => {
     read.mockResolvedValue(stored(5));
     await Promise.all([freshness.ensureLoaded(), freshness.ensureLoaded()]);
     await freshness.ensureLoaded();
@@ -39,7 +39,7 @@ describe('the freshness of an account', () => {
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
-  it('is asked again where the doubt comes while the database is asked: what it says may be from before', async () => {
+  it('is read again if it is marked as stale during the read, whose result may be from before', async () => {
     read.mockImplementationOnce(async () => {
       freshness.markStale();
       return stored(5);
@@ -48,7 +48,7 @@ describe('the freshness of an account', () => {
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
-  it('tells of what another process has brought or taken, and of nothing twice', async () => {
+  it('announces that another process has refreshed or removed the account, once each', async () => {
     read.mockResolvedValue(stored(5));
     expect([(await freshness.reload()).hasChanged, (await freshness.reload()).hasChanged]).toEqual([
       true,
@@ -60,7 +60,7 @@ describe('the freshness of an account', () => {
     expect(onChanged).toHaveBeenCalledTimes(2);
   });
 
-  it('tells of the first run and of those that have changed something', () => {
+  it('announces the first run and those that have changed something', () => {
     freshness.set(5, whole);
     freshness.set(6, whole);
     expect(onChanged).toHaveBeenCalledTimes(1);
@@ -68,7 +68,7 @@ describe('the freshness of an account', () => {
     expect(onChanged).toHaveBeenCalledTimes(2);
   });
 
-  it('is outdated from a write until a run that began after it, of which one of some lists makes nothing else fresher', () => {
+  it('is outdated from a write until a run that began after it; a run of some lists leaves the time of the last refresh', () => {
     const before = Date.now() - 1;
     freshness.set(before, whole);
     expect(freshness.isOutdated).toBe(false);
@@ -81,7 +81,7 @@ describe('the freshness of an account', () => {
     expect([freshness.isOutdated, freshness.refreshedAt]).toEqual([false, before]);
   });
 
-  it('is reckoned from how long ago the database says that it was, whatever its clock says beside that', async () => {
+  it('has the age that the database computes, though its clock differs from the one here', async () => {
     const hour = 60 * 60_000;
     for (const ahead of [-hour, hour]) {
       read.mockResolvedValue(stored(Date.now() + ahead - 7_000, undefined, ahead));
@@ -90,7 +90,7 @@ describe('the freshness of an account', () => {
     }
   });
 
-  it('is none where a clock that was ahead of the database’s noted it, but for a little', async () => {
+  it('has the age 0 if the refresh was a few seconds in the future, and an endless age if it was further ahead', async () => {
     read.mockResolvedValue(stored(Date.now() + 4_000));
     await freshness.reload();
     expect(freshness.age).toBe(0);
@@ -100,7 +100,7 @@ describe('the freshness of an account', () => {
     expect(freshness.age).toBeGreaterThan(1e12);
   });
 
-  it('is outdated while the database has a write of another process that no run has read', async () => {
+  it('is outdated while the database has a write of another process that no complete run has read', async () => {
     const states = () => [freshness.isOutdated, freshness.isBehind];
     read.mockResolvedValue(stored(5, 6));
     await freshness.reload();
@@ -118,7 +118,7 @@ describe('the freshness of an account', () => {
     expect(states()).toEqual([false, false]);
   });
 
-  it('is not outdated by a write of its own that it has read, though the database still has it', async () => {
+  it('is not outdated by a write of this process that a run has read, though the database still has it', async () => {
     freshness.noteWrite();
     freshness.noteStoredWrite(6);
     read.mockResolvedValue(stored(5, 6));

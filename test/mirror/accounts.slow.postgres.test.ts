@@ -1,4 +1,4 @@
-/** Accounts of one mirror that are pulled side by side, by several gateways. */
+/** Accounts of one mirror that are pulled concurrently, by several gateways. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../src/mirror/forget.ts';
@@ -27,7 +27,7 @@ afterAll(async () => {
 const accounts = Array.from({ length: 20 }, (_, index) => index + 1);
 const templates = Array.from({ length: 12 }, (_, index) => index + 1);
 
-/** Each template is owned by one of the accounts and imported by half of the others, and each trainer is somebody's. */
+/** Each template is owned by one of the accounts and imported by half of the others, and each trainer has an owner. */
 function fill(memoryUpstream: MemoryUpstream, round: number): void {
   for (const id of templates) {
     // From round to round some move, some are gone, and some come back.
@@ -60,8 +60,8 @@ function fill(memoryUpstream: MemoryUpstream, round: number): void {
 const pullWith = (pool: TestDatabase['pool'], memoryUpstream: MemoryUpstream, id: number) =>
   sync({ pool, upstream: upstreamOf(memoryUpstream, id), full: true });
 
-describe('accounts that are pulled side by side', () => {
-  it('keep out of the way of each other, and each has what it lists', async () => {
+describe('accounts that are pulled concurrently', () => {
+  it('do not disturb each other, and each has what it lists', async () => {
     const memoryUpstream = createMemoryUpstream();
     for (const id of accounts) addUser(memoryUpstream, id);
     for (const round of [1, 2]) {
@@ -70,7 +70,7 @@ describe('accounts that are pulled side by side', () => {
         accounts.map((id) => pullWith((id % 2 ? database : beside).pool, memoryUpstream, id)),
       );
       expect(reports.filter((report) => report === undefined)).toEqual([]);
-      // Who was pulled before what moved to another gave it up in this round may have pulled it from that meanwhile.
+      // What has moved between accounts may depend on the order of concurrent pulls, which another pull corrects.
       if (round > 1) for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
       for (const id of accounts) {
         const entries = await database.client.dttLibraryEntry.findMany({
@@ -97,7 +97,7 @@ describe('accounts that are pulled side by side', () => {
     }
   }, 60_000);
 
-  it('pull an account that is new to both once', async () => {
+  it('are read by one of the runs alone if they are new to all of them', async () => {
     const memoryUpstream = createMemoryUpstream();
     addUser(memoryUpstream, 1);
     fill(memoryUpstream, 1);
@@ -109,7 +109,7 @@ describe('accounts that are pulled side by side', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/templates?'))).toHaveLength(1);
   });
 
-  it('exchange their names', async () => {
+  it('can exchange their names', async () => {
     const memoryUpstream = createMemoryUpstream();
     for (const id of accounts) addUser(memoryUpstream, id, `name ${id}`);
     for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
@@ -121,8 +121,8 @@ describe('accounts that are pulled side by side', () => {
   });
 });
 
-describe('a pull that is cut off', () => {
-  it('is gone on with by the next, at whichever request, with nothing lost and nothing doubled', async () => {
+describe('a pull that fails', () => {
+  it('is completed by the next, whichever request failed, with nothing lost and nothing doubled', async () => {
     const memoryUpstream = createMemoryUpstream();
     for (const id of [1, 2]) addUser(memoryUpstream, id);
     fill(memoryUpstream, 1);

@@ -1,4 +1,4 @@
-/** What the accounts of a gateway have in common. */
+/** What the accounts of a gateway share: the budgets of those that have left, and what is logged of the upstream. */
 
 import pg from 'pg';
 import { pino } from 'pino';
@@ -14,7 +14,7 @@ let lines: string[];
 beforeEach(() => {
   lines = [];
   accounts = createAccounts({
-    // Nothing here asks it.
+    // No test here queries the database.
     pool: new pg.Pool({ connectionString: 'postgres://127.0.0.1:9/none' }),
     direct: { connectionString: 'postgres://127.0.0.1:9/none' },
     feed: createFakeFeed().feed,
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => accounts.close());
 
-it('what an upstream has said of an account’s requests holds when its last token has come back', () => {
+it('the budget of an account still has its pause and its requests when the account has left and come back', () => {
   accounts.enter(1).budget.pauseUntil(Date.now() + 600_000);
   for (let times = 0; times < 60; times++) accounts.enter(2).budget.note();
   for (const id of [1, 2]) accounts.leave(id);
@@ -42,7 +42,7 @@ it('what an upstream has said of an account’s requests holds when its last tok
   expect(accounts.enter(3).budget.delayFor(1)).toBe(0);
 });
 
-it('what an account has sent counts also where its last token comes back an hour after it came first', () => {
+it('the budget of an account that stayed for hours still has its latest requests when the account comes back', () => {
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
   try {
     const { budget } = accounts.enter(1);
@@ -55,7 +55,7 @@ it('what an account has sent counts also where its last token comes back an hour
   }
 });
 
-it('an upstream that is away is logged once for all who find that out', () => {
+it('an unavailable upstream is logged once, however many requests fail, and again when it fails in another way', () => {
   for (let times = 0; times < 400; times++)
     accounts.fail(new UpstreamError('no', { failure: 'responded with 503' }));
   expect(lines).toHaveLength(1);

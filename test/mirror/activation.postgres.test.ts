@@ -1,4 +1,4 @@
-/** Activations of accounts whose clients bring the upstream's tokens. */
+/** Activations by clients that send tokens of the upstream. */
 
 import { describe, expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
@@ -37,11 +37,11 @@ const activeIn = async (fronted: FrontedService) =>
   (await library(fronted)).activeDttTemplate?.databaseId ?? null;
 
 describe('an activation', () => {
-  it('of a template that was imported, and is the account’s own upstream by now, brings it in as such', async () => {
+  it('succeeds for a template that is an import in the mirror, and the account’s own upstream by now', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
-    // All of it is here.
+    // All of its details are in the mirror.
     const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
     expect(body.errors).toBeUndefined();
     const [id = 0] = service.account(1).imports;
@@ -55,7 +55,7 @@ describe('an activation', () => {
     expect([service.account(1).activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
   });
 
-  it('of a template that is imported is not sent, as nobody activates what is somebody else’s', async () => {
+  it('of an imported template is rejected without a request upstream, since only own templates can be activated', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
@@ -66,7 +66,7 @@ describe('an activation', () => {
     expect(await library(fronted)).toEqual(before);
   });
 
-  it('with a token that means another account by now brings nothing of that in', async () => {
+  it('with a token that was moved to another account adds nothing of that account', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
@@ -88,7 +88,7 @@ describe('an activation', () => {
     expect(await library(fronted)).toEqual(before);
   });
 
-  it('is not undone by a run that met another one before it, whichever gateway was asked', async () => {
+  it('is not undone by a run of another gateway whose list is from before it', async () => {
     const fronted = await open({ settings });
     const { gateway, service, openAnother } = fronted;
     const another = await openAnother();
@@ -103,7 +103,7 @@ describe('an activation', () => {
         async after(reply, { method }) {
           if (method !== 'GET' || isRead) return reply;
           isRead = true;
-          // What the list says is from between two activations.
+          // The run gets the list from between two activations.
           await activate(another, second);
           const between = await fetch(`${service.base}/dtt/templates?limit=100`, {
             headers: { Authorization: `Bearer ${alice}` },
@@ -116,12 +116,12 @@ describe('an activation', () => {
     );
     await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
     expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, first, first]);
-    // The next finds nothing wrong.
+    // The next run does not undo it either.
     await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
     expect(await activeIn(fronted)).toBe(first);
   });
 
-  it('that the upstream did, and said that it failed, is read back before the response', async () => {
+  it('that the upstream made, though it responded with an error, is read back before the response', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
@@ -136,14 +136,14 @@ describe('an activation', () => {
   });
 
   it.each([
-    ['never got there', undefined],
+    ['could not be sent', undefined],
     ['was rejected', { status: 429, body: { ok: false, error: 'busy' } }],
-  ])('that %s leaves the account as fresh as it was', async (_, rejection) => {
+  ])('that %s does not make the account outdated', async (_, rejection) => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
     const [id = 0] = service.account(1).ownTemplates;
-    // Of which there is no need to know anything beforehand.
+    // This reads the details, which the activation need not fetch then.
     const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
     expect(body.errors).toBeUndefined();
     if (rejection) service.misbehave({ instead: () => rejection });
@@ -153,7 +153,7 @@ describe('an activation', () => {
   });
 });
 
-it('a template that an activation reads anew is not older afterwards than a run has shown it meanwhile', async () => {
+it('a template that an activation reads does not replace a newer version that a run has read meanwhile', async () => {
   const { database } = await open();
   const { pool, client } = database;
   const memoryUpstream = createMemoryUpstream();

@@ -49,7 +49,7 @@ async function pull(meanwhile = (_path: string) => {}): Promise<number> {
 const activeHere = async () =>
   (await database.client.user.findUniqueOrThrow({ where: { id: 1 } })).activeTemplateId;
 
-it('is the one that was activated on a page that was read already, as that on a later page no longer is', async () => {
+it('a template that is activated while the list is read is found, even if its page was read before', async () => {
   activate(onSecondPage);
   await pull();
   expect(await activeHere()).toBe(onSecondPage);
@@ -59,7 +59,7 @@ it('is the one that was activated on a page that was read already, as that on a 
   expect(await activeHere()).toBe(onFirstPage);
 });
 
-it('is none, once none is', async () => {
+it('no template is active here once none is active upstream', async () => {
   activate(onSecondPage);
   await pull();
   activate(null);

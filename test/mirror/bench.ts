@@ -15,7 +15,7 @@ const sessions = Number(process.argv[2] ?? 20_000);
 const program = join(import.meta.dirname, '../../../../dist/cli/cli.js');
 
 /** Prints the most memory that the process ever had, in kilobytes, when it ends. */
-const tellPeak = `data:text/javascript,process.on('exit',()=>process.stderr.write('peak '+process.resourceUsage().maxRSS))`;
+const printPeak = `data:text/javascript,process.on('exit',()=>process.stderr.write('peak '+process.resourceUsage().maxRSS))`;
 
 const account = `
   INSERT INTO "User" (username, "subscriptionTier", "dttTotalSessions") VALUES ('bench', 'ultra', ${sessions});
@@ -85,7 +85,7 @@ async function serve(databaseUrl: string): Promise<{ url: string; stop(): void }
 
 async function measure(name: string, env: Record<string, string>): Promise<void> {
   const start = performance.now();
-  const { stderr } = await promisify(execFile)(process.execPath, ['--import', tellPeak, program, 'sync'], {
+  const { stderr } = await promisify(execFile)(process.execPath, ['--import', printPeak, program, 'sync'], {
     env: { ...process.env, ...env },
   });
   const seconds = (performance.now() - start) / 1000;

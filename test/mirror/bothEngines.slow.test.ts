@@ -14,7 +14,7 @@ beforeAll(async () => {
 beforeEach(() => scene.renew());
 afterAll(() => scene?.close());
 
-/** Opens the mirror with the way back to the upstream. */
+/** Opens a gateway with the mirror, which is not refreshed and sends activations to the upstream. */
 const openMirror = () => scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
 
 describe('a mirror', () => {
@@ -41,28 +41,28 @@ describe('a mirror', () => {
       DTT sessions         60       60        0          0     0        0
       "
     `);
-    // Templates and sessions are finished when their details are here, which come after all lists.
+    // Templates and sessions are finished once their details have been read, which is after all lists.
     const details = ['DTT templates', 'DTT sessions'];
     expect(finished).toEqual([
       ...[...report.countsByKind.keys()].filter((kind) => !details.includes(kind)),
       ...details,
     ]);
-    // The user says how many sessions there are.
+    // The number of sessions is a field of the user.
     expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
     expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
     expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
     await expectSameReads(scene, await openMirror(), allReads);
   });
 
-  it('is not changed by a second run, which says so and takes a handful of requests', async () => {
+  it('is not changed by a second run, which reports no changes and takes at most 12 requests', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
-    // Another request of the same client's, which is none of the run.
+    // Another request of the same client, which does not belong to the run.
     await scene.upstream.get('/users/me');
-    const asked = scene.upstream.requestCount();
+    const requestsBefore = scene.upstream.requestCount();
     const report = await scene.sync();
     expect(await contents(scene.target)).toEqual(before);
-    expect(report.requests).toBe(scene.upstream.requestCount() - asked);
+    expect(report.requests).toBe(scene.upstream.requestCount() - requestsBefore);
     expect(report.requests).toBeLessThanOrEqual(12);
     expect(describeChanges(report)).toBeUndefined();
     expect(reportTable(report)).toMatchInlineSnapshot(`
@@ -79,7 +79,7 @@ describe('a mirror', () => {
     `);
   });
 
-  it('follows what is added, changed and removed upstream', async () => {
+  it('has what is added, changed and removed upstream after the next run', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
@@ -98,7 +98,7 @@ describe('a mirror', () => {
     });
     await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
     await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
-    // Nothing refers to device 3; template 4 stays in sessions.
+    // Nothing refers to device 3. Sessions still refer to template 4.
     await client.dttDevice.delete({ where: { id: 3 } });
     // One lock session ends, and another begins.
     await client.lockSession.update({ where: { id: 1 }, data: { isActive: false, lockState: 'completed' } });

@@ -26,7 +26,7 @@ const { values } = parseArgs({
 const pollers = 3;
 const tokens = Array.from({ length: pollers }, (_, index) => `token-${index}`);
 
-/** Without an OSSM device, of which a client would ask for more, a poll is of eleven paths. */
+/** Without an OSSM device, for which a client would send further requests, a poll is eleven requests. */
 const account = {
   id: 1,
   username: 'budget',
@@ -35,7 +35,7 @@ const account = {
 };
 const open = () => createStandIn({ rate: Number(values.rate), accounts: [account] });
 
-/** Asks until there is a response that has data. */
+/** Sends a request until there is a response with data. */
 async function firstResponse(url: string): Promise<void> {
   for (;;) {
     const response = await fetch(`${url}/graphql`, {
@@ -55,12 +55,12 @@ const pendingDetails = `SELECT (SELECT count(*) FROM "DttSession" WHERE "details
 
 async function read(gateway: MeasuredGateway, standIn: StandIn, database: pg.Client): Promise<void> {
   const start = Date.now();
-  const tell = (what: string) =>
+  const report = (what: string) =>
     row([what, seconds(Date.now() - start), standIn.count(), standIn.count({ status: 429 })]);
   head(['', 'seconds', 'requests so far', '429s']);
-  const first = firstResponse(gateway.url).then(() => tell('first GraphQL response'));
+  const first = firstResponse(gateway.url).then(() => report('first GraphQL response'));
   let isComplete = false;
-  let nextTell = start + 60_000;
+  let nextReport = start + 60_000;
   while (Date.now() < start + Number(values.minutes) * 60_000) {
     const { rows } = await database.query<{ count: string; sessions: string; complete: string }>(
       pendingDetails,
@@ -68,21 +68,21 @@ async function read(gateway: MeasuredGateway, standIn: StandIn, database: pg.Cli
     const [{ count, sessions, complete } = { count: '0', sessions: '0', complete: '0' }] = rows;
     if (!isComplete && complete === '1') {
       isComplete = true;
-      tell('all lists');
+      report('all lists');
     }
     if (isComplete && count === '0') {
       await first;
-      return tell('all details');
+      return report('all details');
     }
-    if (Date.now() > nextTell) {
-      nextTell += 60_000;
-      tell(`… ${sessions} sessions, ${count} details still to be read`);
-      // Somebody goes on asking about the account.
+    if (Date.now() > nextReport) {
+      nextReport += 60_000;
+      report(`… ${sessions} sessions, ${count} details still to be read`);
+      // The account is refreshed only while there are requests for it.
       if (isComplete) await firstResponse(gateway.url);
     }
     await sleep(500);
   }
-  tell('out of time');
+  report('out of time');
 }
 
 async function poll(base: string, minutes: number): Promise<number> {
@@ -90,7 +90,7 @@ async function poll(base: string, minutes: number): Promise<number> {
   const clients = tokens.map((token) => createClient(base, token));
   await Promise.all(
     clients.map(async (client, index) => {
-      // They did not start at the same time.
+      // The clients start at different times.
       await sleep(index * 20_000, undefined, { signal: end }).catch(() => {});
       await createHomeAutomation(client).run(60_000, end);
     }),

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A budget for which time passes as soon as it waits. */
+/** A budget that advances the clock instead of waiting. */
 const createQuickBudget = (rate: number) =>
   createBudget(rate, undefined, async (milliseconds) => {
     vi.setSystemTime(Date.now() + milliseconds);
@@ -37,7 +37,7 @@ describe('a budget', () => {
     ['refresh', 57],
     ['details', 48],
   ] as const)(
-    'lets requests for %s use no more than their share of any minute, and all of that',
+    'lets requests for %s use all of their share of any minute, and no more',
     async (priority, share) => {
       const times = await timesOf(createQuickBudget(60), 250, priority);
       expect(mostInAMinute(times)).toBe(share);
@@ -45,7 +45,7 @@ describe('a budget', () => {
     },
   );
 
-  it('leaves what the less urgent may not use to the more urgent, at once', async () => {
+  it('lets more urgent requests use at once what less urgent ones may not', async () => {
     const budget = createQuickBudget(60);
     await timesOf(budget, 48, 'details');
     expect(budget.delayFor(1, 'details')).toBeGreaterThan(0);
@@ -55,7 +55,7 @@ describe('a budget', () => {
     expect(budget.delayFor(13)).toBeGreaterThan(0);
   });
 
-  it('counts what is sent beside it, and says when so many may be sent', () => {
+  it('counts requests that did not wait for it, and tells when so many more may be sent', () => {
     const onSent = vi.fn();
     const budget = createBudget(10, onSent);
     for (let second = 0; second < 10; second++) {
@@ -71,7 +71,7 @@ describe('a budget', () => {
     expect(onSent).toHaveBeenCalledTimes(10);
   });
 
-  it('without a limit has everybody wait for nothing but a pause', async () => {
+  it('without a limit has requests wait only during a pause', async () => {
     const budget = createQuickBudget(0);
     expect(await timesOf(budget, 500, 'details')).toEqual(Array(500).fill(0));
     expect(budget.available()).toBe(Number.POSITIVE_INFINITY);
@@ -80,17 +80,17 @@ describe('a budget', () => {
     expect(await timesOf(budget, 2, 'demand')).toEqual([3, 3]);
   });
 
-  it('leaves to what nobody can hold back what that used, and a half more', () => {
+  it('reserves one and a half times what requests that cannot wait have used', () => {
     const budget = createBudget(60);
     for (let times = 0; times < 11; times++) budget.note();
-    // 60 less 11 and a half of that again are 43, of which 11 are sent.
+    // 60 less 1.5 times 11 are 43, of which 11 have been sent.
     expect(budget.delayFor(32, 'arrival')).toBe(0);
     expect(budget.delayFor(33, 'arrival')).toBeGreaterThan(0);
     expect(budget.delayFor(32, 'details')).toBe(0);
     expect(budget.delayFor(33, 'details')).toBeGreaterThan(0);
   });
 
-  it('has room for refreshes though what nobody can hold back takes all of it', async () => {
+  it('has room for refreshes even if requests that cannot wait use all of it', async () => {
     const budget = createQuickBudget(60);
     for (let times = 0; times < 60; times++) budget.note();
     expect(await timesOf(budget, 9, 'refresh')).toEqual(Array(9).fill(0));
@@ -99,7 +99,7 @@ describe('a budget', () => {
     expect(budget.available()).toBe(0);
   });
 
-  it('pauses for an hour at most, and waits for that once', async () => {
+  it('pauses for an hour at most, in one wait', async () => {
     const wait = vi.fn(async (milliseconds: number) => {
       vi.setSystemTime(Date.now() + milliseconds);
     });
@@ -110,7 +110,7 @@ describe('a budget', () => {
     expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([60 * 60_000]);
   });
 
-  it('stops waiting when it is told to', async () => {
+  it('stops waiting when it is aborted', async () => {
     const budget = createBudget(1);
     await budget.take('demand');
     const stop = new AbortController();

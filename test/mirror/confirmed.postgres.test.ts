@@ -1,4 +1,4 @@
-/** Tokens that come to mean another account upstream while this gateway holds them for that which they stood for. */
+/** Tokens that the upstream moves to another account, while the gateway still takes them for those of the first. */
 
 import { expect, it } from 'vitest';
 import {
@@ -27,7 +27,7 @@ async function open(options: FrontedOptions = {}): Promise<FrontedService> {
   return fronted;
 }
 
-/** What Alice sees of what accounts have. */
+/** What a client with a token of Alice's sees. */
 const seenBy = async ({ gateway }: FrontedService, token = alice) =>
   (
     await ask(
@@ -44,20 +44,20 @@ const oneOf = (ids: Iterable<number>): number => {
   throw new Error('there is none');
 };
 
-it('brings nothing of the other account in, and takes nothing away, when a client writes with such a token', async () => {
+it('a write with a token that was moved to another account adds nothing to the first account and removes nothing', async () => {
   const fronted = await open();
   const { gateway, service } = fronted;
   const before = await seenBy(fronted);
   service.addToken(second, 2);
   const own = oneOf(service.account(2).ownTemplates);
   expect((await patch(gateway, second, `/dtt/templates/${own}`, { name: 'secret' })).status).toBe(200);
-  // What was written is read by her own token, as far as it is hers.
+  // After the write, her account is read with the token that is still hers.
   expect(await seenBy(fronted)).toEqual(before);
   expect((await rest(gateway, second, '/dtt/templates')).status).toBe(401);
 });
 
 it.each(['/users/me', '/dtt', '/lkbx', '/ossm'])(
-  'does the same when the token comes to mean another account in the middle of a run, after %s',
+  'a run whose token is moved to another account after %s adds nothing to the first account and removes nothing',
   async (path) => {
     const fronted = await open();
     const { gateway, service } = fronted;
@@ -67,7 +67,7 @@ it.each(['/users/me', '/dtt', '/lkbx', '/ossm'])(
       {
         after(reply) {
           if (!isOver) service.addToken(second, 2);
-          // No later run brings in order what this one has done.
+          // From now on the upstream fails for Alice, so that no later run can repair what this one does.
           if (!isOver) service.misbehave(faults.error500, { account: 1 });
           isOver = true;
           return reply;
@@ -82,7 +82,7 @@ it.each(['/users/me', '/dtt', '/lkbx', '/ossm'])(
   },
 );
 
-it('does not make the account one that is here and has nothing, when its first run reads another that has nothing', async () => {
+it('a first run whose token is moved to an empty account does not leave the first account empty', async () => {
   const nothing = {
     dttDevices: 0,
     templates: 0,
@@ -101,7 +101,7 @@ it('does not make the account one that is here and has nothing, when its first r
   const { gateway, service } = fronted;
   let times = 0;
   const after: Fault['after'] = (reply) => {
-    // By the check of the token, and by the run.
+    // The check of the token sends the first of these requests, the run the second.
     if (++times === 2) service.addToken(second, 2);
     return reply;
   };

@@ -1,4 +1,4 @@
-/** Records of which a mirror has what the lists say: their details are fetched when they are asked for. */
+/** A mirror that has read only the lists fetches the details of records when a request selects them. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterAll(() => scene?.close());
 
-/** One step of a run, as a gateway of many accounts makes them. */
+/** One step of a run, as a gateway for many accounts runs it. */
 async function pullOnly(step: 'lists' | 'details', more: Partial<PullAccountOptions> = {}) {
   const { upstream, target } = scene;
   const { row: account } = await identifyByAnyRoute(upstream);
@@ -48,7 +48,7 @@ async function pullOnly(step: 'lists' | 'details', more: Partial<PullAccountOpti
 
 const askSource = (query: string) => graphqlOnce(scene.source, scene.sourceToken, query);
 const ask = (query: string) => graphqlOnce(mirror.gateway, mirror.token, query);
-/** Of records alone: not of users, and not of what refers to somebody else. */
+/** The requests for records by their ids. */
 const fetched = () => scene.proxy.requests.filter((request) => /\/\d+$/.test(request));
 const pending = () =>
   Promise.all([
@@ -56,7 +56,7 @@ const pending = () =>
     scene.target.client.dttSession.count({ where: { detailsPending: true } }),
   ]);
 
-/** What has details in it, by the records that it takes. */
+/** Queries that select details, with the records that have these. */
 const detailed: [query: string, records: readonly string[]][] = [
   ['{ dttSession(databaseId: 7) { segments { repsMeasured } } }', ['/dtt/sessions/7']],
   ['{ dttSession(databaseId: 7) { segments { order } } }', ['/dtt/sessions/7']],
@@ -94,20 +94,20 @@ function globalId(typename: string, id: number): string {
   return Buffer.from(`${typename}:${id}`).toString('base64');
 }
 
-/** What the lists say. */
+/** Queries that select only what the lists have. */
 const listed = [
   '{ dttSessions(first: 100) { nodes { name passed trainerId segments { databaseId rawType type passed gradePercent points session { name } } } } }',
   `{ node(id: "${globalId('TrainerSegment', 3)}") { ... on TrainerSegment { points session { name } } } }`,
   '{ dttTemplates { nodes { name description targetDepth isActive sessions { totalCount } } } }',
   '{ dttSession(databaseId: 7) { template { name } trainer { macAddress } } }',
-  // What a condition leaves out is not asked for.
+  // Fields that a condition excludes are not fetched.
   'query ($no: Boolean = false) { dttSessions(first: 3) { nodes { segments { points repsMeasured @include(if: $no) } } } }',
   'query ($yes: Boolean = true) { dttSession(databaseId: 7) { name ...F @skip(if: $yes) } } fragment F on DttSession { segments { order } }',
   'query ($no: Boolean = false) { dttTemplates { nodes { name ... on DttTemplate @include(if: $no) { segments { type } } } } }',
 ];
 
-describe('a read of a mirror that has the lists alone', () => {
-  it.each(detailed)('has the details fetched that it asks for, once: %s', async (query, records) => {
+describe('a read of a mirror that has only the lists', () => {
+  it.each(detailed)('fetches the details that it selects, once: %s', async (query, records) => {
     const { data, errors } = await ask(query);
     expect(errors).toBeUndefined();
     expect(data).toEqual((await askSource(query)).data);
@@ -116,11 +116,11 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(fetched()).toHaveLength(records.length);
   });
 
-  it.each(listed)('asks the upstream nothing for what the lists say: %s', async (query) => {
+  it.each(listed)('sends no request upstream for what the lists have: %s', async (query) => {
     const { data, errors } = await ask(query);
     expect(errors).toBeUndefined();
     expect(data).toEqual((await askSource(query)).data);
-    // By GET it goes another way.
+    // A GET request takes another path through the code.
     const byGet = await fetch(`${mirror.gateway.url}/graphql?${new URLSearchParams({ query })}`, {
       headers: { Authorization: `Bearer ${mirror.token}` },
     });
@@ -128,7 +128,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(fetched()).toEqual([]);
   });
 
-  it('asks the upstream nothing for the lists of the REST interface, and gives a record by its id whole', async () => {
+  it('sends no request upstream for a list of the REST API, and fetches the details of a record by its id', async () => {
     for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) {
       expect((await rest(mirror.gateway, mirror.token, path)).body).toEqual(
         (await rest(scene.source, scene.sourceToken, path)).body,
@@ -143,7 +143,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(fetched()).toEqual(['GET /dtt/sessions/5', 'GET /dtt/templates/2', 'GET /dtt/templates/1']);
   });
 
-  it('fails where details cannot be had, says when to try again, and gives what the lists say', async () => {
+  it('fails where details cannot be fetched, says when to retry, and returns what the lists have', async () => {
     scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
     const { data, errors } = await graphqlOnEveryPath(
       mirror.gateway,
@@ -172,7 +172,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect((await rest(mirror.gateway, mirror.token, '/dtt/templates/1')).status).toBe(200);
   });
 
-  it('fails of a record that cannot be understood, and is right as soon as it can be', async () => {
+  it('fails for a record that is not valid, and is correct as soon as the record is valid', async () => {
     scene.proxy.rewrite = (path, data) =>
       path === '/dtt/sessions/7' ? { ...Object(data), TrainerSegment: 7 } : data;
     const query = '{ dttSession(databaseId: 7) { segments { repsTarget } } }';
@@ -183,7 +183,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect((await ask(query)).data).toEqual((await askSource(query)).data);
   });
 
-  it('is an error for what the upstream lists and denies by its id, which may be so for a moment, until a run gives it up', async () => {
+  it('fails for a record that is listed but not there by its id, until a run gives up its details, which are null then', async () => {
     const isDenied = (path: string) => path === '/dtt/sessions/7';
     scene.proxy.misbehave = (request, response) =>
       isDenied(pathOf(request)) && reply(response, 404, { ok: false, error: 'DTT session not found' });
@@ -206,7 +206,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toEqual([]);
   });
 
-  it('has no details that are older than what a list has said meanwhile', async () => {
+  it('returns no details that are older than a list which was read meanwhile', async () => {
     const { client } = scene.source.database;
     const segments = { where: { sessionId: 7, order: 0 } };
     const old = await rest(scene.source, scene.sourceToken, '/dtt/sessions/7');
@@ -225,7 +225,7 @@ describe('a read of a mirror that has the lists alone', () => {
     expect(data).toEqual((await askSource(query)).data);
   });
 
-  it('waits for a record that another is fetching, rather than to fetch it again', async () => {
+  it('waits for a record that another read is fetching, instead of fetching it again', async () => {
     const query = '{ dttSessions(first: 3) { nodes { segments { repsTarget } } } }';
     const responses = await Promise.all([ask(query), ask(query), ask(query.replace('3', '2'))]);
     expect(responses.map(({ errors }) => errors)).toEqual([undefined, undefined, undefined]);
@@ -234,7 +234,7 @@ describe('a read of a mirror that has the lists alone', () => {
 });
 
 describe('the details of a mirror', () => {
-  it('come in the background after all lists, the active template first, and newest first', async () => {
+  it('are read after the lists, those of the active template first, then those of the newest sessions', async () => {
     expect(await pending()).toEqual([3, 60]);
     const { countsByKind, skipped, notes } = await pullOnly('details');
     expect(await pending()).toEqual([0, 0]);
@@ -242,7 +242,7 @@ describe('the details of a mirror', () => {
     const sessions = fetched()
       .slice(3)
       .map((request) => Number(/\d+$/.exec(request)?.[0]));
-    // Four at a time, in batches.
+    // Four are requested at a time, so their order may differ by as much.
     for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
     expect(sessions).toHaveLength(60);
     expect({ skipped, notes }).toEqual({ skipped: 0, notes: [] });
@@ -250,7 +250,7 @@ describe('the details of a mirror', () => {
     expect((await pullOnly('details')).countsByKind.get('DTT sessions')).toMatchObject({ fetched: 0 });
   });
 
-  it('are counted with their record where one run reads both', async () => {
+  it('are counted once with their record if one run reads both', async () => {
     const { countsByKind } = await scene.sync({ full: true });
     expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, unchanged: 0 });
     const again = await scene.sync({ full: true });
@@ -258,7 +258,7 @@ describe('the details of a mirror', () => {
     expect(again.countsByKind.get('DTT templates')).toMatchObject({ fetched: 3, updated: 0, unchanged: 3 });
   });
 
-  it('stay when a list says nothing new, and are pending again when it does', async () => {
+  it('stay while a list has not changed, and are pending again once it has', async () => {
     await pullOnly('details');
     await pullOnly('lists');
     expect(await pending()).toEqual([0, 0]);
@@ -278,7 +278,7 @@ describe('the details of a mirror', () => {
     expect((await ask(query)).data).toEqual((await askSource(query)).data);
   });
 
-  it('of what the upstream denies by its id are told once, and counted', async () => {
+  it('of a record that is listed but not there by its id are noted once, and counted as skipped', async () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/templates/2' &&
       reply(response, 404, { ok: false, error: 'DTT template not found' });
@@ -290,7 +290,7 @@ describe('the details of a mirror', () => {
     expect(await pullOnly('details')).toMatchObject({ notes: [], skipped: 0 });
   });
 
-  it('that have come are kept by a run that is cut off', async () => {
+  it('that a run has read before it fails are not read again', async () => {
     scene.proxy.misbehave = (request) => fetched().length > 20 && Boolean(request.socket.destroy());
     await expect(pullOnly('details')).rejects.toThrow(/Gave up/);
     const [, sessions] = await pending();
@@ -302,13 +302,13 @@ describe('the details of a mirror', () => {
     expect(fetched()).toHaveLength(sessions);
   });
 
-  it('leave no trace in what a gateway without an upstream asks its database', async () => {
+  it('add nothing to the SQL statements of a gateway without an upstream', async () => {
     const statements: string[] = [];
     const watch = (span: unknown) => statements.push(String(Object(span).text));
     const subscriber = { start: watch, end() {}, asyncStart() {}, asyncEnd() {}, error() {} };
     statementSpans.subscribe(subscriber);
     for (const [query] of detailed) await askSource(query);
-    // Files of tests may share the channel.
+    // Other test files may share the channel.
     statementSpans.unsubscribe(subscriber);
     expect(statements.length).toBeGreaterThan(detailed.length);
     expect(statements.filter((text) => text.includes('detailsPending'))).toEqual([]);

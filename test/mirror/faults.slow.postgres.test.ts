@@ -1,4 +1,4 @@
-/** A mirror whose upstream, database or process fails: it is right in the end, or whole as far as it goes. */
+/** A mirror whose upstream, database or process fails: it is correct in the end, and consistent until then. */
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } fro
 
 let scene: Scene;
 
-/** What a mirror that nothing interfered with holds. */
+/** The contents of a mirror after a run without any fault. */
 let undisturbed: unknown;
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ async function expectCorrect() {
   expect(undated(await contents(scene.target))).toEqual(undated(undisturbed));
 }
 
-/** Rows of what cannot be read, and imports, are dated by when they were first seen. */
+/** Imports, and rows for records that cannot be read, have the time of the run that saw them first. */
 function undated(everything: unknown): unknown {
   return JSON.parse(JSON.stringify(everything), (key, value) =>
     ['importedAt', 'createdDate', 'updatedAt'].includes(key) && Date.parse(value) > Date.parse('2026-03-01')
@@ -34,7 +34,7 @@ function undated(everything: unknown): unknown {
   );
 }
 
-/** Sessions that are there at all are there with all of their segments, and say so where details of these are not. */
+/** Every session has all of its segments, and is marked where their details are missing. Returns how many have details. */
 async function expectWholeSessions() {
   const sessions = await scene.target.client.dttSession.findMany({ include: { segments: true } });
   for (const { segments, detailsPending } of sessions) {
@@ -45,25 +45,25 @@ async function expectWholeSessions() {
 }
 
 /**
- * Misbehaves towards every so many paths, the first time that each is asked for. Counting requests alone, the same one
- * could be unlucky more often than it is tried again.
+ * Misbehaves for one of so many paths, at the first request for each. If requests were counted instead, the same one
+ * could fail more often than it is retried.
  */
-function towardsEvery(
+function forOnePathIn(
   count: number,
   misbehave: (response: ServerResponse, time: number) => boolean,
 ): Scene['proxy']['misbehave'] {
-  const asked = new Set<string | undefined>();
+  const requested = new Set<string | undefined>();
   return ({ url }, response) => {
-    if (asked.has(url)) return false;
-    asked.add(url);
-    return asked.size % count === 0 && misbehave(response, asked.size / count);
+    if (requested.has(url)) return false;
+    requested.add(url);
+    return requested.size % count === 0 && misbehave(response, requested.size / count);
   };
 }
 
 describe('the mirror of an upstream', () => {
-  it('that fails one request in five is correct', async () => {
-    // Every fourth path, and once more when it is asked for again: one request in five.
-    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+  it('is correct after a run in which one request in five fails', async () => {
+    // Every fourth path fails once and is retried: one request in five.
+    scene.proxy.misbehave = forOnePathIn(4, (response, time) =>
       time % 2 === 0
         ? Boolean(response.destroy())
         : reply(response, 500, { ok: false, error: 'Internal server error' }),
@@ -73,7 +73,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('that throttles is correct', async () => {
+  it('is correct after a run that the upstream throttles', async () => {
     let free = Date.now();
     let throttled = 0;
     scene.proxy.misbehave = (_request, response) => {
@@ -90,22 +90,22 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('that hangs now and then is correct', async () => {
-    scene.proxy.misbehave = towardsEvery(30, () => true);
+  it('is correct after a run in which some requests hang', async () => {
+    scene.proxy.misbehave = forOnePathIn(30, () => true);
     await scene.sync();
     await expectCorrect();
   });
 
-  it('that now and then responds with nonsense is correct', async () => {
+  it('is correct after a run in which some responses are not valid', async () => {
     const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
-    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+    scene.proxy.misbehave = forOnePathIn(4, (response, time) =>
       reply(response, 200, nonsense[time % nonsense.length] ?? ''),
     );
     await scene.sync();
     await expectCorrect();
   });
 
-  it('that disappears half-way is whole as far as it goes, and the next run goes on', async () => {
+  it('has only whole sessions if the upstream becomes unavailable during a run, and is completed by the next', async () => {
     scene.proxy.misbehave = (request) =>
       scene.proxy.requests.length > 40 && Boolean(request.socket.destroy());
     await expect(scene.sync()).rejects.toThrow(/Gave up after 5 attempts/);
@@ -116,7 +116,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('is not left with a gap by a run that was cut off while it caught up', async () => {
+  it('has no gap after a run that fails between two pages of new sessions is followed by another', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     const late = await client.dttSession.createManyAndReturn({
@@ -124,7 +124,7 @@ describe('the mirror of an upstream', () => {
         bubbleId: `late-${index}`,
         ownerId: 1,
         trainerId: 1,
-        // Behind the demo account's, the last of which is of when it was loaded.
+        // Later than the sessions of the demo account, the last of which has the time when it was loaded.
         createdAt: new Date(Date.now() + 60_000 + index),
       })),
       select: { id: true },
@@ -142,7 +142,7 @@ describe('the mirror of an upstream', () => {
     expect(await expectWholeSessions()).toBe(60);
 
     scene.proxy.misbehave = behave;
-    // One that cannot be read for now is read later, as are the details of those that the run before listed.
+    // A session that cannot be read in this run is read by the next. This run reads the details of those listed before.
     spoil('/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null });
     const report = await scene.sync();
     expect(await expectWholeSessions()).toBe(189);
@@ -159,7 +159,7 @@ describe('the mirror of an upstream', () => {
     expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
   });
 
-  it('is untouched when the token is not accepted, after one request', async () => {
+  it('is unchanged if the token is rejected, which takes one request', async () => {
     const before = await contents(scene.target);
     scene.proxy.misbehave = (_request, response) =>
       reply(response, 401, { ok: false, error: 'Unauthorized' });
@@ -168,7 +168,7 @@ describe('the mirror of an upstream', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('can be cut off by the one who runs it, and gone on with', async () => {
+  it('has only whole sessions if a run is aborted, and is completed by the next', async () => {
     const end = new AbortController();
     scene.proxy.misbehave = () => {
       if (scene.proxy.requests.length === 45) end.abort();
@@ -181,12 +181,12 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('survives the loss of its connection to the database at any point, and is made whole by a later run', async () => {
+  it('is completed by a later run after its connection to the database is lost at any point', async () => {
     const uncaught: unknown[] = [];
     const note = (error: unknown) => uncaught.push(error);
     process.on('uncaughtException', note);
     const admin = await scene.target.pool.connect();
-    /** The statement of a run before which its connection is ended: of all of them one in so many, to be quick. */
+    /** The number of the statement before which the connection is ended. To be quick, only one in `stride` is tried. */
     let fatal = 1;
     const stride = 13;
     let statements = 0;
@@ -203,12 +203,12 @@ describe('the mirror of an upstream', () => {
     } as () => void);
     try {
       const outcomes = new Set<string>();
-      // Each time from the beginning, until a run has fewer statements than that.
+      // Each run begins with an empty mirror; the last one has fewer statements than `fatal`.
       for (; statements >= fatal - stride; fatal += stride) {
         await Reflect.apply(ask, admin, ['TRUNCATE "Mirror", "User" CASCADE']);
         statements = 0;
         await scene.sync().then(
-          () => outcomes.add('went on'),
+          () => outcomes.add('succeeded'),
           (error: unknown) => outcomes.add(error instanceof Error ? error.message : String(error)),
         );
         expect(uncaught, `at statement ${fatal}`).toEqual([]);
@@ -224,7 +224,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   }, 60_000);
 
-  it('is written no more by a run that has lost its lease in the middle, which does not end the lease of the other', async () => {
+  it('is not written by a run that has lost its lease, which leaves the lease of the other run', async () => {
     let taken: unknown;
     const { pool } = scene.target;
     // The other takes over while the list of sessions is on its way.
@@ -244,7 +244,7 @@ describe('the mirror of an upstream', () => {
     expect(await scene.target.client.mirroredAccount.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
-  it('stays with a run that waits for its upstream for longer than its lease', async () => {
+  it('stays leased to a run that waits for the upstream for longer than its lease', async () => {
     const { pool } = scene.target;
     let other: Promise<unknown> | undefined;
     scene.proxy.misbehave = (request, response) => {
@@ -259,7 +259,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
+  it('is taken over from a run that was killed, once its lease has expired', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
       `UPDATE "MirroredAccount" SET "heldBy" = 'killed', "heldUntil" = now() + interval '500 ms'`,
@@ -270,7 +270,7 @@ describe('the mirror of an upstream', () => {
   });
 });
 
-/** Records of a list, and single records, are changed on the way by their id. */
+/** Changes the record with this id in the responses of the upstream, in lists and by itself. */
 function spoil(path: string, id: number, change: Record<string, unknown>) {
   scene.proxy.rewrite = (at, data) => {
     const spoilOne = (record: unknown) =>
@@ -284,7 +284,7 @@ function spoil(path: string, id: number, change: Record<string, unknown>) {
   };
 }
 
-describe('a bad record', () => {
+describe('a faulty record', () => {
   it.each([
     ['/dtt', 1, { macAddress: {} }, '/dtt/1: macAddress: Invalid input: expected string, received object'],
     ['/dtt', 1, { ownerId: 2 }, "/dtt/1: ownerId: is not the account's, which is 1"],
@@ -324,7 +324,7 @@ describe('a bad record', () => {
       '/lkbx/sessions/2: LockSegment.0.type: Invalid input: expected string, received undefined',
     ],
   ])(
-    'of %s %i with %j is reported and skipped, and read when it is good again',
+    'is skipped with a note, and read once it is valid again: %s %i with %j',
     async (path, id, change, report) => {
       spoil(path, id, change);
       const { notes } = await scene.sync();
@@ -336,7 +336,7 @@ describe('a bad record', () => {
     },
   );
 
-  it('is one that the upstream does not give out, and stays as it was, though no list has it', async () => {
+  it('stays as it was, with a note, if the list lacks it and it is forbidden by its id', async () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
@@ -347,7 +347,7 @@ describe('a bad record', () => {
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
   });
 
-  it('is none that a list has twice', async () => {
+  it('is stored without a note if the fault is that a list has it twice', async () => {
     scene.proxy.rewrite = (path, data) => {
       const { data: items } = data as { data?: unknown[] };
       return path === '/ossm' ? { data: [...(items ?? []), ...(items ?? [])] } : data;
@@ -356,7 +356,7 @@ describe('a bad record', () => {
     await expectCorrect();
   });
 
-  it('is none that lacks something in a list, as long as it has it by itself', async () => {
+  it('is stored without a note if it lacks a field in the list that it has by its id', async () => {
     scene.proxy.rewrite = (path, data) => {
       const { data: items } = data as { data?: { chip: string }[] };
       return path === '/ossm' ? { data: items?.map(({ chip: _, ...item }) => item) } : data;
@@ -368,7 +368,7 @@ describe('a bad record', () => {
     await expectCorrect();
   });
 
-  it('stays as it was, and keeps no other record of its list from being removed', async () => {
+  it('stays as it was, and does not prevent other records of its list from being removed', async () => {
     await scene.syncOnce();
     await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
     spoil('/dtt', 1, { macAddress: {} });
@@ -382,7 +382,7 @@ describe('a bad record', () => {
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
   });
 
-  it('that claims the identifier or the segments of another is left out', async () => {
+  it('is skipped if it has the identifier or a segment of another record', async () => {
     spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
     const { notes } = await scene.sync();
     expect(notes).toEqual([
@@ -396,7 +396,7 @@ describe('a bad record', () => {
     await expectWholeSessions();
   });
 
-  it('is one of many that are counted rather than reported', async () => {
+  it('is only counted if twenty others have been reported', async () => {
     scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
     const { notes, countsByKind } = await scene.sync();
     expect(notes).toHaveLength(21);
@@ -428,7 +428,7 @@ describe('an upstream with only the thirteen documented operations', () => {
     };
   });
 
-  it('is enough, with the records named that it does not list', async () => {
+  it('is mirrored if the records that it does not list are named', async () => {
     const report = await scene.sync({
       named: { lkbxDevices: [1, 9], lockTemplates: [2], lockSessions: [1, 2, 3, 4, 5, 6] },
     });
@@ -445,7 +445,7 @@ describe('an upstream with only the thirteen documented operations', () => {
     await expectCorrect();
   });
 
-  it('is not enough if it does not even list trainers', async () => {
+  it('fails the run if it does not list trainers either', async () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt' && reply(response, 404, '<h1>Not Found</h1>');
     await expect(scene.sync()).rejects.toThrow(
@@ -454,7 +454,7 @@ describe('an upstream with only the thirteen documented operations', () => {
     expect(await scene.target.client.dttTemplate.count()).toBe(0);
   });
 
-  it('keeps fresh what was named once', async () => {
+  it('has a record that was named once refreshed by every later run', async () => {
     await scene.sync({ named: { lkbxDevices: [1] } });
     await scene.source.database.client.lkbxDevice.update({ where: { id: 1 }, data: { locked: false } });
     await scene.sync();
@@ -469,7 +469,7 @@ describe('an upstream with only the thirteen documented operations', () => {
 });
 
 describe('the account of an upstream', () => {
-  /** Has the list of users be these. Of single users, only the account's can be read. */
+  /** Makes these the list of users. By id, only the account's own user can be read. */
   function listUsers(users: unknown) {
     scene.proxy.misbehave = (request, response) => {
       const path = pathOf(request);
@@ -484,27 +484,24 @@ describe('the account of an upstream', () => {
   }
   const demo = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
 
-  it('is the one user in its list', async () => {
+  it('is the user in the list of users if there is only one', async () => {
     listUsers([demo]);
     expect((await scene.sync()).account).toEqual(demo);
     expect(scene.proxy.requests).not.toContain('GET /users/1');
   });
 
   it.each([
-    ['several', [{ ...demo, id: 2, username: 'coach' }, demo]],
-    ['none', []],
-    ['no list', {}],
-  ])(
-    'is the owner of its records, who can be asked for, if the list of users has %s',
-    async (_name, users) => {
-      listUsers(users);
-      expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
-      expect(scene.proxy.requests).toContain('GET /users/1');
-      await expectCorrect();
-    },
-  );
+    ['has several', [{ ...demo, id: 2, username: 'coach' }, demo]],
+    ['is empty', []],
+    ['is not a list', {}],
+  ])('is the owner of the records, read by id, if the list of users %s', async (_name, users) => {
+    listUsers(users);
+    expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
+    expect(scene.proxy.requests).toContain('GET /users/1');
+    await expectCorrect();
+  });
 
-  it('is asked for by the records that are named, where there are no others', async () => {
+  it('is the owner of the records that are named, if there are no others', async () => {
     listUsers([]);
     const respondWithout = scene.proxy.misbehave;
     scene.proxy.misbehave = (request, response) =>
@@ -520,7 +517,7 @@ describe('the account of an upstream', () => {
     }
   });
 
-  it('fails the run if it cannot be read, and says where', async () => {
+  it('fails the run with a message that names the route if it cannot be read', async () => {
     listUsers([{ id: 1 }]);
     await expect(scene.sync()).rejects.toThrow(
       'GET /users: username: Invalid input: expected string, received undefined',

@@ -1,7 +1,8 @@
-/** Whether a request is let through to an account, and how fresh it wants its response. */
+/** Whether a request about an account is served from the mirror, and how fresh the response has to be. */
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
@@ -23,14 +24,14 @@ it.each([
   ['max-age=x', undefined],
   ['max-stale=9', undefined],
   ['x-no-cache', undefined],
-])('Cache-Control: %s', (header, milliseconds) => {
+])('Cache-Control: %s limits the age in milliseconds to %s', (header, milliseconds) => {
   expect(freshnessOf(header)).toBe(milliseconds);
 });
 
 const waits = { arrival: 50, freshness: 50, awakening: 50, write: 50, relay: 50 };
 const relayed = { status: 200, headers: {}, body: Buffer.from('relayed') };
 
-/** When the database says that the lists were read. */
+/** When the lists were read, as the database has it. */
 let inDatabase: number | undefined;
 let freshness: AccountFreshness;
 const run = vi.fn<() => Promise<boolean>>();
@@ -67,7 +68,7 @@ beforeEach(() => {
   };
 });
 
-/** What becomes of a request, with the status of a response that is given in place of what is here. */
+/** The outcome of a request: relayed, or the status, if it is not served from the mirror, and headers. */
 async function request(endpoint: 'rest' | 'graphql', headers: Record<string, string> = {}, isRelayed = true) {
   const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
   const opened = openExchange(incoming, new ServerResponse(incoming), { failed() {}, ended() {} });
@@ -80,40 +81,40 @@ async function request(endpoint: 'rest' | 'graphql', headers: Record<string, str
     : { status, age: exchange.headers.Age, retryAfter: said?.['Retry-After'] };
 }
 
-const here = { status: undefined, age: '0', retryAfter: undefined };
-const notHere = { status: 503, age: undefined, retryAfter: '5' };
+const served = { status: undefined, age: '0', retryAfter: undefined };
+const unavailable = { status: 503, age: undefined, retryAfter: '5' };
 
 describe('a request about an account', () => {
-  it('that is here is let through, as fresh as it is', async () => {
+  it('is served with the age of the mirror if the account has been read', async () => {
     freshness.set(Date.now() - 7_900, { began: 0, hasChanges: false, isPart: false });
     for (const endpoint of ['rest', 'graphql'] as const)
-      expect(await request(endpoint)).toEqual({ ...here, age: '7' });
+      expect(await request(endpoint)).toEqual({ ...served, age: '7' });
     expect(run).not.toHaveBeenCalled();
   });
 
-  it('that is not here is relayed or has to come again, and waits a while for that to be over', async () => {
+  it('is relayed or rejected with 503 if the account has not been read, and waits a while for the first run', async () => {
     expect(await request('rest')).toBe('relayed');
-    expect(await request('rest', {}, false)).toEqual(notHere);
-    expect(await request('graphql')).toEqual(notHere);
+    expect(await request('rest', {}, false)).toEqual(unavailable);
+    expect(await request('graphql')).toEqual(unavailable);
     run.mockImplementation(async () => {
       freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
       return true;
     });
-    expect(await request('graphql')).toEqual(here);
+    expect(await request('graphql')).toEqual(served);
   });
 
-  it('of which clients were shown more than the first run has read goes on being relayed, until a run that began later', async () => {
+  it('is relayed over REST until a run has begun after the last relayed response', async () => {
     const began = Date.now() - 1_000;
     expect(await request('rest')).toBe('relayed');
     freshness.set(began, { began: 0, hasChanges: true, isPart: false });
     expect(await request('rest')).toBe('relayed');
-    // Whoever was shown nothing before is not kept waiting.
-    expect(await request('graphql')).toEqual({ ...here, age: '1' });
+    // No relayed response was sent over GraphQL, so its clients need not wait.
+    expect(await request('graphql')).toEqual({ ...served, age: '1' });
     freshness.set(Date.now(), { began: 0, hasChanges: false, isPart: false });
-    expect(await request('rest')).toEqual(here);
+    expect(await request('rest')).toEqual(served);
   });
 
-  it('that is forgotten while it waits for a refresh is relayed, or has to come again', async () => {
+  it('is relayed or rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
     const responses = [];
     for (const [endpoint, isRelayed] of [
       ['rest', true],
@@ -129,30 +130,41 @@ describe('a request about an account', () => {
       });
       responses.push(await request(endpoint, { 'cache-control': 'no-cache' }, isRelayed));
     }
-    expect(responses).toEqual(['relayed', notHere, notHere]);
+    expect(responses).toEqual(['relayed', unavailable, unavailable]);
   });
 
-  it('of which something was written that is not read yet is relayed, or has it read, or has to come again', async () => {
+  it('is relayed, or waits for a run, or is rejected with 503 if a write has not been read back', async () => {
     freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
     freshness.noteWrite();
     expect(await request('rest')).toBe('relayed');
-    expect(await request('graphql')).toEqual(notHere);
+    expect(await request('graphql')).toEqual(unavailable);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => {
       freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
       return true;
     });
-    expect(await request('graphql')).toEqual(here);
+    expect(await request('graphql')).toEqual(served);
   });
 
-  it('does not wait for what the budget does not allow, nor for what does not come', async () => {
+  it('waits for the refresh that it starts if it is the first request for a while', async () => {
+    freshness.set(Date.now() - 60_000, { began: 0, hasChanges: false, isPart: false });
+    run.mockImplementation(async () => {
+      await setImmediate();
+      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
+      return true;
+    });
+    account = { ...account, touch: () => run() };
+    expect(await request('graphql')).toEqual(served);
+  });
+
+  it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
     freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
     account.budget.pauseUntil(Date.now() + 60_000);
-    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...here, age: '1' });
+    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).not.toHaveBeenCalled();
     account = { ...account, budget: createBudget(0) };
     run.mockImplementation(() => new Promise(() => {}));
-    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...here, age: '1' });
+    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).toHaveBeenCalledTimes(1);
   });
 });

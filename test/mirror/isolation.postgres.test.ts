@@ -24,7 +24,7 @@ afterAll(() => database?.close());
 const accounts = [1, 2, 3] as const;
 const names = ['amy', 'AMY', 'bea', 'Cat', 'dan'];
 
-/** A change upstream, or a pull: what it is, by whom, of which record, and a number that says how. */
+/** A change upstream, or a pull: its kind, the account, the record, and a number that the details depend on. */
 const steps = fc.array(
   fc.record({
     what: fc.constantFrom(
@@ -48,7 +48,7 @@ const steps = fc.array(
 );
 type Step = (typeof steps extends fc.Arbitrary<infer Value> ? Value : never)[number];
 
-/** Upstream is changed, and stays as it can be. */
+/** Changes the upstream, and removes imports and active templates that are no longer possible. */
 function change(memoryUpstream: MemoryUpstream, { what, who, id, how }: Step, version: number): void {
   const user = memoryUpstream.users.get(who);
   if (!user) return;
@@ -91,14 +91,14 @@ function put<Value>(records: Map<number, Value>, id: number, value: Value | unde
   else records.set(id, value);
 }
 
-/** What an account sees: its records by their kind and id, each with what can be seen of it. */
+/** What an account sees: its records by their kind and id, each with its visible fields as a text. */
 interface View {
   username: string;
   active: number | null;
   records: Map<string, unknown>;
 }
 
-/** What the account lists upstream. A template is shared: what it says is compared by itself. */
+/** What the account lists upstream. The content of templates is shared by accounts, and compared separately. */
 function listed(memoryUpstream: MemoryUpstream, account: number): View {
   const records = new Map<string, unknown>();
   for (const [id, { ownerId, version }] of memoryUpstream.dttDevices)
@@ -141,7 +141,7 @@ async function seen(account: number): Promise<View> {
   return { username, active, records: new Map(rows.map(({ key, value }) => [key, value])) };
 }
 
-/** What must not be there, whoever was pulled, as queries that find it. */
+/** Invalid states, which no pull may leave, each with a query that finds it. */
 const faults = {
   'a template that nobody has':
     'SELECT FROM "DttTemplate" WHERE id NOT IN (SELECT "templateId" FROM "DttLibraryEntry")',
@@ -156,7 +156,7 @@ const faults = {
   'details that are pending': `SELECT FROM "DttTemplate" WHERE "detailsPending" UNION ALL SELECT FROM "DttSession" WHERE "detailsPending"`,
 };
 
-/** Pulls an account, and returns what everybody is to see then, by what they saw before. */
+/** Pulls an account, and changes the views to what each account has to see afterwards. */
 async function pull(
   memoryUpstream: MemoryUpstream,
   account: number,
@@ -166,7 +166,7 @@ async function pull(
   for (const [other, view] of views) {
     if (other === account) continue;
     for (const [key, value] of own.records) {
-      // A session that another account has is left to it. All else that an account owns has moved to it.
+      // A session that another account has stays with that account. All else that this account lists moves to it.
       if (key.startsWith('session ')) {
         if (view.records.has(key)) own.records.delete(key);
       } else if (key.startsWith('template ')) {
@@ -190,14 +190,14 @@ async function expectNoFaults(): Promise<void> {
     expect((await database.pool.query(sql)).rowCount, fault).toBe(0);
 }
 
-it('sees nothing of what the others do, whatever they do', async () => {
+it('an account sees what it listed last, whatever is changed upstream and whichever other accounts are pulled', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (program) => {
       await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
       const memoryUpstream = createMemoryUpstream();
       for (const id of accounts) addUser(memoryUpstream, id);
       const views = new Map<number, View>();
-      /** The version of each template that somebody has read last. */
+      /** The version of each template that was read last, by any account. */
       const versions = new Map<number, number>();
       for (const [index, step] of [
         ...program,

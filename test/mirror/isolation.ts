@@ -1,7 +1,7 @@
 /**
- * `npm run mirror:isolation -- --minutes 10`: accounts whose every text has a mark of its owner, random requests of all of them
+ * `npm run mirror:isolation -- --minutes 10`: accounts whose texts all have a mark of the owner, random requests of all of them
  * over both APIs, relayed ones included. No response may have the mark of another account, but for imported templates;
- * in the end no token may be in the database, the log, the metrics or the traces, nor, once its user is gone, in memory.
+ * in the end no token may be in the database, the log, the metrics or the traces, nor, once it is forgotten, in memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -26,7 +26,7 @@ const { values } = parseArgs({
     /** Requests a minute that the upstream allows each account; few of them would leave little to relay. */
     rate: { type: 'string', default: '6000' },
     clients: { type: 'string', default: '8' },
-    /** Seconds after which a token is forgotten that nobody uses. */
+    /** Seconds after which an unused token is forgotten. */
     idle: { type: 'string', default: '20' },
     'log-level': { type: 'string', default: 'info' },
   },
@@ -34,7 +34,7 @@ const { values } = parseArgs({
 const minutes = Number(values.minutes);
 const idle = Number(values.idle) * 1000;
 
-/** What all tokens of the run begin with, and nothing else has. */
+/** The beginning of all tokens of this run, which is found nowhere else. */
 const prefix = `tok${randomBytes(8).toString('hex')}`;
 
 interface Owner {
@@ -48,7 +48,7 @@ const owners = Array.from({ length: Number(values.accounts) }, (_, index): Owner
   return { id: index + 1, token: `${prefix}${randomBytes(16).toString('hex')}`, marker: `mk${name}q` };
 });
 
-/** Texts of templates, which those who have imported them see too. */
+/** Texts of templates, which the accounts that have imported them see too. */
 const ofTemplates =
   /(template-mk\d{3}q-\d+|(Program \d+ of|What|By|Well done,|Changed \d+ by) mk\d{3}q( does)?)/g;
 
@@ -65,26 +65,26 @@ const pick = <Value>(choices: readonly Value[]): Value => {
   return choice;
 };
 
-/** Any account's ids: most are of others. */
+/** The id of a record of any account, mostly of another one. */
 const anyId = () => 1 + below(owners.length * 12);
 
-interface Question {
+interface RequestShape {
   readonly kind: string;
   readonly method: string;
   readonly path: string;
   readonly body?: unknown;
 }
 
-const query = (text: string): Question => ({
+const query = (text: string): RequestShape => ({
   kind: 'GraphQL',
   method: 'POST',
   path: '/graphql',
   body: { query: text },
 });
 
-const get = (path: string): Question => ({ kind: 'REST', method: 'GET', path: `/api/v1${path}` });
+const get = (path: string): RequestShape => ({ kind: 'REST', method: 'GET', path: `/api/v1${path}` });
 
-const relayed = (method: string, path: string, body?: unknown): Question => ({
+const relayed = (method: string, path: string, body?: unknown): RequestShape => ({
   kind: 'relayed',
   method,
   path: `/api/v1${path}`,
@@ -119,8 +119,8 @@ const byId = [
   '/ossm',
 ];
 
-/** A question of an account, by the first of its own templates. */
-const questions: readonly ((owner: Owner) => Question)[] = [
+/** Each makes a random request of an account. */
+const requests: readonly ((owner: Owner) => RequestShape)[] = [
   () => get(`${pick(lists)}?limit=${1 + below(20)}&offset=${below(5)}`),
   () => get(pick(single)),
   () => get(`${pick(byId)}/${anyId()}`),
@@ -160,8 +160,8 @@ const templateOf = (account: number) => 3 * account - below(3);
 const counts = new Map<string, number>();
 const faults = new Set<string>();
 
-async function ask(url: string, owner: Owner): Promise<void> {
-  const { kind, method, path, body } = pick(questions)(owner);
+async function sendRequest(url: string, owner: Owner): Promise<void> {
+  const { kind, method, path, body } = pick(requests)(owner);
   const response = await fetch(url + path, {
     method,
     headers: {
@@ -182,7 +182,7 @@ async function ask(url: string, owner: Owner): Promise<void> {
     faults.add(`${response.status} from ${method} ${path}: ${text}`);
 }
 
-/** A collector of traces that keeps what it gets. */
+/** A collector that stores the traces which it receives. */
 async function collectTraces() {
   const chunks: Buffer[] = [];
   const collector = createHttpServer(async (request, response) => {
@@ -199,12 +199,12 @@ async function collectTraces() {
   };
 }
 
-/** Every row of every table as text. */
+/** Whether any row of any table contains a text. */
 async function hasInTables(admin: pg.ClientConfig, text: string): Promise<boolean> {
   const client = new pg.Client(admin);
   await client.connect();
   try {
-    // The server's log would have the text from here.
+    // Otherwise these statements would write the text into the server's log.
     await client.query(`SET log_statement = 'none'`);
     const { rows } = await client.query<{ name: string }>(
       `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`,
@@ -223,7 +223,7 @@ async function hasInTables(admin: pg.ClientConfig, text: string): Promise<boolea
   }
 }
 
-/** The files below a folder that have a text. */
+/** The files below a folder that contain a text. */
 async function filesWith(folder: string, text: string): Promise<string[]> {
   const names = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = names.filter((name) => name.isFile()).map((name) => join(name.parentPath, name.name));
@@ -236,7 +236,7 @@ async function load(gateway: MeasuredGateway): Promise<void> {
   const end = Date.now() + minutes * 60_000;
   await Promise.all(
     Array.from({ length: Number(values.clients) }, async () => {
-      while (Date.now() < end && faults.size < 20) await ask(gateway.url, pick(owners));
+      while (Date.now() < end && faults.size < 20) await sendRequest(gateway.url, pick(owners));
     }),
   );
 }
@@ -270,20 +270,20 @@ const gateway = await startGateway({
     OTEL_EXPORTER_OTLP_ENDPOINT: traces.url,
   },
 });
-/** Whether the token is in each place in which it must not be, or must. */
+/** For each place, whether a token was found there, and whether one has to be. */
 const places: [place: string, found: boolean, expected: boolean][] = [];
 try {
   await load(gateway);
   const inUse = join(folder, 'in-use.heapsnapshot');
   await gateway.snapshot(inUse);
-  places.push(['heap while its users are there', await has(inUse, prefix), true]);
+  places.push(['heap while tokens are in use', await has(inUse, prefix), true]);
   const metrics = await fetch(gateway.metricsUrl ?? '').then((response) => response.text());
   places.push([`metrics, ${metrics.length} bytes`, metrics.includes(prefix), false]);
-  // One sweep more than the last token takes to be forgotten.
+  // Until the last token is forgotten, and one sweep more.
   await sleep(idle * 2 + 31_000);
   const after = join(folder, 'after.heapsnapshot');
   await gateway.snapshot(after);
-  places.push(['heap after its users are gone', await has(after, prefix), false]);
+  places.push(['heap after tokens are forgotten', await has(after, prefix), false]);
   places.push(['tables of the database', await hasInTables(server.admin, prefix), false]);
 } finally {
   await gateway.stop();
@@ -308,7 +308,7 @@ process.stdout.write(
 for (const fault of faults) process.stdout.write(`${fault}\n`);
 const isGood = faults.size === 0 && places.every(([, found, expected]) => found === expected);
 process.stdout.write(
-  isGood ? '\nNobody saw what is another\u2019s, and no token stayed.\n' : `\nSee ${folder}\n`,
+  isGood ? '\nNo account was shown a record of another, and no token was left.\n' : `\nSee ${folder}\n`,
 );
 if (isGood) await rm(folder, { recursive: true, force: true });
 else process.exitCode = 1;

@@ -13,7 +13,7 @@ const details = { path: /^\/dtt\/sessions\/\d+$/ };
 const name = async (gateway: Parameters<typeof ask>[0]) =>
   (await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }')).body;
 
-it('shows what a client wrote through one gateway at once, though another is reading details', async () => {
+it('a write through one gateway is shown by it at once, even while the other gateway reads details', async () => {
   const { gateway, service, openAnother } = await open({
     settings,
     standIn: { accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 100 } }] },
@@ -34,7 +34,7 @@ it('shows what a client wrote through one gateway at once, though another is rea
   }
 });
 
-it('has a run of `dovetail sync` make way while it reads details, and go on with them afterwards', async () => {
+it('a run of `dovetail sync` that reads details gives way to a write, and reads the other details afterwards', async () => {
   const { gateway, service, database } = await open({ settings });
   await arrive(gateway, alice);
   const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
@@ -42,8 +42,8 @@ it('has a run of `dovetail sync` make way while it reads details, and go on with
   let isSlow = true;
   service.misbehave(
     {
-      after: async (reply, asked) =>
-        isSlow ? ((await faults.slow(1_500).after?.(reply, asked)) ?? reply) : reply,
+      after: async (reply, request) =>
+        isSlow ? ((await faults.slow(1_500).after?.(reply, request)) ?? reply) : reply,
     },
     details,
   );
@@ -57,7 +57,7 @@ it('has a run of `dovetail sync` make way while it reads details, and go on with
   expect(await pending()).toBe(0);
 });
 
-it('has writes through two gateways at once wait for each other, and not for longer', async () => {
+it('concurrent writes through two gateways wait for each other, and for no longer', async () => {
   const { gateway, service, openAnother } = await open({ settings });
   const other = await openAnother();
   for (const each of [gateway, other]) await arrive(each, alice);
@@ -73,15 +73,15 @@ it('has writes through two gateways at once wait for each other, and not for lon
   expect(performance.now() - began).toBeLessThan(5_000);
 });
 
-it('has an account read that is new to two gateways as soon as the run of the first has failed', async () => {
+it('an account that is new to two gateways is read by the second as soon as the run of the first has failed', async () => {
   const { gateway, service, openAnother } = await open({ settings });
   const other = await openAnother();
   let times = 0;
   service.misbehave(
     {
-      async after(reply, asked) {
+      async after(reply, request) {
         if (++times > 2) return reply;
-        const broken = await faults.slow(300).after?.(reply, asked);
+        const broken = await faults.slow(300).after?.(reply, request);
         return broken ? { ...broken, status: 500, body: { ok: false, error: 'broken' } } : reply;
       },
     },

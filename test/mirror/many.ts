@@ -1,6 +1,6 @@
 /**
- * `npm run mirror:many -- --minutes 60`: 1,000 accounts of 100 records each, which are asked about now and then: the refreshes
- * must keep up with those that are asked about, and memory must be level once all have been seen.
+ * `npm run mirror:many -- --minutes 60`: 1,000 accounts of 100 records each, which get a request now and then: refreshes
+ * must keep up with the accounts that get requests, and memory must be level once all accounts have been seen.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,9 +15,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     accounts: { type: 'string', default: '1000' },
     rate: { type: 'string', default: '60' },
-    /** Minutes from one question about an account to the next, on the average. */
+    /** The average number of minutes between two requests for an account. */
     every: { type: 'string', default: '30' },
-    /** Minutes in which all accounts are seen for the first time; all of the time, unless told otherwise. */
+    /** The minutes in which all accounts are seen for the first time; by default the whole duration. */
     arrival: { type: 'string' },
   },
 });
@@ -47,13 +47,13 @@ const accounts = Array.from({ length: Number(values.accounts) }, (_, index) => (
 
 const query =
   '{ viewer { username } dttSessions(first: 10) { nodes { name passed } } activeDttTemplate { name } }';
-/** When each account was last asked about. */
-const asked = new Map<number, number>();
+/** When the last request for each account was sent. */
+const lastRequests = new Map<number, number>();
 const responses = new Map<string, number>();
 const times: number[] = [];
 
-async function ask(url: string, id: number, token: string): Promise<void> {
-  asked.set(id, Date.now());
+async function sendRequest(url: string, id: number, token: string): Promise<void> {
+  lastRequests.set(id, Date.now());
   const start = performance.now();
   const inGraphql = Math.random() < 0.5;
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
@@ -71,10 +71,10 @@ async function ask(url: string, id: number, token: string): Promise<void> {
   responses.set(outcome, (responses.get(outcome) ?? 0) + 1);
 }
 
-async function askNowAndThen(url: string, id: number, token: string, end: number): Promise<void> {
+async function sendRequests(url: string, id: number, token: string, end: number): Promise<void> {
   await sleep(Math.random() * Math.min(arrival, duration));
   while (Date.now() < end) {
-    await ask(url, id, token);
+    await sendRequest(url, id, token);
     await sleep(Math.max(0, Math.min(-Math.log(1 - Math.random()) * every, end - Date.now())));
   }
 }
@@ -84,7 +84,7 @@ await postgres.createDatabase('many');
 const standIn = await createStandIn({ rate: Number(values.rate), accounts });
 const gateway = await startGateway({
   settings: {
-    // A table is what is to be read here.
+    // Log lines would break up the table.
     LOG_LEVEL: 'error',
     DATABASE_URL: `${postgres.url}/many`,
     UPSTREAM_URL: standIn.base,
@@ -95,7 +95,7 @@ const database = new pg.Client({ connectionString: `${postgres.url}/many` });
 
 async function sample(start: number, before: { refreshes: number; requests: number }) {
   const now = Date.now();
-  const ids = [...asked].filter(([, time]) => now - time < recent).map(([id]) => id);
+  const ids = [...lastRequests].filter(([, time]) => now - time < recent).map(([id]) => id);
   const { rows } = await database.query<{ oldest: number; pending: number }>(
     `SELECT coalesce(extract(epoch FROM max(now() - "refreshedAt")), 0)::float AS oldest,
        (SELECT count(*) FROM "DttSession" WHERE "detailsPending")::int AS pending
@@ -103,14 +103,14 @@ async function sample(start: number, before: { refreshes: number; requests: numb
     [ids],
   );
   const [{ oldest, pending } = { oldest: 0, pending: 0 }] = rows;
-  // Each run through the lists asks for this one once.
+  // Each run through the lists requests this one once.
   const refreshes = standIn.count({ path: '/ossm' });
   const requests = standIn.count();
   const { heap, rss } = await gateway.memory();
   const sorted = times.splice(0).sort((one, other) => one - other);
   row([
     seconds(now - start),
-    asked.size,
+    lastRequests.size,
     ids.length,
     (refreshes - before.refreshes) * (60_000 / interval),
     Math.round(oldest),
@@ -128,7 +128,7 @@ try {
   await database.connect();
   const start = Date.now();
   const end = start + duration;
-  const asking = accounts.map(({ id, tokens: [token = ''] }) => askNowAndThen(gateway.url, id, token, end));
+  const clients = accounts.map(({ id, tokens: [token = ''] }) => sendRequests(gateway.url, id, token, end));
   head([
     'seconds',
     'accounts seen',
@@ -147,9 +147,9 @@ try {
     await sleep(Math.max(0, next - Date.now()));
     before = await sample(start, before);
   }
-  await Promise.all(asking);
-  const told = [...responses].sort().map(([what, count]) => `${count} × ${what}`);
-  process.stdout.write(`\n${told.join(', ')}\n`);
+  await Promise.all(clients);
+  const outcomes = [...responses].sort().map(([what, count]) => `${count} × ${what}`);
+  process.stdout.write(`\n${outcomes.join(', ')}\n`);
 } finally {
   await database.end();
   await gateway.stop();

@@ -1,15 +1,15 @@
-/** A gateway in a process of its own, of which one can ask how much it has in memory, and what. */
+/** A gateway in a process of its own, whose memory can be measured and written to a file. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
-/** What is measured lives in `dist`, beside which this is built. */
+/** The gateway that is measured is the one built in `dist`, at the root of the project. */
 const gatewayModule = new URL('../../../../dist/server/gateway.js', import.meta.url);
 const configModule = new URL('../../../../dist/config.js', import.meta.url);
 
-/** What the process runs: the gateway, and responses to what it is asked. */
+/** What the process runs: the gateway, and what handles the messages of this module. */
 const program = `
 import { writeHeapSnapshot } from 'node:v8';
 import { openGateway } from '${gatewayModule}';
@@ -33,18 +33,18 @@ process.on('message', async ({ ask, file }) => {
 export interface MeasuredGateway {
   readonly url: string;
   readonly metricsUrl: string | undefined;
-  /** What it has in memory, cleaned up, in megabytes. */
+  /** Its memory after a garbage collection, in megabytes. */
   memory(): Promise<{ readonly heap: number; readonly rss: number }>;
-  /** Writes all that is reachable in its heap to a file. */
+  /** Writes a snapshot of its heap to a file. */
   snapshot(file: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface MeasuredOptions {
   readonly settings: Readonly<Record<string, string>>;
-  /** After how long a token is forgotten that nobody uses, in milliseconds. */
+  /** After how many milliseconds an unused token is forgotten. */
   readonly idle?: number;
-  /** Where its log goes; nowhere, unless told. */
+  /** The file of its log; without one there is none. */
   readonly log?: string;
 }
 
@@ -64,18 +64,18 @@ export async function startGateway({ settings, idle, log }: MeasuredOptions): Pr
     stdio: ['ignore', 'ignore', log === undefined ? 'inherit' : logTo, 'ipc'],
   });
   closeSync(logTo);
-  const { url, metricsUrl } = await told(child, 'url');
+  const { url, metricsUrl } = await nextMessage(child, 'url');
   return {
     url: String(url),
     metricsUrl: metricsUrl === undefined ? undefined : String(metricsUrl),
     async memory() {
       child.send({ ask: 'heap' });
-      const { heap, rss } = await told(child, 'heap');
+      const { heap, rss } = await nextMessage(child, 'heap');
       return { heap: Number(heap) / 2 ** 20, rss: Number(rss) / 2 ** 20 };
     },
     async snapshot(file) {
       child.send({ ask: 'snapshot', file });
-      await told(child, 'snapshot');
+      await nextMessage(child, 'snapshot');
     },
     async stop() {
       if (child.exitCode !== null) return;
@@ -88,8 +88,8 @@ export async function startGateway({ settings, idle, log }: MeasuredOptions): Pr
   };
 }
 
-/** The next message of a process that has a field, unless it ends before. */
-function told(child: ChildProcess, field: string): Promise<Record<string, unknown>> {
+/** The next message of the process that has this field. Fails if the process ends before. */
+function nextMessage(child: ChildProcess, field: string): Promise<Record<string, unknown>> {
   return new Promise((settle, fail) => {
     const onExit = (code: number | null) => fail(new Error(`the gateway ended with ${code}`));
     const onMessage = (message: unknown) => {
@@ -101,9 +101,9 @@ function told(child: ChildProcess, field: string): Promise<Record<string, unknow
   });
 }
 
-/** Whether a file has a text. It may be much larger than a string. */
+/** Whether a file contains a text. The file may be larger than any string. */
 export async function has(file: string, text: string): Promise<boolean> {
-  // A snapshot of a heap is some hundred megabytes.
+  // A snapshot of a heap has some hundred megabytes.
   return (await readFile(file)).includes(text);
 }
 

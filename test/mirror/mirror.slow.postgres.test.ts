@@ -1,4 +1,4 @@
-/** A mirror shows what its upstream does, and keeps up with it. */
+/** A mirror shows what its upstream does, and follows its changes. */
 
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 beforeEach(() => scene.renew());
 afterAll(() => scene?.close());
 
-/** Opens the mirror with the way back to the upstream. */
+/** Opens a gateway with the mirror, which is not refreshed and sends activations to the upstream. */
 async function openMirror() {
   return scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
 }
@@ -39,7 +39,7 @@ const expectEqual = (mirror: { gateway: TestGateway; token: string }) =>
   expectSameReads(scene, mirror, shortReads);
 
 describe('a mirror', () => {
-  it('links what the account can read, and nothing else', async () => {
+  it('links records to those that the account can read, and to no others', async () => {
     await scene.syncOnce();
     const { gateway, token } = await openMirror();
     const { data, errors } = await graphqlOnEveryPath(
@@ -56,7 +56,7 @@ describe('a mirror', () => {
     expect(data.dttTemplate).toEqual({ ownerId: 2, isActive: false, owner: null });
     expect(data.unreadable).toBeNull();
     expect(data.activeLockSession).toEqual({ template: { name: 'Weekend Lock' } });
-    // What the others were started from the upstream does not tell.
+    // The upstream does not tell the templates of the other lock sessions.
     expect(data.lockSessions.nodes.filter(({ template }: { template: unknown }) => template)).toEqual([
       { isActive: true, template: { name: 'Weekend Lock' } },
     ]);
@@ -71,7 +71,7 @@ describe('a mirror', () => {
     }
   });
 
-  it('follows what is active no more, which counts as a change of what it was', async () => {
+  it('counts a template that is no longer active as updated, and a lock session that no longer has a template', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     await client.user.update({ where: { id: 1 }, data: { activeTemplateId: null } });
@@ -90,9 +90,9 @@ describe('a mirror', () => {
   });
 
   it.each([
-    ['two say that they are', 2, { isActive: true }, 0],
-    ['the one that is cannot be read', 1, { isActive: 'yes' }, 1],
-  ])('has the same template active as before while %s', async (_name, id, change, skipped) => {
+    ['two templates are marked as active', 2, { isActive: true }, 0],
+    ['the active template is not valid', 1, { isActive: 'yes' }, 1],
+  ])('has the same template active as before if %s in the list', async (_name, id, change, skipped) => {
     await scene.syncOnce();
     scene.proxy.rewrite = (path, data) => {
       if (path !== '/dtt/templates') return data;
@@ -106,38 +106,41 @@ describe('a mirror', () => {
   });
 
   it.each([
-    ['goes to another owner', { where: { id: 1 }, data: { ownerId: 2 } }, 1],
-    ['goes to another owner, as another is activated', { where: { id: 1 }, data: { ownerId: 2 } }, 2],
-    ['is deleted, as another is activated', undefined, 2],
-  ])('has the active template active at once when the one of before %s', async (_name, change, active) => {
-    await scene.syncOnce();
-    const { client } = scene.source.database;
-    if (change) {
-      await client.dttTemplate.update(change);
-      await client.dttLibraryEntry.create({ data: { userId: 1, templateId: 1 } });
-    } else await client.dttTemplate.delete({ where: { id: 1 } });
-    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: active } });
-    await scene.sync();
-    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-      activeTemplateId: active,
-    });
-    expect(describeChanges(await scene.sync())).toBeUndefined();
-  });
+    ['moves to another owner', { where: { id: 1 }, data: { ownerId: 2 } }, 1],
+    ['moves to another owner and another is activated', { where: { id: 1 }, data: { ownerId: 2 } }, 2],
+    ['is deleted and another is activated', undefined, 2],
+  ])(
+    'has the same active template as the upstream after one run if the former one %s',
+    async (_name, change, active) => {
+      await scene.syncOnce();
+      const { client } = scene.source.database;
+      if (change) {
+        await client.dttTemplate.update(change);
+        await client.dttLibraryEntry.create({ data: { userId: 1, templateId: 1 } });
+      } else await client.dttTemplate.delete({ where: { id: 1 } });
+      await client.user.update({ where: { id: 1 }, data: { activeTemplateId: active } });
+      await scene.sync();
+      expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+        activeTemplateId: active,
+      });
+      expect(describeChanges(await scene.sync())).toBeUndefined();
+    },
+  );
 
-  it('is not told which lock template is in use by an upstream that changes its mind', async () => {
+  it('leaves the template of a lock session as it is if two responses about the active one differ', async () => {
     await scene.syncOnce();
-    let asked = 0;
+    let requestCount = 0;
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/lkbx/templates/active' &&
-      reply(response, 200, { ok: true, data: ++asked === 1 ? { id: 2 } : null });
+      reply(response, 200, { ok: true, data: ++requestCount === 1 ? { id: 2 } : null });
     await scene.sync();
-    expect(asked).toBe(2);
+    expect(requestCount).toBe(2);
     expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
       templateId: 1,
     });
   });
 
-  it('has what the account could not read before as soon as it can', async () => {
+  it('has records that the account could not read before as soon as it can read them', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
@@ -152,7 +155,7 @@ describe('a mirror', () => {
     await expectEqual(await openMirror());
   });
 
-  it('keeps of a trainer or template that is gone the number by which sessions name it, and nothing else', async () => {
+  it('retains of a deleted trainer or template only the number by which sessions refer to it', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
     const { client } = scene.target;
@@ -177,7 +180,7 @@ describe('a mirror', () => {
     expect(await client.dttSession.count({ where: { templateId: null, goneTemplateId: 1 } })).toBe(
       ofTemplate,
     );
-    // The same numbers, to whom they answer: no session looks changed at the next run.
+    // Sessions still have the same numbers, so the next run takes none of them for changed.
     expect(describeChanges(await scene.sync({ full: true }))).toBeUndefined();
     scene.proxy.misbehave = behave;
     scene.proxy.rewrite = unchanged;
@@ -185,7 +188,7 @@ describe('a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('knows no more than it was told, and does not forget what it was', async () => {
+  it('has null for a field that was never sent, and retains the value of one that is no longer sent', async () => {
     const nullUntilKnown = {
       '/users/me': [
         'accountType',
@@ -214,7 +217,7 @@ describe('a mirror', () => {
       '/dtt': await client.dttDevice.findUniqueOrThrow({ where: { id: 1 } }),
       '/lkbx/sessions': await client.lockSession.findUniqueOrThrow({ where: { id: 2 } }),
     });
-    const told = async () =>
+    const areKnown = async () =>
       Object.entries(await known()).flatMap(([path, record]) =>
         Object.entries(record).flatMap(([name, value]) =>
           nullUntilKnown[path as keyof typeof nullUntilKnown].includes(name) ? [value !== null] : [],
@@ -222,17 +225,17 @@ describe('a mirror', () => {
       );
     withhold();
     await scene.sync();
-    expect(await told()).toEqual(Array(12).fill(false));
-    // No upstream tells it.
+    expect(await areKnown()).toEqual(Array(12).fill(false));
+    // No upstream sends this field.
     expect((await known())['/users/me'].scheduleType).toBeNull();
     scene.proxy.rewrite = unchanged;
     await scene.sync();
-    expect(await told()).toEqual(Array(12).fill(true));
+    expect(await areKnown()).toEqual(Array(12).fill(true));
     withhold();
     expect(describeChanges(await scene.sync())).toBeUndefined();
   });
 
-  it('says what it has otherwise than the upstream, at each run', async () => {
+  it('notes at each run which values differ from those of the upstream', async () => {
     scene.proxy.rewrite = (path, data) => {
       if (path !== '/dtt') return data;
       const { data: items } = data as { data: object[] };
@@ -248,7 +251,7 @@ describe('a mirror', () => {
     expect(describeChanges(again)).toBeUndefined();
   });
 
-  it('loses a template that is gone upstream, however odd another is', async () => {
+  it('loses a template that was deleted upstream, even if another one is not valid', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     scene.proxy.rewrite = (path, data) => {
@@ -263,7 +266,7 @@ describe('a mirror', () => {
     expect(await scene.target.client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
   });
 
-  it('loses a session that is gone upstream, and reads several at once by a full run', async () => {
+  it('loses a session that was deleted upstream, and reads up to four at once in a full run', async () => {
     await scene.syncOnce();
     await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
     await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
@@ -278,13 +281,13 @@ describe('a mirror', () => {
     };
     const report = await scene.sync({ full: true });
     expect(report.countsByKind.get('DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
-    // Several at once, but no more than an upstream can be asked to bear.
+    // Several at once, but not so many that they burden the upstream.
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(4);
     await expectEqual(await openMirror());
   });
 
-  it('gives out new ids behind those that came from upstream', async () => {
+  it('assigns new ids after those that came from the upstream', async () => {
     await scene.sync();
     const { client } = scene.target;
     const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
@@ -293,14 +296,14 @@ describe('a mirror', () => {
     await client.user.create({ data: { username: 'x' } });
   });
 
-  it('fails on a database that holds another account, and leaves it alone', async () => {
+  it('fails on a database with an account that is not mirrored, and changes nothing there', async () => {
     await createAccount(scene.target.client, 'alice');
     const before = await contents(scene.target);
     await expect(scene.sync()).rejects.toThrow(/holds the account "alice".*set DATA_DIR to an empty folder/);
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('takes another account in beside the first', async () => {
+  it('can have a second account of the same upstream', async () => {
     await scene.syncOnce();
     const other = await createAccount(scene.source.database.client, 'alice');
     const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
@@ -314,7 +317,7 @@ describe('a mirror', () => {
     );
   });
 
-  it('stays that of one upstream', async () => {
+  it('fails for a second upstream, and is not changed', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
     const elsewhere = createUpstream({
@@ -334,7 +337,7 @@ describe('a mirror', () => {
 });
 
 describe('an activation on a mirror', () => {
-  it('shows on both, through either API', async () => {
+  it('takes effect upstream and in the mirror, through either API', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
@@ -349,7 +352,7 @@ describe('an activation on a mirror', () => {
     await expectEqual(mirror);
   });
 
-  it('says whether the schedule type changed where the account lives, whatever it is here', async () => {
+  it('reports whether the schedule type changed upstream, whatever it is in the mirror', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const schedule = { where: { id: 1 }, data: { scheduleType: 'single' } } as const;
@@ -359,7 +362,7 @@ describe('an activation on a mirror', () => {
     expect(body).toMatchObject({ ok: true, data: { scheduleTypeChanged: false } });
   });
 
-  it('of a template that is too new for the mirror brings it in', async () => {
+  it('adds its template if the mirror does not have it yet', async () => {
     await scene.syncOnce();
     const { id } = await scene.source.database.client.dttTemplate.create({
       data: { bubbleId: 'new', ownerId: 1, name: 'New', targetDepth: 1, targetWindow: 1 },
@@ -384,7 +387,7 @@ describe('an activation on a mirror', () => {
         body: { ok: false, error: 'Template not found or not owned by user' },
       });
     }
-    // Ids begin at 1, which needs no asking.
+    // Ids begin at 1, so the upstream is not asked about these.
     const before = scene.proxy.requests.length;
     for (const id of [0, -1]) {
       const { errors } = await graphqlOnEveryPath(
@@ -395,7 +398,7 @@ describe('an activation on a mirror', () => {
       expect(errors?.[0]?.message).toBe('Template not found or not owned by user');
     }
     expect(scene.proxy.requests).toHaveLength(before);
-    // Deleted upstream, but not here yet.
+    // The template is deleted upstream, and still in the mirror.
     await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
     const { errors } = await graphqlOnEveryPath(
       mirror.gateway,
@@ -409,7 +412,7 @@ describe('an activation on a mirror', () => {
     expect((await scene.target.client.user.findUniqueOrThrow({ where: { id: 1 } })).activeTemplateId).toBe(1);
   });
 
-  it('fails and changes nothing while the upstream is away', async () => {
+  it('fails and changes nothing while the upstream is unavailable', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const before = await contents(scene.target);
@@ -431,6 +434,7 @@ describe('an activation on a mirror', () => {
   it('fails and changes nothing when the upstream no longer accepts the token', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
+    const before = await contents(scene.target);
     scene.proxy.misbehave = (_request, response) =>
       reply(response, 401, { ok: false, error: 'Unauthorized' });
     const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
@@ -440,13 +444,14 @@ describe('an activation on a mirror', () => {
     expect(body.error).toBe(
       'The upstream rejected the request or sent what cannot be read; nothing was changed here',
     );
+    expect(await contents(scene.target)).toEqual(before);
   });
 
   it.each([
-    ['that is another one', { id: 3 }],
-    ['that cannot be read', { Segment: 'none' }],
-    ['that the database does not take', { bubbleId: 'prog-demo-1' }],
-  ])('fails, and says so in the log, when it would bring in a template %s', async (_name, change) => {
+    ['has another id', { id: 3 }],
+    ['is not valid', { Segment: 'none' }],
+    ['is rejected by the database', { bubbleId: 'prog-demo-1' }],
+  ])('fails, and logs the failure, if the template that it would add %s', async (_name, change) => {
     await scene.syncOnce();
     const log: string[] = [];
     const { target, upstream } = scene;
@@ -474,7 +479,7 @@ describe('an activation on a mirror', () => {
     expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
   });
 
-  it('of the template of a user whom the mirror is not of is no business of the upstream', async () => {
+  it('by a user who is not mirrored is not sent to the upstream', async () => {
     await scene.syncOnce();
     const { gateway } = await openMirror();
     const other = await createAccount(scene.target.client, 'alice');
@@ -486,7 +491,7 @@ describe('an activation on a mirror', () => {
     expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
   });
 
-  it('succeeds whatever else the upstream says', async () => {
+  it('succeeds even if the successful response of the upstream has other data than expected', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     scene.proxy.misbehave = ({ method }, response) =>
@@ -495,7 +500,7 @@ describe('an activation on a mirror', () => {
     expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: false } });
   });
 
-  /** Does as it is told upstream, and then with the response as the test says. */
+  /** Sends the activation upstream, and hands the response to the test. */
   const forwardThen = async (request: IncomingMessage, then: (text: string) => unknown) => {
     const response = await fetch(`${scene.source.url}${request.url}`, {
       method: 'POST',
@@ -507,13 +512,13 @@ describe('an activation on a mirror', () => {
 
   it.each([
     [1, 'auto', true],
-    // It cannot be known that nothing was lost with the response.
+    // The schedule type did not change, but the lost response could have said that it did.
     [1, 'single', true],
     [0, 'auto', true],
     [0, 'single', false],
   ] as const)(
-    'says after %i lost responses, from %s, of the schedule type that it changed or may have: %s',
-    async (losses, from, known) => {
+    'that lost %i responses, from the schedule type %s, has scheduleTypeChanged: %s',
+    async (losses, from, expected) => {
       await scene.syncOnce();
       await scene.source.database.client.user.update({ where: { id: 1 }, data: { scheduleType: from } });
       const mirror = await openMirror();
@@ -525,12 +530,12 @@ describe('an activation on a mirror', () => {
         return true;
       };
       const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
-      expect(body).toMatchObject({ ok: true, data: { id: 2, scheduleTypeChanged: known } });
+      expect(body).toMatchObject({ ok: true, data: { id: 2, scheduleTypeChanged: expected } });
       await expectEqual(mirror);
     },
   );
 
-  it('takes its turn, so that the mirror ends as the upstream does, whichever gateway was asked', async () => {
+  it('waits for one through another gateway, so that the same template is active in the mirror and upstream', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const beside = stillMirror(
@@ -544,7 +549,7 @@ describe('an activation on a mirror', () => {
       if (request.method !== 'POST') return false;
       order.push(pathOf(request));
       if (pathOf(request) !== '/dtt/templates/2') return false;
-      // Done upstream, but the response is under way until the other activation has had time to overtake it.
+      // It is made upstream, but the response is delayed, so that the other activation would have time to overtake it.
       forwardThen(request, async (text) => {
         second = postJson(another, mirror.token, '/dtt/templates/1', { isActive: true });
         await Promise.race([second, sleep(200)]);
@@ -563,7 +568,7 @@ describe('an activation on a mirror', () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     let activated = false;
-    // The list is held back until the activation is through.
+    // The response with the list is delayed until the activation is over.
     const list = await fetch(`${scene.source.url}/api/v1/dtt/templates?limit=100&offset=0`, {
       headers: { Authorization: `Bearer ${scene.sourceToken}` },
     }).then((response) => response.text());

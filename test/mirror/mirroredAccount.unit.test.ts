@@ -1,4 +1,4 @@
-/** What keeps one account fresh, over runs that are functions, and a clock that the test sets. */
+/** How one account is refreshed, with mocks in place of its runs and a clock that the test sets. */
 
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -22,14 +22,14 @@ const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
 
-/** What a run that begins now reports. */
+/** The report of a run that begins now. */
 const succeed = async (isPart = false): Promise<ListsRead> => ({
   began: Date.now(),
   hasChanges: false,
   isPart,
 });
 
-/** What the database says, with the same clock. */
+/** What the database stores, by the same clock. */
 const stored = (refreshedAt?: number, isLeased = false): StoredFreshness => ({
   refreshedAt,
   age: Date.now() - (refreshedAt ?? Date.now()),
@@ -66,11 +66,11 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** Which lists each run was to read. */
+/** The lists that each run was asked to read. */
 const parts = () => lists.mock.calls.map(([, , , which]) => which ?? 'all');
 
 describe('an account of the mirror', () => {
-  it('is read when somebody asks, and again after each interval while somebody does', async () => {
+  it('is read at a request, then at each interval until there was no request for a while, and at the next request', async () => {
     await account.touch();
     expect(lists).toHaveBeenCalledTimes(1);
     for (let times = 2; times <= 11; times++) {
@@ -83,7 +83,7 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(12);
   });
 
-  it('is read once by whoever asks while it is found out whether that is due', async () => {
+  it('is read once if a request comes while the database is asked whether a run is due', async () => {
     await account.touch();
     const { refreshedAt: before } = account.freshness;
     let settle = () => {};
@@ -104,7 +104,7 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(2);
   });
 
-  it('is not read while what another process has read is fresh', async () => {
+  it('is not read while another process refreshes it', async () => {
     readStored.mockImplementation(async () => stored(Date.now()));
     await account.freshness.ensureLoaded();
     expect(account.touch()).toBeUndefined();
@@ -112,7 +112,7 @@ describe('an account of the mirror', () => {
     expect(lists).not.toHaveBeenCalled();
   });
 
-  it('has the lists alone read that are wanted, once it is here, and those wanted together by one run', async () => {
+  it('is read whole at first, then only the requested lists, and lists requested together by one run', async () => {
     await account.refresh(['locks']);
     await account.refresh(['dttTemplates']);
     const together = [account.refresh(['lkbxDevices']), account.refresh(['locks'])];
@@ -120,7 +120,7 @@ describe('an account of the mirror', () => {
     expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
   });
 
-  it('is read as a whole when that is due, however often some of its lists are', async () => {
+  it('is read whole at each interval, however often some of its lists are read', async () => {
     await account.touch();
     for (let times = 1; times <= 9; times++) {
       await vi.advanceTimersByTimeAsync(interval / 3);
@@ -130,7 +130,7 @@ describe('an account of the mirror', () => {
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
   });
 
-  it('is read once more where clients were shown something meanwhile, when it comes for the first time', async () => {
+  it('is read once more after its first run if clients were shown something during that run', async () => {
     lists.mockImplementationOnce(async () => {
       const report = await succeed();
       vi.advanceTimersByTime(10);
@@ -143,7 +143,7 @@ describe('an account of the mirror', () => {
     expect(account.freshness.isBehind).toBe(false);
   });
 
-  it('has a token confirmed by each run, which asks whose it is', async () => {
+  it('has its token confirmed by each run, which asks whose it is', async () => {
     await account.refresh();
     await account.refresh(['dttTemplates']);
     expect(onTokenStatus.mock.calls).toEqual([
@@ -152,7 +152,7 @@ describe('an account of the mirror', () => {
     ]);
   });
 
-  it('has a token confirmed as of when a run began, since when it may have been revoked', async () => {
+  it('has its token confirmed as of the beginning of a run, since it may have been revoked later', async () => {
     const began = Date.now();
     lists.mockImplementationOnce(async () => {
       vi.setSystemTime(began + 5_000);
@@ -162,7 +162,7 @@ describe('an account of the mirror', () => {
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
   });
 
-  it('is read no further with a token that has ended, but with another of its own, at once', async () => {
+  it('is read at once with another of its tokens if the token of the run ends', async () => {
     const end = new AbortController();
     const ending = { token: 'second of alice', viewer: { id: 1, tokenId: undefined, ended: end.signal } };
     account.add(ending);
@@ -182,7 +182,7 @@ describe('an account of the mirror', () => {
     expect(onFailure).not.toHaveBeenCalled();
   });
 
-  it('has one more run read what is wanted while one is under way', async () => {
+  it('is read by one more run for all lists that are requested during a run', async () => {
     await account.refresh();
     let settle = () => {};
     lists.mockImplementationOnce(
@@ -199,7 +199,7 @@ describe('an account of the mirror', () => {
     expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
   });
 
-  it('has the lists of a run that failed read by the next, whatever that is for', async () => {
+  it('has the lists of a run that failed read by the next run, whichever lists that is for', async () => {
     await account.refresh();
     lists.mockRejectedValueOnce(new Error('the upstream is away'));
     account.freshness.noteWrite();
@@ -212,7 +212,7 @@ describe('an account of the mirror', () => {
     expect(account.freshness.isOutdated).toBe(false);
   });
 
-  it('is read at once when the run of another process is over that has failed, or has read other lists', async () => {
+  it('is read at once when a run of another process is over that has not refreshed it', async () => {
     await account.refresh();
     const refreshedAt = account.freshness.refreshedAt;
     lists.mockResolvedValueOnce(undefined);
@@ -223,14 +223,14 @@ describe('an account of the mirror', () => {
     expect(parts()).toEqual(['all', ['locks'], ['locks']]);
   });
 
-  it('is not read again where the run of another process has read it', async () => {
+  it('is not read again if the run of another process has refreshed it', async () => {
     lists.mockResolvedValueOnce(undefined);
     readStored.mockResolvedValueOnce(stored(Date.now()));
     expect(await account.refresh()).toBe(true);
     expect(lists).toHaveBeenCalledTimes(1);
   });
 
-  it('has the database told of a write, and that some lists have read it', async () => {
+  it('has a write recorded in the database, and removed there once a run of the written lists has read it', async () => {
     await account.refresh();
     vi.advanceTimersByTime(10);
     noteStoredWrite.mockResolvedValueOnce({ writtenAt: 7, previous: undefined });
@@ -246,7 +246,7 @@ describe('an account of the mirror', () => {
     expect(account.freshness.isOutdated).toBe(false);
   });
 
-  it('is read as a whole after a write, where one of another process was not read back', async () => {
+  it('is read whole after a write if a write of another process has not been read back', async () => {
     await account.refresh();
     noteStoredWrite.mockResolvedValueOnce({ writtenAt: 8, previous: 7 });
     await account.noteWrite(['locks']);

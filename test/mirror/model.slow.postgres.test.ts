@@ -4,7 +4,7 @@
  * than an earlier response of the same gateway, or the name of one version with the details of another; in the end both
  * gateways have what the stand-in has.
  *
- * `SEED=…` makes the same changes again, `FUZZ_MINUTES=…` goes on for about as long as it says.
+ * `SEED=…` repeats the same changes, and `FUZZ_MINUTES=…` sets for about how many minutes runs are repeated.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,7 +41,7 @@ const options = (random: Random) => ({
       marker: markerOf(id),
       tokens: tokensOf[id] ?? [],
       locked: id === 1,
-      // More than a page, at times.
+      // Sometimes this is more than a page.
       size: { sessions: random.pick([3, 12, 12, 110]) },
     })),
   },
@@ -68,7 +68,7 @@ interface Watched {
 }
 
 /** Reads as a client of an account does. @returns what is wrong with the response. */
-async function readAndJudge(random: Random, { gateway, newest }: Watched): Promise<string[]> {
+async function readAndCheck(random: Random, { gateway, newest }: Watched): Promise<string[]> {
   const accountId = random.pick(accountIds);
   // What is shown while this read is under way may be newer.
   const before = new Map(newest);
@@ -126,7 +126,7 @@ async function activate(service: StandIn, random: Random, gateway: TestGateway):
   );
 }
 
-/** Lets the upstream fail for a moment. */
+/** Makes the upstream fail for a moment. */
 function misbehave(service: StandIn, random: Random): void {
   const path = random.pick([/./, /sessions/, /templates/, /me$/]);
   const { error500, html, html200, brokenJson, lostResponse, hang, slow, unavailable } = faults;
@@ -141,7 +141,7 @@ function misbehave(service: StandIn, random: Random): void {
     unavailable(1),
   ]);
   service.misbehave(fault, { path });
-  // A write waits for a response, and so does the next step for the write.
+  // The fault ends by itself: a write waits for its response, and the next step for the write.
   setTimeout(() => service.behave(), random.below(400));
 }
 
@@ -156,11 +156,11 @@ async function live(
     const { gateway } = random.pick(watched);
     const step = random.below(12);
     if (step < 5) for (let n = 0; n < 3; n++) changeSomething(service, random, version);
-    // What the version is has to be certain before there is another.
+    // A write has to be over before there is a newer version.
     else if (step === 5) await write(service, random, gateway, version);
     else if (step === 6) await activate(service, random, gateway);
     else if (step === 7) misbehave(service, random);
-    else reads.push(readAndJudge(random, random.pick(watched)));
+    else reads.push(readAndCheck(random, random.pick(watched)));
     await sleep(random.pick([0, 0, 5, 20, 60]));
   }
   service.behave();
@@ -187,7 +187,7 @@ const sessionsById = 5;
 async function compare(service: StandIn, gateway: TestGateway, accountId: number): Promise<string[]> {
   const [token] = tokensOf[accountId] ?? [''];
   const account = service.account(accountId);
-  // After a fault the gateway leaves the upstream alone for a while.
+  // After a fault the gateway sends nothing upstream for a while.
   await expect
     .poll(async () => (await rest(gateway, token, '/users/me', { headers: noCache })).status, {
       timeout: 15_000,
@@ -208,15 +208,15 @@ async function compare(service: StandIn, gateway: TestGateway, accountId: number
   return problems;
 }
 
-/** What a client writes of the segments of a template, and this interface does not have. */
+/** Fields that a client may write into the segments of a template, and that the gateway does not have. */
 const unknownOfSegment = new Set(['speed', 'order', 'passFailEnabled', 'passGradeThreshold', 'failureText']);
 
-/** Where one value does not have what the other has; it may have more. */
+/** Where `here` lacks something that `there` has; it may have more. */
 function differences(here: unknown, there: unknown, path: string): string[] {
   if (typeof there !== 'object' || there === null)
-    return here === there ? [] : [`${path} is ${JSON.stringify(here)} and is to be ${JSON.stringify(there)}`];
+    return here === there ? [] : [`${path} is ${JSON.stringify(here)} instead of ${JSON.stringify(there)}`];
   if (Array.isArray(there) && (!Array.isArray(here) || here.length !== there.length))
-    return [`${path} is to have ${there.length} records`];
+    return [`${path} does not have ${there.length} records`];
   const isSegment = path.includes('/Segment/');
   return Object.entries(there)
     .filter(([name]) => !(isSegment && unknownOfSegment.has(name)))
@@ -224,7 +224,7 @@ function differences(here: unknown, there: unknown, path: string): string[] {
 }
 
 it.each(Array.from({ length: runs }, (_, run) => seed + run))(
-  'what the upstream has is what both gateways show, whatever happens, SEED=%d',
+  'both gateways show what the upstream has, through random changes and faults, SEED=%d',
   async (runSeed) => {
     const random = createRandom(runSeed);
     const { gateway, openAnother, service } = await open(options(random));

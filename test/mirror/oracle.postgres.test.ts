@@ -1,6 +1,6 @@
 /**
- * A mirror that is read while it is pulled, at random: what it says is what the upstream said at some moment since the
- * last lists were read, and what it does not know is an error.
+ * A mirror that is read at random while it is pulled: each response shows what the upstream had at some moment since the
+ * lists were last read, or is an error if the mirror does not have it yet.
  */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -40,13 +40,13 @@ const listOf = {
 };
 type Kind = keyof typeof listOf;
 
-/** The upstream of one account. Everything that it ever said of a record is remembered. */
+/** The upstream of one account, which remembers the versions of each record. */
 function createAccount(accountId: number, random: Random) {
   const records: Record<Kind, Map<number, Whole>> = { session: new Map(), template: new Map() };
   const history = new Map<string, Whole[]>();
   let version = 0;
   let isAway = false;
-  /** The records that the lists had. */
+  /** The records that the lists had when they were last read. */
   let known: Record<Kind, number[]> = { session: [], template: [] };
 
   function write(kind: Kind, id: number): void {
@@ -56,7 +56,7 @@ function createAccount(accountId: number, random: Random) {
       type: 'bounce',
       passed: random.pick([true, false, null]),
       percentGrade: random.below(100),
-      // It shows in the list that something has changed.
+      // The list has this field, so each change shows there.
       points: version,
       repsTarget: version,
       strokeLength: random.pick([version / 2, null]),
@@ -125,15 +125,15 @@ function createAccount(accountId: number, random: Random) {
     upstream,
     records,
     write,
-    /** What may be said of a record: how it was at the lists, and what it has become since. */
+    /** The versions of a record that may be shown: the one at the last read of the lists, and those since. */
     versions: (kind: Kind, id: number) => history.get(`${kind} ${id}`) ?? [],
     known: (kind: Kind) => known[kind],
-    /** The lists were read, so that what was said before must not be said any longer. */
-    forget() {
+    /** Notes that the lists were read: older versions must not be shown from now on. */
+    noteListsRead() {
       known = { session: [...records.session.keys()], template: [...records.template.keys()] };
       for (const [key, versions] of history) history.set(key, versions.slice(-1));
     },
-    isThere: () => !isAway,
+    isAvailable: () => !isAway,
     setAway(away: boolean) {
       isAway = away;
     },
@@ -153,7 +153,7 @@ beforeAll(async () => {
   for (const id of [1, 2, 3]) {
     const account = createAccount(id, random);
     byId.set(id, account);
-    if (await step(account, 'lists')) account.forget();
+    if (await step(account, 'lists')) account.noteListsRead();
     const { token } = await createToken(database.client, `user${id}`, 'test');
     accounts.push({ account, token });
   }
@@ -174,13 +174,13 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** A step of a run, which is cut off after so many requests. Returns whether it went through. */
+/** A step of a run, which is aborted after so many requests. Returns whether it was completed. */
 async function step(
-  { upstream, accountId, isThere }: Account,
+  { upstream, accountId, isAvailable }: Account,
   name: 'lists' | 'details',
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
-  if (!isThere()) return false;
+  if (!isAvailable()) return false;
   const { row: account } = await identifyByAnyRoute(upstream);
   const mirror = await openMirror({ pool: database.pool, source: upstream.base, account });
   if (!mirror) throw new Error(`another run of ${accountId} is under way`);
@@ -206,7 +206,7 @@ async function step(
   }
 }
 
-/** The fields of segments, and what the upstream calls them. */
+/** The fields of segments, with their names upstream. */
 const fields = {
   session: {
     databaseId: 'id',
@@ -221,7 +221,7 @@ const fields = {
 } as const;
 const partOf = { session: 'TrainerSegment', template: 'Segment' } as const;
 
-/** A random selection of segments, and what of a version it shows. */
+/** A random selection of segments, and what it shows of a version of a record. */
 function select(kind: Kind) {
   const chosen = Object.entries(fields[kind]).filter(() => random.below(3) > 0);
   const names = chosen.length > 0 ? chosen : Object.entries(fields[kind]).slice(0, 1);
@@ -245,9 +245,9 @@ async function readAtRandom({ account, token }: { account: Account; token: strin
   const id = ids[random.below(ids.length)] ?? 0;
   if (random.below(3) === 0) {
     const { status, body, headers } = await rest(gateway, token, `/dtt/${kind}s/${id}`);
-    if (status === 503) return expectLater(Number(headers.get('Retry-After')));
+    if (status === 503) return expectRetryTime(Number(headers.get('Retry-After')));
     expect(status).toBe(200);
-    // What the response has beside it the upstream left out.
+    // The response may have more fields than the upstream sends.
     expect(account.versions(kind, id).some((version) => includes(body.data, version))).toBe(true);
     counts.values++;
     return;
@@ -262,7 +262,7 @@ async function readAtRandom({ account, token }: { account: Account; token: strin
   const { data, errors } = await graphqlOnce(gateway, token, `{ found: ${field} }`);
   if (errors) {
     expect(data).toEqual({ found: null });
-    return expectLater(Number(Object(errors[0]?.extensions).retryAfter));
+    return expectRetryTime(Number(Object(errors[0]?.extensions).retryAfter));
   }
   expect(data.found).not.toBeNull();
   const found: { databaseId: number }[] = data.found.nodes ?? [data.found];
@@ -279,13 +279,13 @@ function includes(actual: unknown, expected: unknown): boolean {
   return Object.entries(expected).every(([name, value]) => includes(Object(actual)[name], value));
 }
 
-/** What is not known is an error that says when to ask again. */
-function expectLater(seconds: number): void {
+/** An error for what the mirror does not have yet says when to retry. */
+function expectRetryTime(seconds: number): void {
   expect(seconds).toBeGreaterThanOrEqual(1);
   counts.errors++;
 }
 
-it('says what the upstream says, or that it does not know it yet', async () => {
+it('a mirror shows what the upstream has had since the last lists, or an error that says when to retry', async () => {
   for (let round = 0; round < 250; round++) {
     const one = accounts[random.below(accounts.length)];
     if (!one) break;
@@ -302,7 +302,7 @@ it('says what the upstream says, or that it does not know it yet', async () => {
         account.write('template', account.accountId * 1_000 + 1 + random.below(3));
         break;
       case 3:
-        if (await step(account, 'lists')) account.forget();
+        if (await step(account, 'lists')) account.noteListsRead();
         break;
       case 4:
         await Promise.all([step(account, 'details', random.below(6)), readAtRandom(one), readAtRandom(one)]);

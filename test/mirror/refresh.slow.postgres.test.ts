@@ -1,4 +1,4 @@
-/** A gateway that keeps a mirror fresh, and what it says of it. */
+/** A gateway that refreshes a mirror, and what it reports and logs about that. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
@@ -45,14 +45,14 @@ async function statusOf({ url }: Gateway): Promise<string> {
 }
 
 describe('a gateway with an upstream', () => {
-  it('mirrors the account instead of loading the demo account, and keeps it fresh', async () => {
-    /** How long, in milliseconds, after the one before each run began. */
-    const rests: number[] = [];
+  it('mirrors the account instead of loading the demo account, and refreshes it at each interval', async () => {
+    /** The milliseconds from the beginning of each run to that of the next. */
+    const intervals: number[] = [];
     let last = Number.NEGATIVE_INFINITY;
     scene.proxy.misbehave = (request) => {
       const now = performance.now();
       if (pathOf(request) !== '/dtt') return false;
-      rests.push(now - last);
+      intervals.push(now - last);
       last = now;
       return false;
     };
@@ -72,13 +72,13 @@ describe('a gateway with an upstream', () => {
     expect(await name()).toBe('Explorer');
     await scene.source.database.client.user.update({ where: { id: 1 }, data: { profileTitle: 'Changed' } });
     await vi.waitFor(async () => expect(await name()).toBe('Changed'), { timeout: 20_000 });
-    expect(rests.length).toBeGreaterThan(1);
-    // A timer may come a little early.
-    expect(Math.min(...rests)).toBeGreaterThan(990);
+    expect(intervals.length).toBeGreaterThan(1);
+    // A timer may fire a little early.
+    expect(Math.min(...intervals)).toBeGreaterThan(990);
   });
 
-  it('goes on without its upstream, and says so', async () => {
-    // A mirror of the same upstream, however its address is written.
+  it('stays ready when the upstream rejects the token, and reports that in /readyz', async () => {
+    // With a slash at the end of its address, it is still the upstream of this mirror.
     await scene.syncOnce();
     scene.proxy.misbehave = (_request, response) =>
       reply(response, 401, { ok: false, error: 'Unauthorized' });
@@ -93,7 +93,7 @@ describe('a gateway with an upstream', () => {
     );
   });
 
-  it('does not have a client wait for as long as a run would', async () => {
+  it('rejects an activation with 503 when the upstream throttles it, instead of waiting as a run does', async () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
     const { url } = gateway;
@@ -110,7 +110,7 @@ describe('a gateway with an upstream', () => {
     expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
   });
 
-  it('closes in the middle of a run', async () => {
+  it('closes within three seconds in the middle of a run', async () => {
     scene.proxy.misbehave = () => true;
     const opened = await openGateway(settings());
     await vi.waitFor(() => expect(scene.proxy.requests).not.toEqual([]));
@@ -119,7 +119,7 @@ describe('a gateway with an upstream', () => {
     expect(Date.now() - start).toBeLessThan(3000);
   });
 
-  it('does not start without a token, or on a database that holds another account', async () => {
+  it('does not start without an upstream and its token, or on a database that holds another account', async () => {
     expect(() => upstreamOf({ UPSTREAM_URL: undefined, UPSTREAM_TOKEN: undefined })).toThrow(
       new SetupError('Say where the account is, with --from or UPSTREAM_URL.'),
     );
@@ -130,7 +130,7 @@ describe('a gateway with an upstream', () => {
     await expect(openGateway(settings())).rejects.toThrow(/holds the account "alice".*set DATA_DIR/);
   });
 
-  it('never shows its token', () => {
+  it('does not quote a token that is not valid', () => {
     expect(() => settings({ UPSTREAM_TOKEN: 'my secret' })).toThrow(
       new SetupError('UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.'),
     );
@@ -138,7 +138,7 @@ describe('a gateway with an upstream', () => {
 });
 
 describe('the refresh of a mirror', () => {
-  /** What it logs at `info` and above, without what every line has. */
+  /** The lines that it logs, each with its level and without the fields that every line has. */
   const lines: [level: string | undefined, line: object][] = [];
   let service: MirrorService | undefined;
   /** @param interval in seconds. */
@@ -179,7 +179,7 @@ describe('the refresh of a mirror', () => {
     service = undefined;
   });
 
-  it('logs its first success with the next step, which names nobody, and from then on what has changed', async () => {
+  it('logs its first success with the next step and without a user name, and from then on what has changed', async () => {
     await scene.syncOnce();
     const { status } = await start();
     expect(status()).toBe('last success never, last error none');
@@ -194,7 +194,7 @@ describe('the refresh of a mirror', () => {
     expect(status()).toMatch(/^last success 2\S+Z, last error none$/);
   });
 
-  it('logs how much it left out for whoever wants to know, and every failure, and goes on', async () => {
+  it('logs at debug level how much it left out, logs a failure with its route, and succeeds again afterwards', async () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
@@ -220,26 +220,23 @@ describe('the refresh of a mirror', () => {
   it.each([
     ['rejects a list', /^\/dtt\/sessions$/, 403, '/dtt/sessions'],
     ['fails at a record', /^\/dtt\/sessions\/\d+$/, 503, '/dtt/sessions/{id}'],
-  ])(
-    'tells of an upstream that %s neither an id nor anything in its words',
-    async (_, path, status, route) => {
-      scene.proxy.misbehave = (request, response) =>
-        path.test(pathOf(request)) &&
-        reply(response, status, { ok: false, error: 'carol@example.com may not read session 4711' });
-      // Details make way for the next run.
-      const { status: told } = await start(60);
-      await expect.poll(told, { timeout: 10_000 }).toMatch(/last error 2/);
-      const failure = `responded with ${status}`;
-      expect(told()).toMatch(new RegExp(`^last success (never|2\\S+Z), last error 2\\S+Z ${failure}$`));
-      expect(lines).toContainEqual([
-        'error',
-        { failure, method: 'GET', route, status, msg: 'mirror not refreshed' },
-      ]);
-      expect(JSON.stringify(lines)).not.toMatch(/carol|4711|demo|offset/);
-    },
-  );
+  ])('logs no id and no words of an upstream that %s', async (_, path, status, route) => {
+    scene.proxy.misbehave = (request, response) =>
+      path.test(pathOf(request)) &&
+      reply(response, status, { ok: false, error: 'carol@example.com may not read session 4711' });
+    // At a short interval, the next run of lists would interrupt the one that reads details.
+    const { status: statusNow } = await start(60);
+    await expect.poll(statusNow, { timeout: 10_000 }).toMatch(/last error 2/);
+    const failure = `responded with ${status}`;
+    expect(statusNow()).toMatch(new RegExp(`^last success (never|2\\S+Z), last error 2\\S+Z ${failure}$`));
+    expect(lines).toContainEqual([
+      'error',
+      { failure, method: 'GET', route, status, msg: 'mirror not refreshed' },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/carol|4711|demo|offset/);
+  });
 
-  it('says nothing of a run that another process is at, nor of one that it ends itself', async () => {
+  it('logs nothing about a run that another process holds the lease for, or that ends because the service closes', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
       `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,

@@ -1,4 +1,4 @@
-/** What a gateway hands on to the upstream, and what it makes of the response. */
+/** Which requests a gateway relays to the upstream, and what it does with the responses. */
 
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
@@ -19,12 +19,12 @@ const openService = openForEachTest();
 const open = (options: FrontedOptions = {}) =>
   openService({ ...options, settings: { UPSTREAM_INTERVAL: '600', ...options.settings } });
 
-describe('a request that is relayed', () => {
+describe('a relayed request', () => {
   it.each([
-    ['never answered', faults.hang, 504, 'The upstream did not respond in time'],
-    ['answered with what is no JSON', faults.html, 502, undefined],
-    ['answered with an error', faults.error500, 500, 'Internal server error'],
-  ])('and %s is told so', async (_, fault, status, error) => {
+    ['does not respond', faults.hang, 504, 'The upstream did not respond in time'],
+    ['responds with an error page', faults.html, 502, undefined],
+    ['responds with an error', faults.error500, 500, 'Internal server error'],
+  ])('gets 504 or the response of the upstream if that %s', async (_, fault, status, error) => {
     const { gateway, service } = await open({ waits: { relay: 300 } });
     await arrive(gateway, alice);
     service.misbehave(fault, { path: /^\/unheard\/of$/ });
@@ -38,7 +38,7 @@ describe('a request that is relayed', () => {
   });
 
   it.each(['/../../secret', '/..%2f..%2fsecret', '/%2e%2e/%2e%2e/secret', '/dtt/..;/..\\..\\secret'])(
-    'goes nowhere but below the base: %s',
+    'is not sent to a path outside the base URL: %s',
     async (path) => {
       const { gateway, service } = await open();
       await arrive(gateway, alice);
@@ -61,10 +61,10 @@ describe('a request that is relayed', () => {
 });
 
 describe('a request that is not relayed', () => {
-  it('since it is too large ends its connection, of which the rest of its body is not read', async () => {
+  it('because it is too large gets 413 and has its connection closed', async () => {
     const { gateway } = await open();
     await arrive(gateway, alice);
-    // In chunks, without its length.
+    // The body is sent in chunks, without a Content-Length.
     const chunked = { body: new Blob(['x'.repeat(65 * 1024)]).stream(), duplex: 'half' as const };
     const response = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
       method: 'PATCH',
@@ -75,7 +75,7 @@ describe('a request that is not relayed', () => {
     expect(await response.json()).toEqual({ ok: false, error: 'Request body too large' });
   });
 
-  it('since its method is none of a resource is told which ones are', async () => {
+  it('because of its method gets 405 with the methods that are allowed', async () => {
     const { gateway } = await open();
     await arrive(gateway, alice);
     const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
@@ -89,8 +89,8 @@ describe('a request that is not relayed', () => {
   });
 });
 
-describe('the response to a request that is relayed', () => {
-  it('is that to this request, and to no other', async () => {
+describe('the response to a relayed request', () => {
+  it('is neither cached nor shared with a concurrent request', async () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     const template = service.world.templates.get(1);
@@ -117,7 +117,7 @@ describe('the response to a request that is relayed', () => {
     ]);
     for (const response of [one, other]) {
       expect(response.body).toMatchObject({ data: { name: 'after' } });
-      // It is as old as the upstream says, and that says nothing.
+      // Only the upstream knows its age, and sends no Age.
       expect(response.headers.get('Age')).toBeNull();
     }
     service.account(1).ownTemplates.delete(777);
@@ -125,12 +125,12 @@ describe('the response to a request that is relayed', () => {
     expect(service.count({ path })).toBe(5);
   });
 
-  it('that says 401 for one path alone ends no token', async () => {
+  it('does not end the token if it is a 401 for one path alone', async () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
-    const refusal = { status: 401, body: { ok: false, error: 'This token may not do that' } };
-    service.misbehave({ instead: () => refusal }, { path: /^\/admin/ });
-    expect(await rest(gateway, alice, '/admin/x')).toMatchObject(refusal);
+    const rejection = { status: 401, body: { ok: false, error: 'This token may not do that' } };
+    service.misbehave({ instead: () => rejection }, { path: /^\/admin/ });
+    expect(await rest(gateway, alice, '/admin/x')).toMatchObject(rejection);
     for (let times = 0; times < 3; times++) {
       expect((await rest(gateway, alice, '/dtt')).status).toBe(200);
       expect((await ask(gateway, alice, '{ viewer { username } }')).status).toBe(200);
@@ -138,14 +138,14 @@ describe('the response to a request that is relayed', () => {
   });
 });
 
-describe('a write that is relayed', () => {
+describe('a relayed write', () => {
   it.each([
     ['/dtt/templates/1', { name: 'A new name' }, ['/users/me', '/dtt/templates', '/dtt/templates/1']],
     ['/dtt/templates/999', { name: 'A new name' }, []],
-  ])('has the lists alone read again that it may have changed: %s', async (path, body, expected) => {
+  ])('has only the lists read again that it may have changed: %s', async (path, body, expected) => {
     const { gateway, service, database } = await open();
     await arrive(gateway, alice);
-    // Until the details are here.
+    // All details have to be read first, so that no request below is for them.
     await expect
       .poll(() => database.client.dttSession.count({ where: { detailsPending: true } }), { timeout: 20_000 })
       .toBe(0);
@@ -154,15 +154,15 @@ describe('a write that is relayed', () => {
       .toBe(0);
     service.forgetRequests();
     await patch(gateway, alice, path, body);
-    const asked = service.requests
+    const paths = service.requests
       .filter(({ method }) => method === 'GET')
       .map((each) => each.path.replace(/\?.*/, ''));
-    // And before them whose the token is.
-    expect(asked.slice(0, 2)).toEqual(expected.slice(0, 2));
-    for (const each of asked) expect(expected).toContain(each);
+    // The run asks first whose the token is.
+    expect(paths.slice(0, 2)).toEqual(expected.slice(0, 2));
+    for (const each of paths) expect(expected).toContain(each);
   });
 
-  it('to an upstream that is away leaves the account as it was, to be read', async () => {
+  it('that cannot be sent leaves the account readable', async () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     await service.stop();
@@ -172,7 +172,7 @@ describe('a write that is relayed', () => {
 });
 
 describe('a session that a client has written', () => {
-  /** Has the upstream take writes to sessions: their names, and what their lists do not say. */
+  /** Makes the upstream accept writes to sessions, which change their names and a field that lists do not have. */
   function takeWrites(service: FrontedService['service']) {
     const { sessions } = service.account(1);
     const after: Fault['after'] = (reply, { method, path }) => {
@@ -194,44 +194,50 @@ describe('a session that a client has written', () => {
   };
   const list = async (gateway: TestGateway) => {
     const pages = [0, 100].map((offset) => rest(gateway, alice, `/dtt/sessions?limit=100&offset=${offset}`));
-    // As the REST interface has them.
+    // The REST interface defines this shape.
     return (await Promise.all(pages)).flatMap(({ body }) => (body.data as List<{ id: number }>).data);
   };
 
-  it.each([0, 149])('is read again at once, number %i of the list', async (place) => {
-    const { gateway, service } = await open({ standIn: manySessions });
-    await arrive(gateway, alice);
-    takeWrites(service);
-    const id = (await list(gateway))[place]?.id;
-    // Its details are here.
-    await rest(gateway, alice, `/dtt/sessions/${id}`);
-    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
-    expect((await list(gateway))[place]).toMatchObject({ id, name: 'A new name' });
-    service.forgetRequests();
-    const { body } = await rest(gateway, alice, `/dtt/sessions/${id}`);
-    expect(body.data).toMatchObject({
-      name: 'A new name',
-      TrainerSegment: expect.arrayContaining([expect.objectContaining({ repsMeasured: 4242 })]),
-    });
-    expect(service.count({ path: `/dtt/sessions/${id}` })).toBe(0);
-  });
+  it.each([0, 149])(
+    'is read again before the response to the write, at index %i of the list',
+    async (place) => {
+      const { gateway, service } = await open({ standIn: manySessions });
+      await arrive(gateway, alice);
+      takeWrites(service);
+      const id = (await list(gateway))[place]?.id;
+      // This fetches its details.
+      await rest(gateway, alice, `/dtt/sessions/${id}`);
+      expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
+      expect((await list(gateway))[place]).toMatchObject({ id, name: 'A new name' });
+      service.forgetRequests();
+      const { body } = await rest(gateway, alice, `/dtt/sessions/${id}`);
+      expect(body.data).toMatchObject({
+        name: 'A new name',
+        TrainerSegment: expect.arrayContaining([expect.objectContaining({ repsMeasured: 4242 })]),
+      });
+      expect(service.count({ path: `/dtt/sessions/${id}` })).toBe(0);
+    },
+  );
 
-  it.each([0, 149])('is gone at once if that deleted it, number %i of the list', async (place) => {
-    const { gateway, service } = await open({ standIn: manySessions });
-    await arrive(gateway, alice);
-    takeWrites(service);
-    const before = await list(gateway);
-    const id = before[place]?.id;
-    await rest(gateway, alice, `/dtt/sessions/${id}`, { method: 'DELETE' });
-    expect(await list(gateway)).toEqual(before.filter((session) => session.id !== id));
-  });
+  it.each([0, 149])(
+    'is removed before the response to its deletion, at index %i of the list',
+    async (place) => {
+      const { gateway, service } = await open({ standIn: manySessions });
+      await arrive(gateway, alice);
+      takeWrites(service);
+      const before = await list(gateway);
+      const id = before[place]?.id;
+      await rest(gateway, alice, `/dtt/sessions/${id}`, { method: 'DELETE' });
+      expect(await list(gateway)).toEqual(before.filter((session) => session.id !== id));
+    },
+  );
 
-  it('has its details read when somebody asks for them, if it could not be read again at once', async () => {
+  it('has its details fetched by the next read if it could not be read again after the write', async () => {
     const { gateway, service } = await open();
     const [session] = [...service.account(1).sessions.values()];
     if (!session) throw new Error('there is no session');
     const { id } = session;
-    // For its list to say nothing new.
+    // With the same name as after the write, its list shows no change.
     session.name = 'A new name';
     await arrive(gateway, alice);
     takeWrites(service);
@@ -249,7 +255,7 @@ describe('a session that a client has written', () => {
   });
 });
 
-it('a page of a named origin may send what is relayed, and read how old a response is', async () => {
+it('a web page of a configured origin may send the methods of relayed requests, and read the age of a response', async () => {
   const origin = 'https://app.example.com';
   const { gateway } = await open({ settings: { CORS_ORIGINS: origin } });
   const preflight = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {

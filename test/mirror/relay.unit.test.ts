@@ -1,4 +1,4 @@
-/** Which headers go on to the upstream with a request, and which come back. */
+/** Which headers of a request are relayed to the upstream, and which headers of its response to the client. */
 
 import { once } from 'node:events';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
@@ -11,7 +11,7 @@ import { relay } from '../../src/mirror/relay.ts';
 
 let server: Server;
 let port: number;
-/** The headers of the last request that came, and those of the response to the next. */
+/** The headers of the last request that the upstream received, and those of its next response. */
 let received: Readonly<Record<string, unknown>>;
 let responded: Record<string, string> = {};
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-/** A request as a client of the gateway sends it, of an account that is 7 seconds old. */
+/** A request that a client sends to the gateway, about an account that was read 7 seconds ago. */
 function exchangeOf(headers: Readonly<Record<string, string>>, method: string): Exchange {
   const request = new IncomingMessage(new Socket());
   Object.assign(request, { method, url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
@@ -33,7 +33,7 @@ function exchangeOf(headers: Readonly<Record<string, string>>, method: string): 
   return exchange;
 }
 
-/** What goes to the server at this port. */
+/** Options for relaying to the server at this port. */
 const optionsFor = (port: number) => ({
   base: `http://127.0.0.1:${port}/api/v1`,
   token: 'alice',
@@ -52,14 +52,14 @@ async function portOf(listening: Server): Promise<number> {
 async function relayed(headers: Readonly<Record<string, string>>, method = 'GET') {
   const exchange = exchangeOf(headers, method);
   const response = await relay(exchange, optionsFor(port));
-  // As they are sent together.
+  // The gateway's headers and those of the response are sent together.
   return { response, own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
 }
 
 it.each([
-  ['refuses connections is known not to have been sent', true],
-  ['breaks the connection off may have been carried out', false],
-])('a request to an upstream that %s', async (_, isRefused) => {
+  ['is reported as not sent if the upstream refuses the connection', true],
+  ['is not reported as not sent if the upstream closes the connection', false],
+])('a request %s', async (_, isRefused) => {
   const broken = createServer(({ socket }) => socket.destroy());
   const itsPort = await portOf(broken);
   if (isRefused) await new Promise((resolve) => broken.close(resolve));
@@ -70,12 +70,12 @@ it.each([
   expect(onNotSent).toHaveBeenCalledTimes(isRefused ? 1 : 0);
 });
 
-it('a header goes on as it came, also one that is called like what every object has', async () => {
+it('a header of a request is relayed unchanged, even if it has the name of a property of all objects', async () => {
   await relayed({ constructor: 'a', ToString: 'b' });
   expect(received).toMatchObject({ constructor: 'a', tostring: 'b' });
 });
 
-it('nothing of a request goes on that says where its client is, or by which way it came', async () => {
+it('headers of a request about the address of the client, its connection, proxies and credentials are not relayed', async () => {
   await relayed({
     Accept: 'text/plain',
     'X-Own': 'mine',
@@ -97,7 +97,7 @@ it('nothing of a request goes on that says where its client is, or by which way 
   expect(JSON.stringify(received)).not.toMatch(/10\.1\.2\.3|proxy|x-hop|a=b|other/);
 });
 
-it('the response says each thing once, and nothing that is about the way to the upstream or about the gateway', async () => {
+it('the response has each header once, and none about the connection to the upstream or its server', async () => {
   responded = {
     'Content-Type': 'text/plain',
     'Cache-Control': 'public, max-age=3600',
@@ -122,21 +122,21 @@ it('the response says each thing once, and nothing that is about the way to the 
   expect(all['X-Request-Id']).not.toBe('theirs');
 });
 
-it('the response is no cache’s to have, unless the upstream says so', async () => {
+it('the response may not be cached, unless the upstream allows it', async () => {
   responded = {};
   const { all } = await relayed({});
   expect(all).toMatchObject({ 'cache-control': 'private, no-store', Vary: 'Authorization' });
 });
 
-it('the response is compressed by nobody here, whose tag of it would be wrong', async () => {
+it('the response is not compressed by the gateway, since its ETag would be wrong then', async () => {
   responded = { 'Content-Type': 'application/json', ETag: '"theirs"' };
   const { response } = await relayed({});
   const request = { headers: { 'accept-encoding': 'gzip' } };
-  // As much of an exchange as is looked at.
+  // Only these fields of the exchange are read.
   expect(await formFor({ endpoint: 'rest', request } as unknown as Exchange, response)).toBe(response);
 });
 
-it('the response to HEAD has the length of what GET has, and none where the upstream states that of another form', async () => {
+it('the response to HEAD has the Content-Length of GET, and none if the upstream states that of an encoded body', async () => {
   const lengthOf = async () => Object(await relayed({}, 'HEAD')).response.headers['Content-Length'];
   responded = { 'Content-Length': '2002' };
   expect(await lengthOf()).toBe(2_002);
@@ -146,9 +146,9 @@ it('the response to HEAD has the length of what GET has, and none where the upst
 });
 
 it.each([undefined, Buffer.from('{"isActive":true}')])(
-  'a request that another one stands for goes on with its own body, however much was read of the other: %s',
+  'a request inside another one is relayed with its own body, not that of the outer request: %s',
   async (body) => {
-    // Never ends, as one that was read already.
+    // The outer request never ends, like one whose body was read before.
     const request = new IncomingMessage(new Socket());
     Object.assign(request, { method: 'POST', url: '/mcp', headers: { host: 'a', 'content-length': '999' } });
     const outer = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });

@@ -1,4 +1,4 @@
-/** What a run says of itself. */
+/** The report of a run, and the next step that is printed after it. */
 
 import { describe, expect, it } from 'vitest';
 import { replaceInvalid } from '../../src/mirror/fields.ts';
@@ -27,7 +27,7 @@ const changed = report(
 );
 
 describe('the report of a run', () => {
-  it('is a table, as wide as what is in it', () => {
+  it('is a table whose columns are as wide as their contents', () => {
     expect(reportTable(changed)).toMatchInlineSnapshot(`
       "                 fetched  created  updated  unchanged  gone  skipped
       user                   1        0        0          1     0        0
@@ -59,7 +59,7 @@ describe('the next step after a run', () => {
     ["it's", "'it'\\''s'"],
     ['a\nb\u001b', "'a b '"],
     ['é', "'é'"],
-  ])('is a command that a shell takes literally, for %j', (username, word) => {
+  ])('is a command with the user name quoted for the shell: %j', (username, word) => {
     expect(nextStep({ ...account, username }, place)).toBe(
       `npx dovetail token create --user ${word} --name mirror`,
     );
@@ -69,7 +69,7 @@ describe('the next step after a run', () => {
     ['free', '"free"'],
     ['ul\ntra', '"ul tra"'],
     [undefined, '"none"'],
-  ])('is none with the tier %j, which it says', (subscriptionTier, said) => {
+  ])('is an explanation that a token cannot be used with the tier %j', (subscriptionTier, said) => {
     expect(nextStep({ ...account, username: 'a\nb', subscriptionTier }, place)).toBe(
       `A token needs the tier ultra, but the upstream says that "a b" has ${said}: the mirror cannot be queried until it says otherwise.`,
     );

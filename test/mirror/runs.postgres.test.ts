@@ -1,4 +1,4 @@
-/** The runs of one account, over an upstream in memory that is wrong about some of its records. */
+/** The runs of one account, against an upstream in memory that fails for some of its records. */
 
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -10,7 +10,7 @@ import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
-/** How many sessions there are: more than are written at once. */
+/** How many sessions there are: more than a run writes at once. */
 const sessions = 30;
 const failed = { failure: 'failed' };
 const { signal } = new AbortController();
@@ -20,7 +20,7 @@ let memoryUpstream: MemoryUpstream;
 let requests: string[];
 let upstream: Upstream;
 let runs: AccountRuns;
-/** What the upstream says of a record by its id in place of what it has. */
+/** The response to a path in place of the upstream's own; undefined leaves that. */
 let instead: (path: string) => unknown;
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ function addSessions(from: number, to: number): void {
     memoryUpstream.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
 }
 
-/** One run through the lists, and one through what details they leave. */
+/** One run that reads the lists, and one that reads the details which lists leave out. */
 async function refresh(): Promise<void> {
   await runs.lists(upstream, signal, () => {}, undefined);
   await runs.details(upstream, signal).catch(() => {});
@@ -65,20 +65,20 @@ async function refresh(): Promise<void> {
 const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
 const anHour = 60 * 60_000;
 
-/** What is thrown in place of a response. */
+/** Makes a response that throws this error. */
 const fail = (error: Error) => () => {
   throw error;
 };
 const missing = fail(new UpstreamRejection('no', { ...failed, status: 404 }, 'not found'));
 
-describe('a record that cannot be had by its id', () => {
+describe('a record that cannot be read by its id', () => {
   it.each([
-    ['is refused', fail(new Unauthorized('no', failed))],
-    ['is more than the upstream can do', fail(new Unavailable('no', failed))],
-    ['is denied', missing],
-    ['makes no sense', () => ({ id: 30 })],
-    ['is said not to be there by a success', () => null],
-  ])('as it %s keeps no other from coming, and is not asked for again for an hour', async (_, response) => {
+    ['the token is rejected', fail(new Unauthorized('no', failed))],
+    ['the upstream fails', fail(new Unavailable('no', failed))],
+    ['the upstream responds with 404', missing],
+    ['the response is not valid', () => ({ id: 30 })],
+    ['the response is null', () => null],
+  ])('as %s is not requested again for an hour, while the others are read', async (_, response) => {
     // The newest, which comes first.
     instead = (path) => (path === `/dtt/sessions/${sessions}` ? response() : undefined);
     await refresh();
@@ -87,16 +87,16 @@ describe('a record that cannot be had by its id', () => {
       vi.setSystemTime(Date.now() + 10 * 60_000);
       await refresh();
     }
-    const asked = () => requests.filter((path) => path === `/dtt/sessions/${sessions}`).length;
-    expect(asked()).toBe(1);
+    const requestCount = () => requests.filter((path) => path === `/dtt/sessions/${sessions}`).length;
+    expect(requestCount()).toBe(1);
     expect(runs.skipped()).toBe(1);
     vi.setSystemTime(Date.now() + anHour);
     instead = () => undefined;
     await refresh();
-    expect([asked(), await pending(), runs.skipped()]).toEqual([2, 0, 0]);
+    expect([requestCount(), await pending(), runs.skipped()]).toEqual([2, 0, 0]);
   });
 
-  it('is given up when that was so an hour later as well, and not for a fault of a moment', async () => {
+  it('is given up if the upstream responds with 404 again an hour later, and not before', async () => {
     instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) ? missing() : undefined);
     await refresh();
     vi.setSystemTime(Date.now() + anHour / 2);
@@ -107,7 +107,7 @@ describe('a record that cannot be had by its id', () => {
     expect(await pending()).toBe(0);
   });
 
-  it('since it was deleted upstream is removed by the next run, however far down the list it was', async () => {
+  it('is removed by the next run if it was deleted upstream, however far down the list it was', async () => {
     addSessions(sessions + 1, 250);
     await runs.lists(upstream, signal, () => {}, undefined);
     memoryUpstream.dttSessions.delete(7);
@@ -120,7 +120,7 @@ describe('a record that cannot be had by its id', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
-  it('and with it more than one run asks about, is removed by those that follow', async () => {
+  it('is removed by one of the next runs if more records were deleted upstream than one run checks', async () => {
     addSessions(sessions + 1, 400);
     await runs.lists(upstream, signal, () => {}, undefined);
     for (let id = 1; id <= 240; id++) memoryUpstream.dttSessions.delete(id);
@@ -132,13 +132,13 @@ describe('a record that cannot be had by its id', () => {
     expect(await database.client.dttSession.count()).toBe(160);
   });
 
-  it('though the list lacks it, ends no run, and stays', async () => {
+  it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
     await refresh();
     memoryUpstream.dttSessions.delete(sessions);
     instead = (path) =>
       path === `/dtt/sessions/${sessions}` ? fail(new Unavailable('no', failed))() : undefined;
     const { get } = upstream;
-    // The stand-in has none to look up.
+    // The upstream in memory has no such record any more and would respond with 404, so it is not asked.
     upstream = { ...upstream, get: async (path) => instead(path) ?? get(path) };
     const report = await runs.lists(upstream, signal, () => {}, undefined);
     expect(report).toBeDefined();
@@ -148,7 +148,7 @@ describe('a record that cannot be had by its id', () => {
     expect(await database.client.dttSession.count()).toBe(sessions - 1);
   });
 
-  it('and others like it among the newest keep none of those behind them from coming', async () => {
+  it('does not prevent older records from being read, even if it is one of several among the newest', async () => {
     const broken = sessions - 8;
     instead = (path) =>
       Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]) > broken
@@ -158,7 +158,7 @@ describe('a record that cannot be had by its id', () => {
     expect(await pending()).toBe(sessions - broken);
   });
 
-  it('is one of many while the upstream is away, which is not asked for each', async () => {
+  it('ends the run after a few requests if no other record can be read either', async () => {
     instead = (path) =>
       /\/dtt\/sessions\/\d+$/.test(path) ? fail(new Unavailable('no', failed))() : undefined;
     await refresh();
@@ -167,9 +167,9 @@ describe('a record that cannot be had by its id', () => {
   });
 
   it.each([
-    ['refuses everything', fail(new Unauthorized('no', failed))],
-    ['is away', fail(new Unavailable('no', failed))],
-  ])('while the upstream %s is none that is left alone when that is over', async (_, response) => {
+    ['rejected the token for everything', fail(new Unauthorized('no', failed))],
+    ['was unavailable', fail(new Unavailable('no', failed))],
+  ])('is read by the next run if the reason was that the upstream %s', async (_, response) => {
     let times = 0;
     instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) && ++times > 5 ? response() : undefined);
     await refresh();
@@ -180,16 +180,19 @@ describe('a record that cannot be had by its id', () => {
   });
 });
 
-describe('a session that was deleted upstream', () => {
-  it.each([1, 17, sessions])('is removed by the next run where all are on one page: %i', async (id) => {
-    await refresh();
-    memoryUpstream.dttSessions.delete(id);
-    await refresh();
-    expect(await database.client.dttSession.findUnique({ where: { id } })).toBeNull();
-    expect(await database.client.dttSession.count()).toBe(sessions - 1);
-  });
+describe('a session that is missing from the list', () => {
+  it.each([1, 17, sessions])(
+    'is removed by the next run if it was deleted and the list is one page: %i',
+    async (id) => {
+      await refresh();
+      memoryUpstream.dttSessions.delete(id);
+      await refresh();
+      expect(await database.client.dttSession.findUnique({ where: { id } })).toBeNull();
+      expect(await database.client.dttSession.count()).toBe(sessions - 1);
+    },
+  );
 
-  it('is removed with any others of the newest hundred, and for those behind them nothing is asked', async () => {
+  it('is removed if it was deleted and among the newest hundred, and not checked if it was older', async () => {
     addSessions(sessions + 1, 250);
     await refresh();
     const gone = [...Array.from({ length: 20 }, (_, index) => 200 + index), 250, 7];
@@ -202,7 +205,7 @@ describe('a session that was deleted upstream', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
   });
 
-  it('is asked about once by a run where a list is in another order than by time, and stays if it is there', async () => {
+  it('stays if the upstream still has it by its id, and the run checks no other missing session then', async () => {
     await refresh();
     const rest = upstream.get;
     upstream = {
@@ -221,17 +224,17 @@ describe('a session that was deleted upstream', () => {
   });
 });
 
-describe('a list beyond the documented ones that is forbidden', () => {
+describe('a list that the upstream forbids', () => {
   const forbid = (what: RegExp) => {
     instead = (path) =>
       what.test(path)
         ? fail(new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden'))()
         : undefined;
   };
-  const isHere = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
+  const wasRefreshed = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
 
   it.each(['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'])(
-    'keeps out nothing else, and what was here of it stays: %s',
+    'is skipped if it is optional, and its stored records stay: %s',
     async (path) => {
       for (let id = 1; id <= 5; id++) {
         memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
@@ -249,12 +252,12 @@ describe('a list beyond the documented ones that is forbidden', () => {
     },
   );
 
-  it('is another thing than a documented one, without which nothing is here', async () => {
+  it('fails the run if it is required', async () => {
     forbid(/^\/dtt\?/);
     await expect(runs.lists(upstream, signal, () => {}, undefined)).rejects.toThrow('no');
-    expect(await isHere()).toBe(false);
+    expect(await wasRefreshed()).toBe(false);
     instead = () => undefined;
     await refresh();
-    expect(await isHere()).toBe(true);
+    expect(await wasRefreshed()).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-/** A gateway in front of a service whose clients bring the service's tokens. */
+/** A gateway in front of a service whose clients send the service's tokens. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const username = '{ viewer { username } }';
 const open = openForEachTest();
 
 describe('a token of the upstream', () => {
-  it('stands for its account over both APIs, and for no other', async () => {
+  it('gives access to its own account alone, over both APIs', async () => {
     const { gateway, service } = await open();
     for (const [token, name] of [
       [alice, 'alice'],
@@ -34,7 +34,7 @@ describe('a token of the upstream', () => {
     expect([...service.tokensSeen].sort()).toEqual([alice, bob]);
   });
 
-  it('is rejected as the upstream rejects it, which is asked about a token once for a while', async () => {
+  it('is rejected with 401 if it is unknown upstream, which is asked once for several requests', async () => {
     const { gateway, service } = await open();
     for (const path of ['/dtt', '/users/me', '/dtt'])
       expect(await rest(gateway, 'nobody', path)).toMatchObject({
@@ -45,7 +45,7 @@ describe('a token of the upstream', () => {
     expect(service.count({ status: 401 })).toBe(1);
   });
 
-  it('is checked once for all who come with it at the same time', async () => {
+  it('is checked once for concurrent requests', async () => {
     const { gateway, service } = await open();
     const responses = await Promise.all(
       Array.from({ length: 20 }, () => rest(gateway, alice, '/nowhere/to/be/found')),
@@ -55,34 +55,34 @@ describe('a token of the upstream', () => {
     expect(service.count({ path: '/users/me' })).toBeLessThanOrEqual(2);
   });
 
-  it('whose check hangs keeps nothing going once the gateway has closed', async () => {
+  it('whose check hangs causes no refresh after the gateway has closed', async () => {
     const timing = { timeout: 700, retries: 0 };
     const { gateway, service } = await open({ timing, settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     service.misbehave(faults.hang, { path: /^\/users\/me$/ });
     await sleep(1_100);
-    const asked = service.count({ path: '/users/me' });
-    // It may be cut.
+    const checksBefore = service.count({ path: '/users/me' });
+    // The connection may be closed before the response.
     const over = Promise.allSettled([rest(gateway, alice, '/users/me')]);
-    await expect.poll(() => service.count({ path: '/users/me' })).toBe(asked + 1);
+    await expect.poll(() => service.count({ path: '/users/me' })).toBe(checksBefore + 1);
     await gateway.close();
     await over;
-    const told = gateway.log.length;
+    const linesBefore = gateway.log.length;
     await sleep(1_000);
-    expect(JSON.stringify(gateway.log.slice(told))).not.toContain('mirror not refreshed');
+    expect(JSON.stringify(gateway.log.slice(linesBefore))).not.toContain('mirror not refreshed');
   });
 
-  it('of which too many from one address were invalid is not checked for a while', async () => {
+  it('is rejected with 429 without a check after twenty invalid tokens from its address', async () => {
     const { gateway, service } = await open();
     for (let index = 0; index < 20; index++)
       expect((await rest(gateway, `nobody-${index}`, '/dtt')).status).toBe(401);
-    const refused = await rest(gateway, 'nobody-any-more', '/dtt');
-    expect(refused).toMatchObject({ status: 429, body: { error: 'Too many requests' } });
-    expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0);
+    const rejected = await rest(gateway, 'nobody-any-more', '/dtt');
+    expect(rejected).toMatchObject({ status: 429, body: { error: 'Too many requests' } });
+    expect(Number(rejected.headers.get('Retry-After'))).toBeGreaterThan(0);
     expect(service.count()).toBe(20);
   });
 
-  it('that is no token at all does not reach the upstream, and neither does one of the gateway’s own', async () => {
+  it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
     const { gateway, service, database } = await open();
     await arrive(gateway, alice);
     const { id, token } = await createToken(database.client, 'alice', 'own');
@@ -98,7 +98,7 @@ describe('a token of the upstream', () => {
     expect([...service.tokensSeen]).toEqual([alice]);
   });
 
-  it('ends with what was opened with it once the upstream refuses it, while another of the account goes on', async () => {
+  it('ends with its streams once the upstream rejects it, while another token of the account stays valid', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
@@ -113,7 +113,7 @@ describe('a token of the upstream', () => {
     expect((await ask(gateway, 'second-of-alice', username)).status).toBe(200);
   });
 
-  it('stands for its account while the upstream is away, where one that was never seen has to wait', async () => {
+  it('is accepted while the upstream is unavailable if it was valid before, and gets 503 if it is new', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     await service.stop();
@@ -127,7 +127,7 @@ describe('a token of the upstream', () => {
     await arrive(gateway, bob);
   });
 
-  it('that opens another account than before has ended', async () => {
+  it('ends when the upstream moves it to another account', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     service.addToken(alice, 2);
@@ -138,8 +138,8 @@ describe('a token of the upstream', () => {
     expect(gateway.log.join('')).not.toContain(alice);
   });
 
-  it('that nobody used for a while is forgotten', async () => {
-    // Longer than a request takes on a busy machine: it would be forgotten while it is waited for.
+  it('is checked again after it was unused for a while, since it was forgotten', async () => {
+    // Longer than a request takes on a busy machine, or the token would be forgotten during the request.
     const { gateway, service } = await open({ idle: 800 });
     await arrive(gateway, alice);
     await new Promise((settle) => setTimeout(settle, 1_300));
@@ -148,7 +148,7 @@ describe('a token of the upstream', () => {
     expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
   });
 
-  it('is in use for as long as a stream is open with it, however seldom it is checked', async () => {
+  it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
     const idle = 1_500;
     const settings = { UPSTREAM_TOKEN_TTL: '3600', CACHE_MAX_AGE: '3600' };
     const { gateway } = await open({ idle, settings });
@@ -161,7 +161,7 @@ describe('a token of the upstream', () => {
     await ended.catch(() => {});
   });
 
-  it('is nobody’s while the upstream does not say whose it is, whosever records it can read', async () => {
+  it('gets 503 while the upstream does not say whose it is, even if it can read records of another account', async () => {
     const { gateway, service } = await open({
       standIn: {
         accounts: [
@@ -191,7 +191,7 @@ describe('a token of the upstream', () => {
       .toBe('alice');
   });
 
-  it('goes on after something on the way to the upstream forbade everything for a moment', async () => {
+  it('is accepted while a proxy before the upstream responds with 403 to everything, and afterwards', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     const page = {
@@ -209,12 +209,12 @@ describe('a token of the upstream', () => {
 
   it.each([
     [
-      'activation',
+      'an activation',
       (gateway: TestGateway) => postJson(gateway, alice, '/dtt/templates/2', { isActive: true }),
     ],
-    ['relayed request', (gateway: TestGateway) => rest(gateway, alice, '/unheard/of')],
+    ['a relayed request', (gateway: TestGateway) => rest(gateway, alice, '/unheard/of')],
   ])(
-    'ends with its streams once the upstream refuses an %s with it, whatever is left of the budget',
+    'ends with its streams once the upstream rejects %s with it, even if other requests use up the budget',
     async (_, use) => {
       const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1', UPSTREAM_RATE: '30' } });
       await arrive(gateway, alice);
@@ -223,7 +223,7 @@ describe('a token of the upstream', () => {
       });
       service.revoke(alice);
       await use(gateway);
-      // Others of the account spend what there is.
+      // Requests with another token of the account use up the budget.
       await Promise.all(Array.from({ length: 30 }, () => rest(gateway, 'second-of-alice', '/unheard/of')));
       expect(await stream.text()).toContain('alice');
       expect((await ask(gateway, alice, username)).status).toBe(401);
@@ -236,16 +236,13 @@ describe('a token of the upstream', () => {
     ['rank', 1.5],
     ['league', 'gold'],
     ['profileImage', {}],
-  ])(
-    'stands for its account though the upstream says of its user something else than expected: %s',
-    async (field, value) => {
-      const { gateway, service } = await open();
-      service.account(1).user[field] = value;
-      expect(await rest(gateway, alice, '/dtt/templates?limit=2')).toMatchObject({ status: 200 });
-    },
-  );
+  ])('is accepted even if a field of its user is not valid: %s %j', async (field, value) => {
+    const { gateway, service } = await open();
+    service.account(1).user[field] = value;
+    expect(await rest(gateway, alice, '/dtt/templates?limit=2')).toMatchObject({ status: 200 });
+  });
 
-  it('is in no line of the log', async () => {
+  it('is never logged', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
     await arrive(gateway, alice);
     await rest(gateway, alice, '/nowhere', { headers: { 'X-Request-Id': alice } });
@@ -258,10 +255,10 @@ describe('a token of the upstream', () => {
   });
 });
 
-describe('an account that comes for the first time', () => {
-  it('is relayed to REST clients as it is, and to those of GraphQL says how far it is', async () => {
+describe('an account that has not been read yet', () => {
+  it('has REST requests relayed, and GraphQL requests rejected with 503 and its progress', async () => {
     const { gateway, service } = await open({ waits: { arrival: 200 } });
-    // The lists come, and never the last of them.
+    // All lists are sent but the last one, which hangs.
     service.misbehave(faults.hang, { path: /^\/dtt\/sessions$/ });
     const [arriving, relayed] = await Promise.all([
       ask(gateway, alice, username),
@@ -283,20 +280,20 @@ describe('an account that comes for the first time', () => {
     await arrive(gateway, alice);
   });
 
-  it('shows nothing older, once it is here, than what was relayed before', async () => {
+  it('shows nothing older, once it has been read, than what was relayed before', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
     const path = '/dtt/templates';
-    // Which would bring the name as well.
+    // Otherwise the template by its id would have the new name as well.
     service.misbehave(faults.error500, { path: /^\/dtt\/templates\/\d+$/ });
     service.misbehave(faults.slow(500), { path: /^\/lkbx\/sessions$/ });
     const name = async () => {
       const { body } = await rest(gateway, alice, path);
-      // The interface says what a list of templates has.
+      // The REST interface defines this shape.
       const { data } = body.data as List<{ id: number; name: string }>;
       return data.find(({ id }) => id === 1)?.name;
     };
     const before = await name();
-    // By that request, and by the run.
+    // One request was relayed, the other is from the run.
     await expect.poll(() => service.count({ path, status: 200 })).toBe(2);
     Object.assign(service.world.templates.get(1) ?? {}, {
       name: 'Changed',
@@ -305,19 +302,19 @@ describe('an account that comes for the first time', () => {
     expect([before, await name()]).toEqual(['Program 1 of alice', 'Changed']);
     await arrive(gateway, alice);
     expect(await name()).toBe('Changed');
-    // And so is what is here, once that was read again.
+    // The mirror has the new name as well, once the account has been read again.
     await expect
       .poll(
         async () => {
-          const asked = service.count({ path });
-          return [await name(), service.count({ path }) - asked];
+          const countBefore = service.count({ path });
+          return [await name(), service.count({ path }) - countBefore];
         },
         { timeout: 20_000 },
       )
       .toEqual(['Changed', 0]);
   });
 
-  it('is read by one of two gateways that meet it at the same time', async () => {
+  it('is read by one of two gateways that get a request for it at the same time', async () => {
     const { gateway, service, openAnother } = await open();
     const another = await openAnother();
     const responses = await Promise.all([ask(gateway, alice, username), ask(another, alice, username)]);
@@ -326,8 +323,8 @@ describe('an account that comes for the first time', () => {
   });
 });
 
-describe('an account that is here', () => {
-  it('says how old it is, and is read again for who asks for what is fresh', async () => {
+describe('an account that has been read', () => {
+  it('is served with its age, and read again for a request that demands fresh data', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
     await arrive(gateway, alice);
     const title = async (headers: Record<string, string> = {}) => {
@@ -343,7 +340,7 @@ describe('an account that is here', () => {
     expect(await title({ 'Cache-Control': 'max-age=0' })).toEqual(['Again', true]);
   });
 
-  it('is refreshed while somebody asks, and before the response when nobody did for long', async () => {
+  it('is refreshed at the interval while there are requests for it', async () => {
     const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '1' }, idle: 100_000 });
     await arrive(gateway, alice);
     Object.assign(service.account(1).user, { profileTitle: 'Changed' });
@@ -357,7 +354,7 @@ describe('an account that is here', () => {
       .toBe('Changed');
   });
 
-  it('is activated upstream with the token of the client, and here', async () => {
+  it('has its template activated upstream with the token of the client, and in the mirror', async () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     const response = await postJson(gateway, alice, '/dtt/templates/2', { isActive: true });
@@ -370,9 +367,9 @@ describe('an account that is here', () => {
   it.each([
     ['an unknown path', '/dtt/unheard/of', {}],
     ['an unknown parameter', '/dtt/sessions?sort=asc', {}],
-    ['whose data a linked user’s is', '/lkbx/session/current?targetUserId=2', {}],
+    ['the id of a linked user', '/lkbx/session/current?targetUserId=2', {}],
     ['a method that no operation covers', '/lkbx/session/current', { method: 'POST' }],
-  ])('has %s relayed, and answered as the upstream answers', async (_, path, init) => {
+  ])('has a request with %s relayed, whose response is that of the upstream', async (_, path, init) => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     const headers = { Authorization: `Bearer ${alice}` };
@@ -383,7 +380,7 @@ describe('an account that is here', () => {
     expect(relayed.headers.get('content-type')).toBe(direct.headers.get('content-type'));
   });
 
-  it('shows what a client wrote to whatever the client reads next', async () => {
+  it('shows a write to the next requests of the client', async () => {
     const { gateway } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
     await arrive(gateway, alice);
     for (let round = 1; round <= 5; round++) {
@@ -397,7 +394,7 @@ describe('an account that is here', () => {
     }
   });
 
-  it('goes on being relayed where what a client wrote could not be read again in time', async () => {
+  it('is relayed over REST, and rejected with 503 over GraphQL, if a write could not be read back in time', async () => {
     const { gateway, service } = await open({
       settings: { UPSTREAM_INTERVAL: '600' },
       waits: { write: 100, freshness: 100 },
@@ -416,7 +413,7 @@ describe('an account that is here', () => {
     expect(outdated.headers.get('Retry-After')).toBe('5');
   });
 
-  it('has nothing relayed with RELAY=off, nor for a token of the gateway’s own', async () => {
+  it('has no request relayed with RELAY=off, nor with a token of the gateway’s own', async () => {
     const { gateway, openAnother, database } = await open();
     await arrive(gateway, alice);
     const { token } = await createToken(database.client, 'alice', 'own');

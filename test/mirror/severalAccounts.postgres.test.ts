@@ -1,4 +1,4 @@
-/** A mirror of several accounts: what each of them lists decides what it sees, and nothing of what the others see. */
+/** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../src/mirror/forget.ts';
@@ -29,7 +29,7 @@ async function pull(...ids: number[]) {
 
 const one = { version: 1 };
 
-/** Who has which template, own ones with a star: `1: 7* 8`. */
+/** The templates in the library of each account, own ones with a star: `1: 7* 8`. */
 async function libraries(): Promise<string[]> {
   const { rows } = await database.pool.query<{ line: string }>(
     `SELECT "userId" || ': ' || string_agg("templateId" || CASE WHEN "importedAt" IS NULL THEN '*' ELSE '' END, ' ' ORDER BY "templateId") AS line
@@ -44,7 +44,7 @@ const owners = async () =>
       orderBy: { id: 'asc' },
     })
   ).map(({ id, ownerId, foreignOwnerId }) => `${id}: ${ownerId ?? `(${foreignOwnerId})`}`);
-/** What sessions name: trainers and templates by keys, or by numbers in brackets. */
+/** The trainer and the template of each session, in brackets where only the number is known. */
 const references = async () =>
   (await database.client.dttSession.findMany({ orderBy: { id: 'asc' } })).map(
     ({ id, ownerId, trainerId, goneTrainerId, templateId, goneTemplateId }) =>
@@ -62,7 +62,7 @@ describe('a template that several accounts see', () => {
   });
 
   it.each([[[1, 2]], [[2, 1]], [[2, 1, 2]], [[1, 2, 1]]])(
-    'is one row, which its owner has and others have imported, in whatever order they are pulled: %j',
+    'is one row, which is owned by one account and imported by the others, in whichever order they are pulled: %j',
     async (order) => {
       await pull(...order);
       expect(await libraries()).toEqual(['1: 7*', '2: 7']);
@@ -70,7 +70,7 @@ describe('a template that several accounts see', () => {
     },
   );
 
-  it('is of nobody here as long as its owner is no account, or has not listed it', async () => {
+  it('has only the number of its owner as long as that account has not been pulled', async () => {
     await pull(2);
     expect(await owners()).toEqual(['7: (1)']);
     memoryUpstream.users.get(3)?.imports.add(7);
@@ -79,7 +79,7 @@ describe('a template that several accounts see', () => {
     expect(await owners()).toEqual(['7: (1)']);
   });
 
-  it('comes into the library of an account though nothing else of it has changed, and leaves its details as they are', async () => {
+  it('is added to the library of another account without its details being read again', async () => {
     await pull(1);
     const requests: string[] = [];
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2, requests) });
@@ -88,7 +88,7 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
   });
 
-  it('has the content that was read last, whoever read it', async () => {
+  it('has the content that was read last, by whichever account', async () => {
     await pull(1, 2);
     memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
     await pull(2);
@@ -98,17 +98,17 @@ describe('a template that several accounts see', () => {
   });
 
   it.each([
-    ['a list', /^\/dtt\/templates\?/, true],
-    ['a record by its id', /^\/dtt\/templates\/7$/, false],
-  ])('keeps what was read since another account read it, in %s', async (_, path, listsOnly) => {
+    ['the list', /^\/dtt\/templates\?/, true],
+    ['the template by its id', /^\/dtt\/templates\/7$/, false],
+  ])('is not overwritten by an older response to another account, to %s', async (_, path, listsOnly) => {
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
     const upstream = upstreamOf(memoryUpstream, 2);
     let times = 0;
     const slow = {
       ...upstream,
-      async get(asked: string) {
-        const response = await upstream.get(asked);
-        if (path.test(asked) && times++ === 0) {
+      async get(requested: string) {
+        const response = await upstream.get(requested);
+        if (path.test(requested) && times++ === 0) {
           memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
           await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
         }
@@ -119,14 +119,14 @@ describe('a template that several accounts see', () => {
     expect(times).toBeGreaterThan(0);
     const [template] = await database.client.dttTemplate.findMany({ include: { segments: true } });
     expect(template?.name).toBe('template 7, version 2');
-    // They are not here yet, or they are the new ones.
+    // The segments are pending, or they are the new ones.
     expect(template?.segments.map(({ duration }) => duration)).toEqual(template?.detailsPending ? [] : [2]);
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     await pull(1);
     expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
   });
 
-  it('stays with those who import it when its owner lists it no more, and goes with the last of them', async () => {
+  it('stays with its importers when its owner no longer lists it, and is removed with the last of them', async () => {
     session(1, 1, 1, 7);
     session(2, 2, 1, 7);
     await pull(1, 2);
@@ -142,7 +142,7 @@ describe('a template that several accounts see', () => {
     expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) (7)']);
   });
 
-  it('stays with its owner when somebody who imported it gives it up', async () => {
+  it('stays with its owner when an importer no longer lists it', async () => {
     session(2, 2, 1, 7);
     await pull(1, 2);
     memoryUpstream.users.get(2)?.imports.clear();
@@ -152,7 +152,7 @@ describe('a template that several accounts see', () => {
     expect(await references()).toEqual(['2 of 2: (1) (7)']);
   });
 
-  it('is active for each account by itself', async () => {
+  it('is active or not for each account separately', async () => {
     const active = async () =>
       (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map((user) => user.activeTemplateId);
     for (const id of [1, 2]) Object.assign(memoryUpstream.users.get(id) ?? {}, { activeTemplate: 7 });
@@ -166,7 +166,7 @@ describe('a template that several accounts see', () => {
     expect(await active()).toEqual([null, null]);
   });
 
-  it('moves with its ownership from one account to the other, and stays active for who imports it now', async () => {
+  it('moves to a new owner, and stays active for its former owner, who imports it now', async () => {
     session(1, 1, 1, 7);
     session(2, 2, 1, 7);
     Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
@@ -185,7 +185,7 @@ describe('a template that several accounts see', () => {
     expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
   });
 
-  it('is given up by its owner, who imports it from somebody else from then on', async () => {
+  it('becomes an import of its former owner when it moves to an account that has not been pulled', async () => {
     session(1, 1, 1, 7);
     Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
     await pull(1, 2);
@@ -201,7 +201,7 @@ describe('a template that several accounts see', () => {
     expect(await libraries()).toEqual(['1: 7', '2: 7', '3: 7*']);
   });
 
-  it('keeps its details pending for the others when one account is denied them', async () => {
+  it('has its details still pending for the others when one account gets 404 for them', async () => {
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
     const upstream = upstreamOf(memoryUpstream, 2);
     const denying = {
@@ -219,7 +219,7 @@ describe('a template that several accounts see', () => {
 });
 
 describe('a record of one account', () => {
-  it('is left alone by the pull of another, which has none', async () => {
+  it('is not changed by the pull of another account, which has none', async () => {
     for (const records of [memoryUpstream.dttDevices, memoryUpstream.lockTemplates])
       records.set(1, { ...one, ownerId: 1 });
     memoryUpstream.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
@@ -230,12 +230,12 @@ describe('a record of one account', () => {
     const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
     expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
     await pull(2);
-    // Of the users there is one more.
+    // The first table has the users, of which there is one more.
     expect((await contents(database)).slice(1)).toEqual(before.slice(1));
     expect(await libraries()).toEqual(['1: 1*']);
   });
 
-  it('that has moved upstream is that of the account which lists it, and sessions keep its number', async () => {
+  it('belongs to the account that lists it after it has moved upstream, and other sessions have its number', async () => {
     memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
     memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
     memoryUpstream.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
@@ -272,7 +272,7 @@ describe('a record of one account', () => {
     await pull(1);
     memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
     const upstream = upstreamOf(memoryUpstream, 1);
-    // It is asked for once more, since the list lacks it.
+    // The run requests it by its id, since the list lacks it.
     const overtaken = {
       ...upstream,
       async get(path: string) {
@@ -284,7 +284,7 @@ describe('a record of one account', () => {
     expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 5, ownerId: 2 }]);
   });
 
-  it('is left out of another that lists it, and counted, if it does not say whose it is', async () => {
+  it('is skipped for another account that lists it, and counted, if the record does not name its owner', async () => {
     session(1, 1, 5);
     await pull(1);
     memoryUpstream.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
@@ -295,7 +295,7 @@ describe('a record of one account', () => {
     expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
   });
 
-  it('does not become the template of the active lock of another', async () => {
+  it('does not become the template of the active lock session of another account', async () => {
     memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
     memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
     await pull(1);
@@ -315,7 +315,7 @@ describe('the name of an account', () => {
   const rename = (id: number, username: string) =>
     Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
 
-  it('is taken from another that was renamed upstream since, which goes on with one that says so until it is read', async () => {
+  it('is taken from an account that was renamed upstream since, which gets its id appended until it is read', async () => {
     rename(1, 'Amy');
     await pull(1, 2);
     const before = (await readStoredFreshness(database.pool, 1)).refreshedAt;
@@ -323,14 +323,14 @@ describe('the name of an account', () => {
     rename(2, 'Amy');
     await pull(2);
     expect(await names()).toEqual(['Amy (id 1)', 'Amy']);
-    // It is here as it was: nobody may have a token to read it with.
+    // That account still counts as read: there may be no token to read it again with.
     expect(before).toBeDefined();
     expect((await readStoredFreshness(database.pool, 1)).refreshedAt).toBe(before);
     await pull(1);
     expect(await names()).toEqual(['Bea', 'Amy']);
   });
 
-  it('that differs from another by case alone says so here, and takes nothing from that', async () => {
+  it('has the id appended if it differs from that of another account by case alone, which is not changed', async () => {
     rename(1, 'Amy');
     rename(2, 'AMY');
     for (let round = 0; round < 2; round++) {
@@ -341,7 +341,7 @@ describe('the name of an account', () => {
     }
   });
 
-  it('is taken likewise by an account that is new, though a third has the name that says so', async () => {
+  it('is taken by a new account, even if a third account has the name with the id appended', async () => {
     rename(1, 'amy');
     rename(2, 'Amy (ID 1)');
     await pull(1, 2);
@@ -368,7 +368,7 @@ describe('an account that is forgotten', () => {
     await pull(1, 2);
   });
 
-  it('is gone with all that it alone has, and leaves to others what they have imported', async () => {
+  it('is removed with all that it alone has, while templates that others have imported stay', async () => {
     expect(await forgetAccount(database.pool, { id: 1 })).toEqual({
       id: 1,
       username: 'user 1',
@@ -388,12 +388,12 @@ describe('an account that is forgotten', () => {
     expect(await references()).toEqual(['2 of 2: (1) 7']);
     expect(await database.client.user.findMany()).toMatchObject([{ id: 2, activeTemplateId: 7 }]);
     expect(await database.client.mirroredAccount.count()).toBe(1);
-    // It may come back.
+    // It can be mirrored again.
     await pull(1);
     expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
   });
 
-  it('counts as not here before anything of it is gone', async () => {
+  it('counts as not read before any of its records is removed', async () => {
     const counts = async () => ({
       refreshedAt: (await readStoredFreshness(database.pool, 1)).refreshedAt,
       devices: await database.client.dttDevice.count({ where: { ownerId: 1 } }),
@@ -402,13 +402,13 @@ describe('an account that is forgotten', () => {
     await expect
       .poll(counts, { interval: 5, timeout: 20_000 })
       .toEqual({ refreshedAt: undefined, devices: 1 });
-    // Nor does a run bring it back meanwhile.
+    // Meanwhile no run adds it again.
     expect(await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1) })).toBeUndefined();
     await forgetting;
     expect(await counts()).toEqual({ refreshedAt: undefined, devices: 0 });
   });
 
-  it('can only be one that there is, and those that there are are named, ten at most', async () => {
+  it('has to exist; otherwise the error names up to ten accounts that do', async () => {
     const others = '"user 1" (id 1), "user 2" (id 2)';
     await expect(forgetAccount(database.pool, { username: 'nobody' })).rejects.toThrow(
       `The mirror has no account of the name "nobody". It has ${others}.`,
@@ -423,7 +423,7 @@ describe('an account that is forgotten', () => {
     );
   });
 
-  it('can only be one of a mirror', async () => {
+  it('has to be in a mirror', async () => {
     await database.pool.query('DELETE FROM "MirroredAccount"; DELETE FROM "Mirror"');
     await expect(forgetAccount(database.pool, { id: 1 })).rejects.toThrow(
       'This database mirrors no accounts',

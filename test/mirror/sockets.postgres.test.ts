@@ -1,4 +1,4 @@
-/** A token of the upstream over a WebSocket. */
+/** WebSockets with tokens of the upstream. */
 
 import { afterEach, expect, it } from 'vitest';
 import { arrive, openForEachTest } from '../support/frontedService.ts';
@@ -9,7 +9,7 @@ const alice = 'token-of-alice';
 const open = openForEachTest();
 afterEach(closeSockets);
 
-it('stands for its account, and ends its sockets once the upstream refuses it, but not those of another', async () => {
+it('a WebSocket serves the account of its token, and closes once the upstream rejects it, while others stay open', async () => {
   const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
   await arrive(gateway, alice);
   const [socket, other] = [
@@ -27,7 +27,7 @@ it('stands for its account, and ends its sockets once the upstream refuses it, b
   expect(await socket.next()).toEqual({ id: 's', type: 'next', payload });
 
   service.revoke(alice);
-  // Which the gateway is told of here; it asks by itself once in a while.
+  // By this response the gateway learns of it at once. By itself it checks the token at intervals.
   expect((await rest(gateway, alice, '/nowhere')).status).toBe(401);
   expect(await socket.closed).toEqual({
     code: 4403,
@@ -37,7 +37,7 @@ it('stands for its account, and ends its sockets once the upstream refuses it, b
   expect(await other.next()).toEqual({ id: 'q', type: 'next', payload });
 });
 
-it('that the upstream does not know is closed with 4403, and so is one that it cannot be asked about with 1013', async () => {
+it('a WebSocket closes with 4403 if its token is unknown upstream, and with 1013 if the upstream is unavailable', async () => {
   const { gateway, service } = await open();
   const connect = async (token: string) => {
     const socket = await openSocket(gateway);

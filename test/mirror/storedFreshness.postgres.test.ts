@@ -10,10 +10,10 @@ const open = openForEachTest();
 const settings = { UPSTREAM_INTERVAL: '600' };
 const lists = { path: /^\/dtt\/templates$/ };
 
-const shown = async (gateway: TestGateway) => (await rest(gateway, alice, '/dtt/templates/1')).body;
-const asked = (gateway: TestGateway) => ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }');
+const overRest = async (gateway: TestGateway) => (await rest(gateway, alice, '/dtt/templates/1')).body;
+const overGraphql = (gateway: TestGateway) => ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }');
 
-it('what a client wrote through one gateway, and that could not read back, is shown by others, also after a start', async () => {
+it('every gateway relays REST reads and rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
   const { gateway, openAnother, service } = await open({ settings, waits: { write: 300, freshness: 100 } });
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
@@ -21,22 +21,22 @@ it('what a client wrote through one gateway, and that could not read back, is sh
   expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
   const started = await openAnother();
   for (const each of [gateway, another, started]) {
-    expect(await shown(each)).toMatchObject({ data: { name: 'A new name' } });
-    expect((await asked(each)).status).toBe(503);
+    expect(await overRest(each)).toMatchObject({ data: { name: 'A new name' } });
+    expect((await overGraphql(each)).status).toBe(503);
   }
   service.behave();
-  // Whichever reads it, the others show what that has read, and relay nothing.
-  await expect.poll(async () => (await asked(started)).status, { timeout: 10_000 }).toBe(200);
+  // Once one gateway has read the account, the others show what it read, and relay nothing.
+  await expect.poll(async () => (await overGraphql(started)).status, { timeout: 10_000 }).toBe(200);
   service.misbehave(faults.error500, lists);
   service.forgetRequests();
   for (const each of [gateway, another, started]) {
-    expect(await shown(each)).toMatchObject({ data: { name: 'A new name' } });
-    expect((await asked(each)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+    expect(await overRest(each)).toMatchObject({ data: { name: 'A new name' } });
+    expect((await overGraphql(each)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   }
   expect(service.count({ path: '/dtt/templates' })).toBe(0);
 });
 
-it('what a client wrote through one gateway is read back once for all of them', async () => {
+it('a write through one gateway is read back once for all of them', async () => {
   const { gateway, openAnother, service, database } = await open({ settings });
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
@@ -44,18 +44,18 @@ it('what a client wrote through one gateway is read back once for all of them', 
   const { rows } = await database.pool.query('SELECT "writtenAt" FROM "MirroredAccount"');
   expect(rows).toEqual([{ writtenAt: null }]);
   service.forgetRequests();
-  expect((await asked(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  expect((await overGraphql(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   expect(service.count({ path: '/dtt/templates' })).toBe(0);
 });
 
-it('an account that was read by a clock ahead of the database’s is read again by whoever asks', async () => {
+it('an account is read again for the next request if it was last refreshed in the future, by the database’s clock', async () => {
   const { gateway, openAnother, service, database } = await open({ settings });
   await arrive(gateway, alice);
   await database.pool.query(`UPDATE "MirroredAccount" SET "refreshedAt" = now() + interval '1 hour'`);
   const another = await openAnother();
   const template = service.world.templates.get(1);
   Object.assign(template ?? {}, { name: 'A new name', updatedAt: '2027-01-01T00:00:00.000Z' });
-  const { body, headers } = await asked(another);
+  const { body, headers } = await overGraphql(another);
   expect(body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   expect(Number(headers.get('Age'))).toBeLessThan(60);
   const { rows } = await database.pool.query('SELECT "refreshedAt" <= now() AS past FROM "MirroredAccount"');

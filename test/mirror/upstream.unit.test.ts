@@ -1,4 +1,4 @@
-/** How an upstream is asked, and what is made of its responses. */
+/** How requests are sent to an upstream, and how its responses are read. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => server?.close());
 
-/** Sends each request the next of the responses, and the last one from then on. */
+/** Responds to each request with the next of these, and with the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
   server.misbehave = (_request, response) => {
     const scripted = responses.length > 1 ? responses.shift() : responses[0];
@@ -38,7 +38,7 @@ function respondWith(...responses: { status: number; body?: unknown; headers?: R
 }
 
 describe('the client of an upstream', () => {
-  it('returns the data of the envelope, and shows the token to the upstream alone', async () => {
+  it('sends the token and returns the data of the envelope', async () => {
     respondWith({ status: 200 });
     expect(await upstream.get('/users/me')).toBe('good');
     expect(server.requests).toEqual(['GET /users/me']);
@@ -46,7 +46,7 @@ describe('the client of an upstream', () => {
     expect(upstream.base).toBe(server.base);
   });
 
-  it('asks for JSON, and sends it as such', async () => {
+  it('requests JSON, and sends a body as JSON', async () => {
     const sent: unknown[] = [];
     server.misbehave = ({ method, headers }, response) => {
       sent.push([method, headers.accept, headers['content-type'], headers['content-length']]);
@@ -60,7 +60,7 @@ describe('the client of an upstream', () => {
     ]);
   });
 
-  it('holds no turn while it waits for its budget, or to ask again', async () => {
+  it('takes up no place among the concurrent requests while it waits for its budget or for a retry', async () => {
     const inTurn = pLimit(1);
     const { base } = server;
     const paused = createBudget(0);
@@ -84,7 +84,7 @@ describe('the client of an upstream', () => {
     expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
   });
 
-  it('stops at once when the token is not accepted', async () => {
+  it('does not retry when the token is rejected', async () => {
     respondWith({ status: 401, body: { ok: false, error: 'Unauthorized' } });
     await expect(upstream.get('/dtt')).rejects.toThrow(Unauthorized);
     expect(server.requests).toHaveLength(1);
@@ -95,7 +95,7 @@ describe('the client of an upstream', () => {
     ['429', 429],
     ['500', 500],
     ['503', 503],
-  ])('repeats a request after %s', async (_name, status) => {
+  ])('retries a request after %s', async (_name, status) => {
     respondWith({ status }, { status }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
     expect(server.requests).toHaveLength(3);
@@ -106,12 +106,12 @@ describe('the client of an upstream', () => {
     ['a page in HTML', '<html>'],
     ['half of a JSON text', '{"ok":true,"data":'],
     ['JSON without the envelope', '[1,2]'],
-  ])('repeats a request after %s', async (_name, body) => {
+  ])('retries a request after %s', async (_name, body) => {
     respondWith({ status: 200, body }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
   });
 
-  it('gives up after its limit, with a line that says what happened', async () => {
+  it('gives up after its limit of attempts, with a message that says what happened', async () => {
     respondWith({ status: 503 });
     await expect(upstream.get('/dtt')).rejects.toThrow(
       'GET /dtt: it responded with 503. Gave up after 5 attempts.',
@@ -119,7 +119,7 @@ describe('the client of an upstream', () => {
     expect(server.requests).toHaveLength(5);
   });
 
-  it('gives up after 1 attempt where it is to try but once', async () => {
+  it('gives up after the first attempt if it has no retries', async () => {
     respondWith({ status: 503 });
     const once = createUpstream({ base: server.base, token, timing: { ...shortTiming, retries: 0 } });
     await expect(once.get('/dtt')).rejects.toThrow(
@@ -127,7 +127,7 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('tells of each attempt that is repeated', async () => {
+  it('reports each retry', async () => {
     const retries: Retry[] = [];
     const onRetry = (retry: Retry) => retries.push(retry);
     respondWith({ status: 503 }, { status: 429 }, { status: 200 });
@@ -138,7 +138,7 @@ describe('the client of an upstream', () => {
     ]);
   });
 
-  it('asks, at a 404 that is none of the interface, whether the base is right', async () => {
+  it('suggests that UPSTREAM_URL may be wrong at a 404 without the envelope', async () => {
     respondWith({ status: 404, body: '<h1>Not Found</h1>' });
     const base = server.base.replace('/api/v1', '');
     await expect(createUpstream({ base, token }).get('/dtt?limit=1')).rejects.toThrow(
@@ -146,7 +146,7 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('waits for twice as long before each repetition, within its limit, and at random', async () => {
+  it('doubles its delay before each retry, up to a limit and with jitter', async () => {
     respondWith({ status: 503 });
     const timing = { ...shortTiming, delay: 20, maxDelay: 50 };
     const random = vi.spyOn(Math, 'random').mockReturnValue(0.2);
@@ -167,7 +167,7 @@ describe('the client of an upstream', () => {
     [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
     [400, good, 'it responded with 400'],
     [405, '<h1>Not Allowed</h1>', 'it responded with 405'],
-  ])('takes %i with %j for a no, at once', async (status, body, message) => {
+  ])('takes %i with %j for a rejection, without a retry', async (status, body, message) => {
     respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
@@ -178,8 +178,8 @@ describe('the client of an upstream', () => {
   });
 
   it.each([
-    ['a redirect to nowhere', { status: 302 }],
-    ['a response that has moved', { status: 304, body: '' }],
+    ['a redirect without a location', { status: 302 }],
+    ['a 304 without a body', { status: 304, body: '' }],
   ])('gives up after %s', async (_name, scripted) => {
     respondWith({ body: '<html>', ...scripted });
     await expect(upstream.get('/dtt')).rejects.toThrow(
@@ -187,12 +187,12 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('takes a response for one although it says where it is', async () => {
+  it('does not take a 201 with a location for a redirect', async () => {
     respondWith({ status: 201, headers: { Location: '/elsewhere' } });
     expect(await upstream.get('/dtt')).toBe('good');
   });
 
-  it('does not follow a redirect out of https, not even to the same host: the token would go in the clear', async () => {
+  it('does not follow a redirect from https to http, which would send the token unencrypted', async () => {
     const fetched = vi.fn(async () => {
       const Location = 'http://example.com/api/v1/dtt';
       return new Response(null, { status: 307, headers: { Location } });
@@ -206,7 +206,7 @@ describe('the client of an upstream', () => {
     expect(fetched).toHaveBeenCalledTimes(1);
   });
 
-  it.each(['127.0.0.1', 'localhost'])('gives up on an upstream that is not there, at %s', async (host) => {
+  it.each(['127.0.0.1', 'localhost'])('gives up if the connection is refused, at %s', async (host) => {
     await server.close();
     const { base } = server;
     const absent = createUpstream({ base: base.replace('127.0.0.1', host), token, timing: shortTiming });
@@ -215,7 +215,7 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('gives up on an upstream that hangs, before its response or in the middle of it', async () => {
+  it('gives up if the upstream hangs before its response or in the middle of it', async () => {
     const withTimeout = createUpstream({
       base: server.base,
       token,
@@ -231,10 +231,10 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('waits as long as Retry-After says, with all its requests', async () => {
+  it('waits as long as Retry-After says before it sends any request', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
-    // As long as it would wait at the most.
+    // The longest pause that the client accepts is exactly as long as Retry-After.
     const client = createUpstream({
       base: server.base,
       token,
@@ -246,7 +246,7 @@ describe('the client of an upstream', () => {
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);
   });
 
-  it('understands a date in Retry-After', async () => {
+  it('accepts a date in Retry-After', async () => {
     // Dates of HTTP have no fractions of a second, so this is between one and two seconds ahead.
     const date = new Date(Date.now() + 2000).toUTCString();
     respondWith({ status: 503, headers: { 'Retry-After': date } }, { status: 200 });
@@ -254,14 +254,14 @@ describe('the client of an upstream', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 10);
   });
 
-  it('gives up when it is told to wait for longer than it would', async () => {
+  it('gives up if Retry-After is longer than its longest pause', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
     expect(server.requests).toHaveLength(1);
   });
 
   it.each(['99999999999999999999999', '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])(
-    'waits for no longer than an hour, whatever it is told: %s',
+    'takes an hour for a longer Retry-After: %s',
     async (wait) => {
       respondWith({ status: 429, headers: { 'Retry-After': wait } });
       await expect(upstream.get('/dtt')).rejects.toMatchObject({ retryAfter: 3_600 });
@@ -283,7 +283,7 @@ describe('the client of an upstream', () => {
     expect(sent).toBeLessThan(32 * 1024 * 1024);
   });
 
-  it('follows a redirect within the upstream, and takes the token nowhere else', async () => {
+  it('follows a few redirects within the upstream, and none to another origin', async () => {
     const elsewhere = await openProxy();
     elsewhere.misbehave = (_request, response) => reply(response, 200, good);
     respondWith({ status: 308, headers: { Location: '/api/v1/moved' } }, { status: 200 });
@@ -300,7 +300,7 @@ describe('the client of an upstream', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'sends nothing that changes something a second time because of a redirect, %i within the upstream',
+    'does not follow a redirect of a POST, which could repeat a write: %i',
     async (status) => {
       respondWith({ status, headers: { Location: '/api/v1/dtt/templates/2' } }, { status: 200 });
       await expect(upstream.post('/dtt/templates/1', { isActive: true })).rejects.toThrow(
@@ -310,7 +310,7 @@ describe('the client of an upstream', () => {
     },
   );
 
-  it('quotes a rejection without the token and without control characters', async () => {
+  it('quotes a rejection shortened, without the token and without control characters', async () => {
     respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     if (!(error instanceof UpstreamRejection)) throw error;
@@ -318,21 +318,21 @@ describe('the client of an upstream', () => {
     expect(error.message.length).toBeLessThan(300);
   });
 
-  it('shows no part of a token at which a quote is cut off', async () => {
+  it('masks a token whole where a quote is shortened in the middle of it', async () => {
     respondWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
     await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it responded with 403 "x{195}\*\*\*"$/);
   });
 
-  it('ends when it is told to, also while it waits', async () => {
+  it('stops waiting for a retry when it is aborted', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } });
     const end = new AbortController();
-    const scripted = upstream.get('/dtt', end.signal);
+    const response = upstream.get('/dtt', end.signal);
     setTimeout(() => end.abort(), 50);
-    await expect(scripted).rejects.toThrow('aborted');
+    await expect(response).rejects.toThrow('aborted');
     expect(server.requests).toHaveLength(1);
   });
 
-  it('lets go of a request under way when it is told to end', async () => {
+  it('cancels its open requests when it is aborted', async () => {
     const unhurried = createUpstream({
       base: server.base,
       token,
@@ -357,7 +357,7 @@ describe('the client of an upstream', () => {
   });
 });
 
-describe('what an upstream rejects', () => {
+describe('an error of an upstream', () => {
   const rejection = (status: number, said?: string) =>
     new UpstreamRejection('no', { failure: 'no', status }, said);
 
@@ -368,7 +368,7 @@ describe('what an upstream rejects', () => {
     [rejection(404), false],
     [rejection(400, 'Invalid ID'), false],
     [new UpstreamError('not found', { failure: 'no' }), false],
-  ])('is a record that does not exist, or is not: %o', (error, missing) => {
+  ])('says whether the record is missing: %o', (error, missing) => {
     expect(isMissing(error)).toBe(missing);
   });
 
@@ -382,7 +382,7 @@ describe('what an upstream rejects', () => {
     [rejection(403, 'Forbidden'), true],
     [rejection(403), false],
     [new UpstreamError('Invalid ID', { failure: 'no' }), false],
-  ])('is an operation that it does not have, or is not: %o', (error, absent) => {
+  ])('says whether the operation is not offered: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
   });
 });
@@ -416,7 +416,7 @@ describe('the pages of a list', () => {
   const upTo = (count: number) => Array.from({ length: count }, (_, index) => count - index);
 
   it.each([0, 1, 99, 100, 101, 198, 199, 200, 250])(
-    'are read to the end of %i records, each once',
+    'are read to the end, each record once: %i records',
     async (count) => {
       serve(upTo(count));
       expect(await readIds()).toEqual(upTo(count));
@@ -424,7 +424,7 @@ describe('the pages of a list', () => {
   );
 
   it.each([0, 1, 19, 20, 21, 39, 40, 100, 250])(
-    'are read to the end of %i records from an upstream that gives 20 at once, and says so',
+    'are read to the end if the upstream states a limit of 20 for each: %i records',
     async (count) => {
       serve(upTo(count), () => {}, 20);
       expect(await readIds()).toEqual(upTo(count));
@@ -432,7 +432,7 @@ describe('the pages of a list', () => {
   );
 
   it.each([undefined, null, {}, { limit: 0 }, { limit: 'all' }])(
-    'are read to the end, and no further, when the list says %j of itself',
+    'are read to the end, and no further, if the pagination is %j',
     async (pagination) => {
       serve(
         upTo(130),
@@ -445,7 +445,7 @@ describe('the pages of a list', () => {
     },
   );
 
-  it('are read to the end where nothing is around them', async () => {
+  it('are read to the end if each is a bare array', async () => {
     server.misbehave = (request, response) => {
       const offset = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'));
       const data = upTo(130).slice(offset, offset + 100);
@@ -456,27 +456,24 @@ describe('the pages of a list', () => {
 
   it.each([
     ['at the end of a page', 99, 1],
-    ['at the end of a page, several', 97, 3],
+    ['several times at the end of a page', 97, 3],
     ['at the beginning of a page', 100, 1],
-  ])(
-    'are read whole, each record once, when some do not say which they are, %s',
-    async (_name, start, count) => {
-      const ids: (number | undefined)[] = upTo(250);
-      ids.splice(start, count, ...Array.from({ length: count }, () => undefined));
-      serve(ids);
-      expect(await readIds()).toEqual(ids.map((id) => id ?? 0));
-      expect(server.requests).toHaveLength(3);
-    },
-  );
+  ])('are read to the end, each record once, if ids are missing %s', async (_name, start, count) => {
+    const ids: (number | undefined)[] = upTo(250);
+    ids.splice(start, count, ...Array.from({ length: count }, () => undefined));
+    serve(ids);
+    expect(await readIds()).toEqual(ids.map((id) => id ?? 0));
+    expect(server.requests).toHaveLength(3);
+  });
 
-  it('fail when no record of a whole page says which it is', async () => {
+  it('fail when no record of a whole page has an id', async () => {
     serve(Array.from({ length: 150 }, () => undefined));
     await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself at offset 0');
     expect(server.requests).toHaveLength(1);
   });
 
-  it('lack nothing when records are removed or added while they are read', async () => {
-    // A record that is new at the beginning comes up when reading starts over.
+  it('lack no record when others are removed or added while they are read', async () => {
+    // A record that is added at the beginning is found when reading starts over.
     const renewed = upTo(400);
     serve(renewed, (request) => {
       if (request === 2) renewed.splice(0, 3, 999);
@@ -488,7 +485,7 @@ describe('the pages of a list', () => {
       if (request === 2) shrinking.splice(10, 3);
     });
     expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
-    // All that is read of the list from its beginning on has been read before.
+    // When reading starts over, every record of the list has been read before.
     const shrinkingLater = upTo(400);
     serve(shrinkingLater, (request) => {
       if (request === 3) shrinkingLater.splice(150, 3);
@@ -513,7 +510,7 @@ describe('the pages of a list', () => {
   });
 
   it.each([1, 99, 100, 101, 250])(
-    'are one of %i records where the list comes whole, whatever is asked for, unless it is said to have pages',
+    'may be a single one with all of %i records, unless the list is known to be paged',
     async (count) => {
       const data = upTo(count).map((id) => ({ id }));
       respondWith({ status: 200, body: { ok: true, data } });
@@ -522,7 +519,7 @@ describe('the pages of a list', () => {
     },
   );
 
-  it('fail when a later one is longer than was asked for', async () => {
+  it('fail when a later one is longer than was requested', async () => {
     serve(upTo(150));
     const { misbehave } = server;
     server.misbehave = (request, response) =>
@@ -534,7 +531,7 @@ describe('the pages of a list', () => {
 
   it.each([
     ['no list', { data: 'x' }],
-    ['more than was asked for', { data: upTo(101).map((id) => ({ id })) }],
+    ['longer than was requested', { data: upTo(101).map((id) => ({ id })) }],
     ['null', null],
   ])('fail when the response is %s', async (_name, data) => {
     respondWith({ status: 200, body: { ok: true, data } });

@@ -1,4 +1,4 @@
-/** Tokens of the upstream that clients bring, over an upstream that is a function, and a clock that the test sets. */
+/** Tokens of the upstream that clients send, with a mock in place of the upstream and a clock that the test sets. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -35,20 +35,20 @@ afterEach(() => {
 
 const authenticate = (token: string, address = 'one') => tokens.authenticate(`Bearer ${token}`, address);
 
-/** The credential of a token that is valid. */
-async function meet(token = 'alice'): Promise<Credential> {
+/** Authenticates with a valid token, and returns its credential. */
+async function credentialFor(token = 'alice'): Promise<Credential> {
   const authentication = await authenticate(token);
   const viewer = 'viewer' in authentication ? authentication.viewer : undefined;
   const credential = viewer && tokens.credentialOf(viewer);
-  if (!credential) throw new Error('the token stands for nobody');
+  if (!credential) throw new Error('the token was not accepted');
   return credential;
 }
 
 const never = () => new Promise<TokenCheck>(() => {});
 
-describe('a token that stands for somebody', () => {
-  it('is checked again after a while, and not before', async () => {
-    const { viewer } = await meet();
+describe('a token that was valid before', () => {
+  it('is checked again after its time to live, and not before', async () => {
+    const { viewer } = await credentialFor();
     expect(tokens.known('Bearer alice')).toBe(viewer);
     vi.advanceTimersByTime(ttl - 1);
     expect(await authenticate('alice')).toEqual({ viewer });
@@ -59,13 +59,13 @@ describe('a token that stands for somebody', () => {
     expect(check).toHaveBeenCalledTimes(2);
   });
 
-  it('is checked by one request at a time and is valid meanwhile, however long the upstream takes', async () => {
-    const { viewer } = await meet();
+  it('is checked by one request at a time, and accepted without waiting for a check that hangs', async () => {
+    const { viewer } = await credentialFor();
     check.mockImplementation(never);
     vi.advanceTimersByTime(ttl);
     const began = process.uptime();
     const waiting = [authenticate('alice'), authenticate('alice')];
-    // A check that is asked for long after the first began.
+    // This request comes long after the check began.
     vi.advanceTimersByTime(ttl);
     waiting.push(authenticate('alice'));
     expect(await Promise.all(waiting)).toEqual([{ viewer }, { viewer }, { viewer }]);
@@ -73,8 +73,8 @@ describe('a token that stands for somebody', () => {
     expect(check).toHaveBeenCalledTimes(2);
   });
 
-  it('is valid while nobody can say that it is not, for an hour', async () => {
-    const { viewer } = await meet();
+  it('is accepted for an hour while the upstream is unavailable', async () => {
+    const { viewer } = await credentialFor();
     check.mockResolvedValue(away);
     for (let minute = 1; minute < 60; minute++) {
       vi.advanceTimersByTime(60_000);
@@ -88,8 +88,8 @@ describe('a token that stands for somebody', () => {
     expect(await authenticate('alice')).toEqual({ viewer });
   });
 
-  it('has requests come again in a second at the least, however long its check hangs', async () => {
-    await meet();
+  it('has requests retried after at least a second, however long its check hangs', async () => {
+    await credentialFor();
     check.mockResolvedValue(away);
     for (let minute = 1; minute <= 60; minute++) {
       vi.advanceTimersByTime(60_000);
@@ -103,8 +103,8 @@ describe('a token that stands for somebody', () => {
     }
   });
 
-  it('is asked about once for all doubts, and again until the upstream can say', async () => {
-    const credential = await meet();
+  it('is checked once for many doubts, and again when an unavailable upstream may be asked again', async () => {
+    const credential = await credentialFor();
     check.mockResolvedValue({ kind: 'away', retryAfter: 60 });
     for (let times = 0; times < 100; times++) tokens.tell(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
@@ -118,8 +118,8 @@ describe('a token that stands for somebody', () => {
     expect(vi.getTimerCount()).toBe(1);
   });
 
-  it('is not checked again for as long as the upstream asks for, and is valid meanwhile', async () => {
-    const { viewer } = await meet();
+  it('is accepted without a check for as long as the upstream asks to wait', async () => {
+    const { viewer } = await credentialFor();
     check.mockResolvedValue({ kind: 'away', retryAfter: 600 });
     vi.advanceTimersByTime(ttl);
     for (let second = 0; second < 600; second += 10) {
@@ -131,10 +131,10 @@ describe('a token that stands for somebody', () => {
     expect(check).toHaveBeenCalledTimes(3);
   });
 
-  it('ends with what was opened with it as soon as the upstream refuses it for anything and then altogether', async () => {
-    const credential = await meet();
+  it('ends within five seconds of a doubt if the upstream rejects it then', async () => {
+    const credential = await credentialFor();
     check.mockResolvedValue(invalid);
-    // Nobody asks with it after that.
+    // No request with the token follows.
     tokens.tell(credential, 'doubtful', Date.now());
     tokens.tell(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
@@ -146,8 +146,8 @@ describe('a token that stands for somebody', () => {
     expect(check).toHaveBeenCalledTimes(2);
   });
 
-  it('goes on when the upstream refuses it for one thing alone', async () => {
-    const credential = await meet();
+  it('stays valid after a doubt if the upstream accepts it then', async () => {
+    const credential = await credentialFor();
     for (let times = 0; times < 3; times++) {
       vi.advanceTimersByTime(5_000);
       tokens.tell(credential, 'doubtful', Date.now());
@@ -157,8 +157,8 @@ describe('a token that stands for somebody', () => {
     expect(onEnd).not.toHaveBeenCalled();
   });
 
-  it('is checked again after a doubt, whatever a run says that had asked before', async () => {
-    const credential = await meet();
+  it('is checked again after a doubt, even if a run that began earlier confirms it', async () => {
+    const credential = await credentialFor();
     const askedAt = Date.now();
     vi.advanceTimersByTime(1_000);
     tokens.tell(credential, 'doubtful', Date.now());
@@ -169,8 +169,8 @@ describe('a token that stands for somebody', () => {
     expect(credential.viewer.ended?.aborted).toBe(true);
   });
 
-  it('is checked again after a doubt that comes while it is checked, whatever that check says', async () => {
-    const credential = await meet();
+  it('is checked again after a doubt that arises during a check, even if that check confirms it', async () => {
+    const credential = await credentialFor();
     vi.advanceTimersByTime(ttl);
     let settle = (_checked: TokenCheck) => {};
     check.mockImplementationOnce(() => new Promise((resolve) => (settle = resolve)));
@@ -184,8 +184,8 @@ describe('a token that stands for somebody', () => {
     expect(credential.viewer.ended?.aborted).toBe(true);
   });
 
-  it('is valid for as long from when the upstream was asked, however long it took to say so', async () => {
-    const credential = await meet();
+  it('has its time to live from when the upstream was asked, however late the response came', async () => {
+    const credential = await credentialFor();
     const askedAt = Date.now();
     vi.advanceTimersByTime(ttl / 2);
     tokens.tell(credential, 'valid', askedAt);
@@ -195,8 +195,8 @@ describe('a token that stands for somebody', () => {
     expect(tokens.known('Bearer alice')).toBeUndefined();
   });
 
-  it('that opens another account ends, and opens that one when it comes again a while later', async () => {
-    const { viewer } = await meet();
+  it('ends when it belongs to another account, and is accepted for that account ten seconds later', async () => {
+    const { viewer } = await credentialFor();
     check.mockResolvedValue({ kind: 'valid', userId: 2 });
     vi.advanceTimersByTime(ttl);
     expect(await authenticate('alice')).toEqual({ viewer: null });
@@ -205,11 +205,11 @@ describe('a token that stands for somebody', () => {
     vi.advanceTimersByTime(9_000);
     expect(await authenticate('alice')).toEqual({ viewer: null });
     vi.advanceTimersByTime(1_001);
-    expect((await meet()).viewer.id).toBe(2);
+    expect((await credentialFor()).viewer.id).toBe(2);
   });
 
-  it('is forgotten when nobody has used it for a while', async () => {
-    const credential = await meet();
+  it('is forgotten when it has not been used for a while', async () => {
+    const credential = await credentialFor();
     vi.advanceTimersByTime(idle - 1_000);
     await authenticate('alice');
     vi.advanceTimersByTime(idle - 1_000);
@@ -223,8 +223,8 @@ describe('a token that stands for somebody', () => {
   });
 });
 
-describe('a token that nobody has brought before', () => {
-  it('is asked about once a second from an address, while the upstream cannot say', async () => {
+describe('a token that was not sent before', () => {
+  it('is checked once a second for each address while the upstream is unavailable', async () => {
     check.mockResolvedValue(away);
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
     for (const response of await Promise.all(together))
@@ -236,12 +236,12 @@ describe('a token that nobody has brought before', () => {
     vi.advanceTimersByTime(1_001);
     await authenticate('later');
     expect(check).toHaveBeenCalledTimes(first + 1);
-    // The others have done nothing.
+    // Other addresses are not limited.
     await authenticate('nobody', 'two');
     expect(check).toHaveBeenCalledTimes(first + 2);
   });
 
-  it('is not asked about for as long as the upstream asks for, while others of its address are', async () => {
+  it('is not checked for as long as the upstream asks to wait, while other tokens of its address are', async () => {
     check.mockResolvedValueOnce({ kind: 'away', retryAfter: 600 });
     expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 600 });
     vi.advanceTimersByTime(300_000);
@@ -252,17 +252,17 @@ describe('a token that nobody has brought before', () => {
     expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
   });
 
-  it('waits behind those of its own address alone, where the upstream leaves them without a response', async () => {
+  it('does not wait for checks from other addresses that hang', async () => {
     check.mockImplementation((token) => (token === 'alice' ? Promise.resolve(valid) : never()));
     const hanging = Array.from({ length: 160 }, (_, index) => authenticate(`nobody-${index}`));
     await vi.waitFor(() => expect(check).toHaveBeenCalled());
     expect(await authenticate('alice', 'two')).toMatchObject({ viewer: { id: 1 } });
     expect(check).toHaveBeenCalledTimes(4 + 1);
-    // Nor are there more that wait than anybody needs.
+    // The number of tokens that wait is limited for each address.
     expect(await hanging.at(-1)).toEqual({ error: 'tooManyRequests', retryAfter: 5 });
   });
 
-  it('is not asked about for a minute from an address where too many were invalid, even if it waits there', async () => {
+  it('is rejected for a minute after too many invalid ones from its address, even if it was waiting', async () => {
     check.mockResolvedValue(invalid);
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
     const responses = await Promise.all(together);

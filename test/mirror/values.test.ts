@@ -1,10 +1,10 @@
-/** Values at and beyond the borders of what can be stored: a record that has one is skipped, and the others are written. */
+/** Values at and beyond the limits of what can be stored: a record with one beyond them is skipped, others are written. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SyncReport } from '../../src/mirror/sync.ts';
 import { openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
 
-/** Fields of an OSSM device, as JSON: some of these values no JavaScript value stands for. What is stored, if it is. */
+/** Fields of an OSSM device, and what is stored of them. They are in JSON, as some have no value in JavaScript. */
 const accepted: [field: string, json: string, value: unknown][] = [
   ['lastVisited', '"1000-01-01T00:00:00Z"', '1000-01-01T00:00:00.000Z'],
   ['lastVisited', '"9999-12-31T23:59:59.999Z"', '9999-12-31T23:59:59.999Z'],
@@ -52,7 +52,7 @@ const skipped: [field: string, json: string][] = [
   ['chip', `"${'x'.repeat(256)}"`],
 ];
 
-/** Fields of an LKBX device that are numbers with fractions. */
+/** Values of `hueShift` of an LKBX device, and what is stored of them: undefined if the record is skipped. */
 const numbers: [json: string, value: number | undefined][] = [
   ['1.7976931348623157e308', 1.7976931348623157e308],
   ['-1.7976931348623157e308', -1.7976931348623157e308],
@@ -100,7 +100,7 @@ beforeAll(async () => {
         : print(records[Number(id) - 1] ?? {});
     return reply(response, 200, `{"ok":true,"data":${data}}`);
   };
-  // Nothing else is known that passes all checks and is rejected by the database.
+  // A column is made shorter, since no value is known that passes all checks and is rejected by the database.
   await scene.target.pool.query('ALTER TABLE "LkbxDevice" ALTER COLUMN "bubbleId" TYPE varchar(17)');
   report = await scene.sync();
 });
@@ -115,7 +115,7 @@ describe('a mirrored record', () => {
     },
   );
 
-  it('is skipped with any other, and counted', async () => {
+  it('is skipped with a value beyond the limits, and counted', async () => {
     const rows = await scene.target.client.ossmDevice.findMany({ select: { id: true } });
     expect(rows.map(({ id }) => id).sort((one, other) => one - other)).toEqual(
       accepted.map((_, index) => index + 1),
@@ -126,12 +126,12 @@ describe('a mirrored record', () => {
     });
   });
 
-  it('is skipped with a reason', () => {
+  it('has a note with the reason why it is skipped', () => {
     expect(report.notes).toContain('/lkbx/11: value too long for type character varying(17); skipped.');
     expect(report.notes).toContain('/ossm/16: lastVisited: is not between the years 1000 and 9999; skipped.');
   });
 
-  it('is stored with any number that there is', async () => {
+  it('is stored with any number that is finite', async () => {
     const rows = await scene.target.client.lkbxDevice.findMany({ orderBy: { id: 'asc' } });
     const good = numbers.flatMap(([, value]) => value ?? []);
     expect(rows.map(({ hueShift }) => hueShift + 0)).toEqual(good);
@@ -140,7 +140,7 @@ describe('a mirrored record', () => {
     });
   });
 
-  it('keeps no other kind from being read', () => {
+  it('that is skipped does not prevent other kinds from being read', () => {
     expect(report.countsByKind.get('DTT sessions')).toMatchObject({ created: 60, skipped: 0 });
   });
 });

@@ -1,4 +1,4 @@
-/** Which version of a record a run leaves in the mirror, where what the upstream says of it does not go forward. */
+/** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDetails, readAgain } from '../../src/mirror/details.ts';
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterAll(() => database?.close());
 
-/** @param meanwhile is done once a path was asked for, before the run gets the response. */
+/** @param meanwhile is called after the upstream has responded, and before the run gets the response. */
 async function pull(
   id: number,
   { full = false, meanwhile = async (_path: string) => {}, rewrite = (_path: string, data: unknown) => data },
@@ -45,16 +45,16 @@ async function pull(
 const template = () =>
   database.client.dttTemplate.findUniqueOrThrow({ where: { id: 7 }, include: { segments: true } });
 
-describe('a template whose time of change by its id is older than in the list has its details all the same', () => {
+describe('a template with an older time of change by its id than in the list', () => {
   const older = (path: string, data: unknown) =>
     path === '/dtt/templates/7' ? { ...Object(data), updatedAt: '2026-01-01T00:00:00Z' } : data;
 
-  it('by a run', async () => {
+  it('gets its details from a run', async () => {
     await pull(1, { rewrite: older });
     expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 5 }] });
   });
 
-  it('where somebody asks for them', async () => {
+  it('gets its details when a request needs them', async () => {
     const upstream = upstreamOf(memoryUpstream, 1);
     await sync({ pool: database.pool, upstream, listsOnly: true });
     const get = async (path: string) => older(path, await upstream.get(path));
@@ -65,7 +65,7 @@ describe('a template whose time of change by its id is older than in the list ha
 });
 
 it.each([false, true])(
-  'a template that goes back to an older version upstream does so here, full: %s',
+  'a template that goes back to an older version upstream does so in the mirror, in a run with full: %s',
   async (full) => {
     memoryUpstream.users.get(2)?.imports.add(7);
     await pull(1, {});
@@ -76,7 +76,7 @@ it.each([false, true])(
   },
 );
 
-it('details that another account finds outdated again and again are left to the next run', async () => {
+it('details that become outdated while a run reads them, by a run of another account, are left to the next run', async () => {
   memoryUpstream.users.get(2)?.imports.add(7);
   await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
   let times = 0;
@@ -92,8 +92,8 @@ it('details that another account finds outdated again and again are left to the 
   expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
 });
 
-describe('a value that an upstream has no more', () => {
-  /** What the stand-in does not have. */
+describe('a value that the upstream no longer sends', () => {
+  /** Adds fields that the upstream in memory does not have. */
   const having = (userFields: object, deviceFields: object) => (path: string, data: unknown) => {
     if (path === '/users/me') return { ...Object(data), ...userFields };
     if (!path.startsWith('/dtt?')) return data;
@@ -112,21 +112,21 @@ describe('a value that an upstream has no more', () => {
     await pull(1, { rewrite: having({ ...user, ...more }, device) });
   });
 
-  it('is null here, where it says null', async () => {
+  it('becomes null if the upstream sends null', async () => {
     await pull(1, { rewrite: having(nulls({ ...user, ...more }), nulls(device)) });
     expect(await here()).toMatchObject({ user: nulls({ ...user, ...more }), device: nulls(device) });
   });
 
-  it('stays, where it leaves the value out', async () => {
+  it('stays if the upstream leaves it out', async () => {
     await pull(1, { rewrite: having({ subscriptionTier: undefined }, {}) });
     const apiHits = device.apiHits;
     expect(await here()).toMatchObject({ user: { ...user, ...more }, device: { apiHits } });
   });
 });
 
-describe('a record of which its list says something less exactly than its id does, or more', () => {
-  /** As they are in a list, and by the id. */
-  function saying(fields: { kind: string; listed: object; exact: object; part?: string }) {
+describe('a record whose values are more or less exact in its list than by its id', () => {
+  /** Responds with the fields `listed` in the list of a kind, and with `exact` for its records by their ids. */
+  function rewriteFields(fields: { kind: string; listed: object; exact: object; part?: string }) {
     const { kind, listed, exact, part } = fields;
     const change = (record: object, values: object) =>
       part === undefined
@@ -139,15 +139,15 @@ describe('a record of which its list says something less exactly than its id doe
     };
   }
   const grades = (listed: number, exact: number) =>
-    saying({
+    rewriteFields({
       kind: '/dtt/sessions',
       part: 'TrainerSegment',
       listed: { percentGrade: listed },
       exact: { percentGrade: exact },
     });
   const times = (listed: string, exact: string) =>
-    saying({ kind: '/dtt/templates', listed: { updatedAt: listed }, exact: { updatedAt: exact } });
-  const again = async (rewrite: ReturnType<typeof saying>) => {
+    rewriteFields({ kind: '/dtt/templates', listed: { updatedAt: listed }, exact: { updatedAt: exact } });
+  const countUpdates = async (rewrite: ReturnType<typeof rewriteFields>) => {
     const { countsByKind } = await pull(1, { rewrite });
     return [...countsByKind.values()].reduce((sum, { updated }) => sum + updated, 0);
   };
@@ -157,17 +157,17 @@ describe('a record of which its list says something less exactly than its id doe
     [87, 87.456],
     [87.5, 87.456],
     [86, 86.5],
-    // A half, which is a little more in binary.
+    // A half, which is a little off in binary.
     [87.4, 87.35],
     [87.46, 87],
     // Decimals that are cut off.
     [87, 87.9],
-  ])('does not change by that: a grade of %d and %d', async (listed, exact) => {
+  ])('is not updated for a grade of %d in the list and %d by its id', async (listed, exact) => {
     memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(listed, exact) });
-    expect(await again(grades(listed, exact))).toBe(0);
+    expect(await countUpdates(grades(listed, exact))).toBe(0);
     expect(await grade()).toBe(exact);
-    expect(await again(grades(listed - 1, exact - 1))).toBe(1);
+    expect(await countUpdates(grades(listed - 1, exact - 1))).toBe(1);
     expect(await grade()).toBe(exact - 1);
   });
 
@@ -175,78 +175,79 @@ describe('a record of which its list says something less exactly than its id doe
     [87.5, 88],
     [88, 87.6],
   ])(
-    'changes by less than rounding may, where the list rounds nothing: from %d to %d',
+    'is updated for a difference as small as that of rounding if its list does not round: from %d to %d',
     async (before, now) => {
       memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
       await pull(1, { rewrite: grades(before, before) });
-      expect(await again(grades(now, now))).toBe(1);
+      expect(await countUpdates(grades(now, now))).toBe(1);
       expect(await grade()).toBe(now);
     },
   );
 
-  it('changes by that from when a list was first compared, where what it said before is not remembered', async () => {
+  it('is updated only for a change after the first list that is compared, if no earlier list is remembered', async () => {
     memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(87.5, 87.5) });
     await database.pool.query('UPDATE "DttSession" SET "listedDigest" = NULL');
-    expect(await again(grades(88, 87.5))).toBe(0);
-    expect(await again(grades(88, 87.5))).toBe(0);
-    expect(await again(grades(87.6, 87.6))).toBe(1);
+    expect(await countUpdates(grades(88, 87.5))).toBe(0);
+    expect(await countUpdates(grades(88, 87.5))).toBe(0);
+    expect(await countUpdates(grades(87.6, 87.6))).toBe(1);
     expect(await grade()).toBe(87.6);
   });
 
-  it('is the template of two accounts, whose lists say the same of it', async () => {
+  it('is not read again for each account if it is a template in the lists of two', async () => {
     memoryUpstream.users.get(2)?.imports.add(7);
-    const rounded = saying({
+    const rounded = rewriteFields({
       kind: '/dtt/templates',
       listed: { targetDepth: 5 },
       exact: { targetDepth: 5.25 },
     });
     for (const id of [1, 2, 1, 2]) await pull(id, { rewrite: rounded });
-    const asked: string[] = [];
-    const meanwhile = async (path: string) => void asked.push(path);
+    const requests: string[] = [];
+    const meanwhile = async (path: string) => void requests.push(path);
     for (const id of [1, 2]) await pull(id, { rewrite: rounded, meanwhile });
-    expect(asked.filter((path) => path.startsWith('/dtt/templates/'))).toEqual([]);
+    expect(requests.filter((path) => path.startsWith('/dtt/templates/'))).toEqual([]);
     expect(await template()).toMatchObject({ targetDepth: 5.25 });
   });
 
-  it('is read again once after a client has written it upstream, where the list rounds', async () => {
+  it('is read again once after a client has written it upstream, if its list rounds', async () => {
     memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(87, 87.4) });
     const upstream = upstreamOf(memoryUpstream, 1);
     const get = async (path: string) => grades(87, 86.9)(path, await upstream.get(path));
     await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
     expect(await grade()).toBe(86.9);
-    expect(await again(grades(87, 87.1))).toBe(1);
+    expect(await countUpdates(grades(87, 87.1))).toBe(1);
     expect(await grade()).toBe(87.1);
-    expect(await again(grades(87, 87.2))).toBe(0);
+    expect(await countUpdates(grades(87, 87.2))).toBe(0);
   });
 
-  it('changes by its name, though that begins with a time', async () => {
+  it('is updated for a change of its name, even if that begins with a time', async () => {
     memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-    const named = (name: string) => saying({ kind: '/dtt/sessions', listed: { name }, exact: { name } });
+    const named = (name: string) =>
+      rewriteFields({ kind: '/dtt/sessions', listed: { name }, exact: { name } });
     await pull(1, { rewrite: named('2026-01-01T10:00:00 (morning)') });
-    expect(await again(named('2026-01-01T10:00:00 (evening)'))).toBe(1);
+    expect(await countUpdates(named('2026-01-01T10:00:00 (evening)'))).toBe(1);
   });
 
   it.each([
     ['2026-02-01T00:00:01.500Z', '2026-02-01T00:00:01Z'],
     ['2026-02-01T00:00:01Z', '2026-02-01T00:00:01.500Z'],
-  ])('does not change by that: a time of %s and %s', async (listed, exact) => {
+  ])('is not updated for a time of %s in the list and %s by its id', async (listed, exact) => {
     await pull(1, { rewrite: times(listed, exact) });
-    expect(await again(times(listed, exact))).toBe(0);
+    expect(await countUpdates(times(listed, exact))).toBe(0);
     expect((await template()).updatedAt).toEqual(new Date(exact));
     memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 6 });
     const later = (time: string) => time.replace(':01', ':02');
-    expect(await again(times(later(listed), later(exact)))).toBe(1);
+    expect(await countUpdates(times(later(listed), later(exact)))).toBe(1);
     expect(await template()).toMatchObject({
       updatedAt: new Date(later(exact)),
       segments: [{ duration: 6 }],
     });
   });
 
-  it('changes within a second, where both say the fraction', async () => {
+  it('is updated for a change within a second if its list has fractions of a second', async () => {
     const [earlier, later] = ['2026-02-01T00:00:01.250Z', '2026-02-01T00:00:01.500Z'];
     await pull(1, { rewrite: times(earlier, earlier) });
-    expect(await again(times(later, later))).toBe(1);
+    expect(await countUpdates(times(later, later))).toBe(1);
   });
 });

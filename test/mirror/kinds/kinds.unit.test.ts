@@ -1,4 +1,4 @@
-/** How the records of an upstream read: what they become, and what is said of those that are not as they must be. */
+/** How the records of an upstream are parsed: the rows that they become, and the issues and notes of invalid ones. */
 
 import { describe, expect, it } from 'vitest';
 import { firstIssue } from '../../../src/mirror/fetchRecord.ts';
@@ -12,7 +12,7 @@ type Name = keyof typeof kinds;
 const time = '2026-02-17T12:00:00.000Z';
 const other = '2026-01-01T00:00:00.000Z';
 
-/** A record of each kind that says all there is to say, and the fields that it need not say. */
+/** A record of each kind with all of its fields, and the names of those that are optional. */
 const records: Record<Name, { whole: Record<string, unknown>; optional: readonly string[] }> = {
   dttDevices: {
     whole: {
@@ -133,7 +133,7 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
 // `Object.keys` does not know that these are all the keys there are.
 const names = Object.keys(records) as Name[];
 
-/** What a record with these changes reads as; fields changed to undefined are left out. */
+/** The parsed record with these changes, or its first issue; fields changed to undefined are left out. */
 function read(name: Name, change: Record<string, unknown> = {}, schema = kinds[name].record) {
   const record = JSON.parse(JSON.stringify({ ...records[name].whole, ...change }));
   const { data, error } = schema.safeParse(record);
@@ -167,18 +167,21 @@ const trainerSegment = {
 };
 
 describe('a record of an upstream', () => {
-  it.each(names.filter((name) => name !== 'dttSessions'))('becomes a row with all its fields: %s', (name) => {
-    const { isActive, Segment: _, LockSegment: __, ...whole } = records[name].whole;
-    expect(readRow(name)).toEqual({
-      ...whole,
-      ...(name === 'lockSessions' && { isActive }),
-      // The owner of an imported template is nobody who is here.
-      ...(name === 'dttTemplates' && { ownerId: null, foreignOwnerId: 9, detailsPending: false }),
-    });
-    expect(read(name)).toHaveProperty('notes', []);
-  });
+  it.each(names.filter((name) => name !== 'dttSessions'))(
+    'is parsed into a row with all its fields: %s',
+    (name) => {
+      const { isActive, Segment: _, LockSegment: __, ...whole } = records[name].whole;
+      expect(readRow(name)).toEqual({
+        ...whole,
+        ...(name === 'lockSessions' && { isActive }),
+        // The owner of an imported template has no account here.
+        ...(name === 'dttTemplates' && { ownerId: null, foreignOwnerId: 9, detailsPending: false }),
+      });
+      expect(read(name)).toHaveProperty('notes', []);
+    },
+  );
 
-  it('becomes a row of the account, if it is a session, which calls its fields otherwise', () => {
+  it('that is a session is parsed into a row with renamed fields, and null for those that it leaves out', () => {
     expect(readRow('dttSessions')).toEqual({
       id: 1,
       bubbleId: 'one',
@@ -190,7 +193,7 @@ describe('a record of an upstream', () => {
       templateId: 3,
       detailsPending: false,
     });
-    // What a session left out it does not have: it has it no more, if it had it before.
+    // A field that a session leaves out is null here, also if an earlier response had it.
     expect(readRow('dttSessions', { name: undefined, passed: null, settings_id: undefined })).toMatchObject({
       name: null,
       passed: null,
@@ -199,7 +202,7 @@ describe('a record of an upstream', () => {
     expect(readRow('dttSessions', { name: '' })).toMatchObject({ name: '' });
   });
 
-  it.each(names)('needs what every record has, and nothing else: %s', (name) => {
+  it.each(names)('is rejected without a required field, and accepted without an optional one: %s', (name) => {
     const { whole, optional } = records[name];
     const needed = Object.keys(whole).filter((field) => {
       const data = read(name, { [field]: undefined });
@@ -211,13 +214,13 @@ describe('a record of an upstream', () => {
   });
 
   it.each(names.filter((name) => !['dttTemplates', 'dttSessions'].includes(name)))(
-    'belongs to the account: %s',
+    'is rejected if another account owns it: %s',
     (name) => {
       expect(read(name, { ownerId: 8 })).toBe("ownerId: is not the account's, which is 7");
     },
   );
 
-  it('tells a value that is null upstream from one that is left out', () => {
+  it('has null for a value that is null upstream, and undefined for one that is left out', () => {
     const nulls = { createdDate: null, apiHits: null, serialNumber: null };
     expect(readRow('dttDevices', nulls)).toMatchObject(nulls);
     const { createdDate, apiHits } = readRow('dttDevices', { createdDate: undefined, apiHits: undefined });
@@ -257,13 +260,13 @@ describe('a record of an upstream', () => {
       },
       'LockSegment: Too big: expected array to have <=1000 items',
     ],
-  ])('has borders, which %s has with %o', (name, change, issue) => {
+  ])('has limits on its numbers, texts and lists: %s with %o', (name, change, issue) => {
     const data = read(name, change);
     if (issue === undefined) expect(data).toHaveProperty('row');
     else expect(data).toBe(issue);
   });
 
-  it('has its instants in UTC, whatever their offset', () => {
+  it('has its times converted to UTC', () => {
     expect(readRow('dttDevices', { lastVisited: '2026-02-17T13:00:00+01:00' })).toMatchObject({
       lastVisited: time,
     });
@@ -275,7 +278,7 @@ describe('a record of an upstream', () => {
     '2026-02-17T12:00:00.000000Z',
     '2026-02-17T12:00:00.000+00:00',
     '2026-02-17T07:00-05:00',
-  ])('has an instant that is written as %s', (lastVisited) => {
+  ])('may write a time as %s', (lastVisited) => {
     expect(readRow('dttDevices', { lastVisited })).toMatchObject({ lastVisited: time });
   });
 
@@ -292,10 +295,13 @@ describe('a record of an upstream', () => {
     ['lockTemplates', { duration: '60', breakRegularity: '3' }, { duration: 60, breakRegularity: 3 }],
     ['ossmDevices', { chip: 32, pairingCode: 1234 }, { chip: '32', pairingCode: '1234' }],
     ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { trainerId: 2, bubbleId: '5' }],
-  ])('may have numbers for text and digits for numbers: %s with %o', (name, change, row) => {
-    expect(readRow(name, change)).toMatchObject(row);
-    expect(read(name, change)).toHaveProperty('notes', []);
-  });
+  ])(
+    'may have a number in place of text, and digits in place of a number: %s with %o',
+    (name, change, row) => {
+      expect(readRow(name, change)).toMatchObject(row);
+      expect(read(name, change)).toHaveProperty('notes', []);
+    },
+  );
 
   it.each<[Record<string, unknown>, string]>([
     [{ serialNumber: 2 ** 60 }, 'serialNumber: Invalid input: expected string, received number'],
@@ -305,11 +311,11 @@ describe('a record of an upstream', () => {
     [{ apiHits: '0x10' }, 'apiHits: Invalid input: expected number, received string'],
     [{ apiHits: '1.5' }, 'apiHits: Invalid input: expected int, received number'],
     [{ ownerId: '8' }, "ownerId: is not the account's, which is 7"],
-  ])('cannot be understood with %o', (change, issue) => {
+  ])('is rejected with %o', (change, issue) => {
     expect(read('dttDevices', change)).toBe(issue);
   });
 
-  it('says whether a template is the active one, in a list and by itself, beside the row', () => {
+  it('that is a template has isActive beside its row, in a list as well as by its id', () => {
     for (const schema of [kinds.dttTemplates.record, kinds.dttTemplates.summary]) {
       for (const isActive of [true, false]) {
         const data = read('dttTemplates', { isActive }, schema);
@@ -318,9 +324,19 @@ describe('a record of an upstream', () => {
       }
     }
   });
+
+  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
+    'has a MAC address of another form normalized without a note: %s',
+    (macAddress) => {
+      expect(read('ossmDevices', { macAddress })).toMatchObject({
+        row: { macAddress: '02:00:00:00:00:0A' },
+        notes: [],
+      });
+    },
+  );
 });
 
-describe('a value that makes no sense', () => {
+describe('an invalid value', () => {
   it.each<[Name, Record<string, unknown>, Record<string, unknown>, string]>([
     ['dttDevices', { macAddress: 'none' }, { macAddress: null }, 'macAddress: is no MAC address; null here.'],
     [
@@ -342,7 +358,7 @@ describe('a value that makes no sense', () => {
       { isActive: false, lockState: 'completed' },
       'isActive: is true of a session that is completed; false here.',
     ],
-  ])('is null in a row, and said: %s with %o', (name, change, row, note) => {
+  ])('is replaced in the row, with a note: %s with %o', (name, change, row, note) => {
     expect(read(name, change)).toMatchObject({ row, notes: [note] });
   });
 
@@ -355,7 +371,7 @@ describe('a value that makes no sense', () => {
     ['repsTarget', -1, 'is below 0'],
     ['longestDeepthroat', -0.5, 'is below 0'],
     ['distanceTravelled', -0.5, 'is below 0'],
-  ])('is null in a segment, and said: %s %d', (field, value, why) => {
+  ])('is null in a segment, with a note: %s %d', (field, value, why) => {
     const TrainerSegment = [{ ...trainerSegment, [field]: value }];
     expect(read('dttSessions', { TrainerSegment })).toMatchObject({
       children: [{ id: 1, points: 5, [field]: null }],
@@ -379,23 +395,16 @@ describe('a value that makes no sense', () => {
       { children: [{ id: 1, duration: 0 }] },
       'Segment 1, duration: is below 0; 0 here.',
     ],
-  ])('keeps no record out, where there must be something: %s with %o', (name, change, record, note) => {
-    expect(read(name, change)).toMatchObject({ ...record, notes: [note] });
-  });
-
-  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
-    'is not a MAC address in another form, such as %s',
-    (macAddress) => {
-      expect(read('ossmDevices', { macAddress })).toMatchObject({
-        row: { macAddress: '02:00:00:00:00:0A' },
-        notes: [],
-      });
+  ])(
+    'of a required field is replaced by a default, with a note: %s with %o',
+    (name, change, record, note) => {
+      expect(read(name, change)).toMatchObject({ ...record, notes: [note] });
     },
   );
 });
 
 describe('the segments of a record', () => {
-  it('of a template have its order, and are done how often is not known unless they say it', () => {
+  it('of a template are numbered as they come, and have no repeat unless they state it', () => {
     const Segment = [
       { id: 5, type: 'training', duration: 60, repeat: 3 },
       { id: 4, type: 'warmup', duration: 30 },
@@ -412,13 +421,13 @@ describe('the segments of a record', () => {
     });
   });
 
-  it('of a template are not in the list', () => {
+  it('of a template are not part of the list', () => {
     const data = read('dttTemplates', { Segment: undefined }, kinds.dttTemplates.summary);
     expect(data).toHaveProperty('row.name', 'Name');
     expect(data).not.toHaveProperty('children');
   });
 
-  it('of a lock session belong to it', () => {
+  it('of a lock session refer to it', () => {
     const LockSegment = [{ id: 5, type: 'start', createdAt: time, isLocked: true }];
     const data = read('lockSessions', { LockSegment });
     expect(data).toHaveProperty('children', [
@@ -426,7 +435,7 @@ describe('the segments of a record', () => {
     ]);
   });
 
-  it('of a session have the order and the time that they say, whatever order they come in', () => {
+  it('of a session have the order and the time that they state, in whichever order they come', () => {
     const TrainerSegment = [trainerSegment, { ...trainerSegment, id: 2, order: 0 }];
     expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
       { ...trainerSegment, sessionId: 1 },
@@ -434,7 +443,7 @@ describe('the segments of a record', () => {
     ]);
   });
 
-  it('of a session that say neither have the order that they come in, and no time', () => {
+  it('of a session that state neither are numbered as they come, and have no time', () => {
     const TrainerSegment = [
       { id: 2, type: 'bounce' },
       { id: 1, type: 'freeform', order: null, createdAt: null },
@@ -446,9 +455,9 @@ describe('the segments of a record', () => {
   });
 
   it.each([
-    ['the same', [2, 2, 0]],
-    ['one below 0', [2, -1, 0]],
-  ])('of a session, two of which say %s, have the order that they come in', (_, orders) => {
+    ['two have the same order', [2, 2, 0]],
+    ['one has an order below 0', [2, -1, 0]],
+  ])('of a session are numbered as they come, with a note, if %s', (_, orders) => {
     const TrainerSegment = orders.map((order, index) => ({ id: index + 1, type: 'bounce', order }));
     expect(read('dttSessions', { TrainerSegment })).toMatchObject({
       children: [{ order: 0 }, { order: 1 }, { order: 2 }],
@@ -456,12 +465,12 @@ describe('the segments of a record', () => {
     });
   });
 
-  it('of a session may be of a kind that nobody has heard of', () => {
+  it('of a session may be of an unknown type', () => {
     const TrainerSegment = [{ id: 1, type: 'levitation' }];
     expect(read('dttSessions', { TrainerSegment })).toMatchObject({ children: [{ type: 'levitation' }] });
   });
 
-  it('of a session in a list say what the list has of them, and no more', () => {
+  it('of a session in a list have the fields that the list has, and no others', () => {
     const data = read('dttSessions', { TrainerSegment: [trainerSegment] }, kinds.dttSessions.summary);
     const { id, type, passed, percentGrade, points } = trainerSegment;
     expect(data).toHaveProperty('children', [{ id, type, passed, percentGrade, points, sessionId: 1 }]);
@@ -487,11 +496,12 @@ describe('the account of an upstream', () => {
     dttTotalSessions: 6,
   };
 
-  it('is read with all its fields, of which it needs two', () => {
+  it('is parsed with all its fields, of which only id and username are required', () => {
     expect(user.parse(whole)).toEqual(whole);
     const bare = { id: account, username: 'd' };
     expect(user.parse(bare)).toEqual(bare);
-    expect(user.safeParse({ ...bare, username: '' }).success).toBe(false);
+    for (const missing of [{ id: account }, { username: 'd' }, { ...bare, username: '' }])
+      expect(user.safeParse(missing).success).toBe(false);
     const nulls = Object.fromEntries(Object.keys(whole).map((field) => [field, null]));
     expect(user.parse({ ...nulls, ...bare })).toEqual({ ...nulls, ...bare });
   });

@@ -14,10 +14,10 @@ import {
   type World,
 } from '../../support/standIn/world.ts';
 
-/** Stands in the texts of an account's records: a response to another account must not have it. */
+/** A part of the texts of an account's records: no response to another account may contain it. */
 export const markerOf = (accountId: number) => `owner-${accountId}-`;
 
-/** Later than all that the stand-in makes up, and later for a later version. */
+/** Later than every time that the stand-in generates, and later for a later version. */
 const timeOf = (version: number) => instant(Date.UTC(2027, 0, 1) + version * 1_000);
 
 interface Change {
@@ -54,7 +54,7 @@ function changeSession({ random, account, version }: Change): void {
   if (session) rewriteSession(session, account.id, version);
 }
 
-/** The newest session gets a grade that differs from the one before by no more than rounding may. */
+/** The newest session gets a grade that may differ from the one before by as little as rounding does. */
 function regradeSession({ random, account }: Change): void {
   const segment = [...account.sessions.values()].at(-1)?.TrainerSegment[0];
   if (segment) segment.percentGrade = random.pick([87.4, 87.5, 87.6, 88]);
@@ -113,7 +113,7 @@ function importTemplate({ world, random, account }: Change): void {
   if (template) account.imports.add(template.id);
 }
 
-/** The owner of a template gives it to another account, and goes on as an importer. */
+/** The owner of a template gives it to another account, and has it as an import from then on. */
 function giveTemplate({ world, random, account, other }: Change): void {
   const template = world.templates.get(pickFrom(random, account.ownTemplates) ?? 0);
   if (!template || other === account) return;
