@@ -1,4 +1,4 @@
-/** Admission: whoever asks too often is turned away, before anything is done for them. */
+/** Authentication and rate limits: a client that sends too many requests is rejected before any work is done for it. */
 
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,7 +48,7 @@ async function withGateway(
 const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
 const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
 
-it('a token that is revoked while bodies are on their way is worth nothing once they are here', async () => {
+it('requests whose token is revoked while their bodies are being received are rejected with 401', async () => {
   const settings = { BATCHING: 'on', MCP: 'write' };
   const gateway = await openTestGateway(await openBeside(database), { settings });
   const { id, token } = await createToken(database.client, 'alice', 'revoked');
@@ -72,10 +72,10 @@ it('a token that is revoked while bodies are on their way is worth nothing once 
       return { ...connection, rest: body.slice(5) };
     }),
   );
-  // By then the token of those that came before is found to be valid.
+  // Once this response is here, the requests above have been authenticated as well.
   expect((await rest(gateway, token, '/users/me')).status).toBe(200);
   await revokeToken(database.client, id);
-  // Only what takes long is looked at again.
+  // The token is looked up again only if the body took more than a second.
   await sleep(1_100);
   const statusesOf = connections.map(async ({ socket, rest, ended }) => {
     socket.write(rest);
@@ -85,8 +85,8 @@ it('a token that is revoked while bodies are on their way is worth nothing once 
   await gateway.close();
 });
 
-describe('a token', () => {
-  it('has so many requests a minute, those answered from memory included, and each answer says how many are left', () =>
+describe('the rate limit of a token', () => {
+  it('counts cached responses as well, and each response says how many requests are left', () =>
     withGateway({ tokens: 4 }, async (gateway) => {
       for (const left of [3, 2, 1, 0]) {
         const { status, headers } = await rest(gateway, alice.token, '/users/me');
@@ -103,16 +103,16 @@ describe('a token', () => {
       expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
       expect(headers.get('Cache-Control')).toBe('no-store');
 
-      const refused = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
-      expect(refused).toMatchObject({
+      const rejected = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+      expect(rejected).toMatchObject({
         status: 429,
         errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
       });
-      // What somebody else does is their own.
+      // The token of another user has its own limit.
       expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
     }));
 
-  it('may be used a minute later', () =>
+  it('is reset after a minute', () =>
     withGateway({ tokens: 1 }, async (gateway) => {
       expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
       expect((await rest(gateway, alice.token, '/users/me')).status).toBe(429);
@@ -122,7 +122,7 @@ describe('a token', () => {
       vi.restoreAllMocks();
     }));
 
-  it('is not limited by 0', () =>
+  it('is off when RATE_LIMIT is 0', () =>
     withGateway({}, async (gateway) => {
       const { status, headers } = await rest(gateway, alice.token, '/users/me');
       expect(status).toBe(200);
@@ -130,8 +130,8 @@ describe('a token', () => {
     }));
 });
 
-describe('an address', () => {
-  it('guesses so many tokens a minute', () =>
+describe('the rate limit of an address', () => {
+  it('limits how many unknown tokens it may try per minute', () =>
     withGateway({ anonymous: 5 }, async (gateway) => {
       const guesses = await Promise.all(
         Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
@@ -141,11 +141,11 @@ describe('an address', () => {
       expect(body).toEqual({ ok: false, error: 'Too many requests' });
       expect(headers.get('RateLimit-Policy')).toBe('"address";q=5;w=60');
       expect(headers.get('Retry-After')).toMatch(/^\d+$/);
-      // Pages and probes are for everybody.
+      // Pages and probes are not limited.
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     }));
 
-  it('does not use up anything with tokens that are valid, however many requests bring one at once', () =>
+  it('does not count requests with a valid token, even when many arrive at once', () =>
     withGateway({ anonymous: 2 }, async (gateway) => {
       const responses = await Promise.all(
         Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
@@ -153,24 +153,24 @@ describe('an address', () => {
       expect(new Set(statuses(responses))).toEqual(new Set([200]));
       for (const expected of [401, 401, 429])
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
-      // A token that is known already is let in all the same.
+      // A token that has been authenticated before is still accepted.
       expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
     }));
 
-  it('that has used up everything keeps nobody out whose token is valid, known already or not', () =>
+  it('does not reject a valid token once it is used up, whether or not the token is cached', () =>
     withGateway({ anonymous: 1 }, async (gateway) => {
       expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
       for (const expected of [401, 429])
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
       expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
-      // Nor does somebody's revoked token make others strangers.
+      // A revocation empties the cache of the user's tokens; their other tokens are still accepted.
       const { id } = await createToken(database.client, 'alice', 'revoked');
       await revokeToken(database.client, id);
       for (const { token } of [alice, bob])
         expect((await rest(gateway, token, '/users/me')).status).toBe(200);
     }));
 
-  it('is not charged for tokens that could not be looked up', () =>
+  it('does not count tokens whose look-up failed', () =>
     withGateway({ anonymous: 1 }, async (gateway) => {
       const away = vi.spyOn(pg.Pool.prototype, 'query').mockRejectedValue(new Error('the database is away'));
       for (const token of [alice.token, guess(1), guess(2)])
@@ -180,20 +180,20 @@ describe('an address', () => {
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
     }));
 
-  it('counts for introspection, which needs no token', () =>
+  it('counts introspection, which needs no token', () =>
     withGateway({ anonymous: 2 }, async (gateway) => {
       const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
       expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
     }));
 
-  it('is the one that the proxy tells', () =>
+  it('counts the client address that the trusted proxy forwards', () =>
     withGateway({ anonymous: 1, proxies: 1 }, async (gateway) => {
       const from = (address: string) =>
         rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
       expect((await from('203.0.113.1')).status).toBe(401);
       expect((await from('203.0.113.1')).status).toBe(429);
       expect((await from('203.0.113.2')).status).toBe(401);
-      // What the client itself says it was is nothing that counts.
+      // An address that the client itself wrote into the header is ignored.
       expect((await from('198.51.100.9, 203.0.113.2')).status).toBe(429);
     }));
 
@@ -215,30 +215,30 @@ describe('an address', () => {
     [0, '2001:db8:1:2::', undefined, '2001:db8:1:2'],
     [0, undefined, undefined, ''],
   ])(
-    'behind %i proxies, called from %s and forwarded for %s, is %s',
+    'behind %i trusted proxies, with a connection from %s and X-Forwarded-For %s, counts for address %s',
     (proxies, direct, forwarded, expected) => {
       const request = { socket: { remoteAddress: direct }, headers: { 'x-forwarded-for': forwarded } };
-      // As much of a request as an address is read from.
+      // The parts of a request that the address is read from.
       expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
     },
   );
 });
 
-describe('who asks', () => {
+describe('createRateLimits', () => {
   const config = { RATE_LIMIT: 2, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 };
-  // As much of a database as limits are shared with.
+  // The parts of a database that the limits use.
   const alone = { embedded: true, pool: {} } as unknown as Database;
   const viewerOf: Record<string, { id: number; tokenId: number }> = {
     one: { id: 1, tokenId: 11 },
     another: { id: 1, tokenId: 12 },
   };
 
-  it('is limited by the token, of which somebody’s other has its own limit, or else by the address', async () => {
+  it('limits each token of a user separately, and requests without a valid token by their address', async () => {
     const limitRate = createRateLimits(config, alone);
     const ask = async (token?: string) => {
       const request = { headers: {}, socket: { remoteAddress: '203.0.113.9' } };
       const headers: Record<string, string> = {};
-      // As much of an exchange as is looked at.
+      // The parts of an exchange that the limits use.
       const exchange = { request, headers } as unknown as Exchange;
       const isExceeded = await limitRate(
         exchange,
@@ -264,13 +264,13 @@ describe('who asks', () => {
   });
 });
 
-it('what is counted is told to other gateways over one database, of which an embedded one has none', async () => {
+it('counts are shared through the database, unless it is embedded and has only one gateway', async () => {
   for (const embedded of [true, false]) {
     const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
-    // As much of a database as limits are shared with.
+    // The parts of a database that the limits use.
     const shared = { embedded, pool: { query } } as unknown as Database;
     const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
-    // As much of an exchange as is looked at.
+    // The parts of an exchange that the limits use.
     const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
     await limitRate(exchange, '1');
     await limitRate(exchange, undefined);

@@ -54,7 +54,7 @@ describe('a token', () => {
     [`dvt_${'a'.repeat(43)}\n`, false],
     [`DVT_${'a'.repeat(43)}`, false],
     ['a'.repeat(47), false],
-  ])('%j is worth a look-up: %s', async (text, expected) => {
+  ])('%j is looked up in the database: %s', async (text, expected) => {
     const query = vi.spyOn(database.pool, 'query');
     try {
       expect(await findToken(database.sql, text)).toBeNull();
@@ -66,7 +66,7 @@ describe('a token', () => {
 });
 
 describe('createToken', () => {
-  it.each(['free', 'premium', 'Ultra', ''])('refuses the tier %j', async (tier) => {
+  it.each(['free', 'premium', 'Ultra', ''])('rejects a user with the tier %j', async (tier) => {
     const user = await createUser(`tier ${tier}`, tier);
     await expect(createToken(database.client, user, 'test')).rejects.toThrow(
       new TokenError(`Creating a token needs the ultra tier; ${user} has ${JSON.stringify(tier)}.`),
@@ -74,7 +74,7 @@ describe('createToken', () => {
     expect(await listTokens(database.client, user)).toEqual([]);
   });
 
-  it('refuses an unknown user and an empty name', async () => {
+  it('rejects an unknown user and an empty name', async () => {
     await expect(createToken(database.client, 'nobody', 'test')).rejects.toThrow(
       new TokenError('There is no user named "nobody".'),
     );
@@ -84,7 +84,7 @@ describe('createToken', () => {
   });
 
   it.each(['two\nlines', 'red \u001b[31m', 'csi \u009b2J', 'turned \u202e'])(
-    'refuses a name that is not shown as it is: %j',
+    'rejects a name with characters that are invisible or change how text is displayed: %j',
     async (name) => {
       const user = await createUser(`named ${JSON.stringify(name)}`);
       await expect(createToken(database.client, user, name)).rejects.toThrow(
@@ -95,7 +95,7 @@ describe('createToken', () => {
     },
   );
 
-  it('leaves five of ten that are created at the same moment, and lets a revoked one be replaced', async () => {
+  it('creates five of ten tokens that are requested at the same moment, and one more after a revocation', async () => {
     const user = await createUser('busy');
     const results = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) => createToken(database.client, user, `number ${index}`)),
@@ -114,11 +114,11 @@ describe('createToken', () => {
   });
 });
 
-describe('the last place for a token', () => {
+describe('the last free slot for a token', () => {
   needsEngine('postgres', 'the embedded engine runs one transaction after the other');
 
   it.each(['read committed', 'repeatable read', 'serializable'])(
-    'goes to one of two that are created at the same moment, where transactions are %s by default',
+    'is given to one of two concurrent creations when the default isolation level is %s',
     async (level) => {
       const user = await createUser(`contended ${level}`);
       for (let count = 1; count < maxActiveTokens; count++)
@@ -134,10 +134,10 @@ describe('the last place for a token', () => {
         const creations = Promise.allSettled(
           ['one', 'another'].map((name) => createToken(other.client, user, name)),
         );
-        // Both have come as far as they can while somebody else holds the user.
+        // Both creations now wait for the lock on the user's row.
         await vi.waitFor(
           async () => {
-            // Not in the transaction, where the answer would stay the same.
+            // Over another connection: in the open transaction, the view would keep showing its first result.
             const waiting = await database.pool.query(
               `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
             );
@@ -162,7 +162,7 @@ describe('the last place for a token', () => {
 });
 
 describe('listTokens', () => {
-  it("lists a user's own, newest first, without secrets", async () => {
+  it("lists the user's own tokens, newest first, without secrets", async () => {
     const [user, other] = [await createUser('lister'), await createUser('other')];
     const first = await createToken(database.client, user, 'first');
     await createToken(database.client, other, 'not mine');
@@ -175,14 +175,14 @@ describe('listTokens', () => {
     ]);
   });
 
-  it('knows a user without tokens from no user', async () => {
+  it('returns no tokens for a user who has none, and rejects an unknown user', async () => {
     expect(await listTokens(database.client, await createUser('new'))).toEqual([]);
     await expect(listTokens(database.client, 'nobody')).rejects.toThrow(TokenError);
   });
 });
 
 describe('revokeToken', () => {
-  it('revokes once, and says when there is nothing to revoke', async () => {
+  it('revokes a token once, and rejects an id that has no active token', async () => {
     const user = await createUser('revoker');
     const { id } = await createToken(database.client, user, 'test');
     await revokeToken(database.client, id);
@@ -192,7 +192,7 @@ describe('revokeToken', () => {
         new TokenError(`There is no active token with the id ${missing}.`),
       );
     }
-    // The time of the first revocation stands.
+    // The time of the first revocation is unchanged.
     expect(await listTokens(database.client, user)).toEqual([revoked]);
   });
 });

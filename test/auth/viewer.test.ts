@@ -43,7 +43,7 @@ describe('authenticate', () => {
     ['in lower case', (secret: string) => `bearer ${secret}`],
     ['in upper case', (secret: string) => `BEARER ${secret}`],
     ['with spaces around', (secret: string) => `Bearer   ${secret} `],
-  ])('knows the viewer by a header written %s', async (_, header) => {
+  ])('finds the viewer of a header written %s', async (_, header) => {
     expect(await viewerOf(header(token))).toEqual({ id: userId, tokenId });
   });
 
@@ -60,18 +60,18 @@ describe('authenticate', () => {
     ['half a token', (secret: string) => `Bearer ${secret.slice(0, -1)}`],
     ['a token in the wrong case', (secret: string) => `Bearer ${secret.toUpperCase()}`],
     ['an unknown token', () => `Bearer dvt_${'A'.repeat(43)}`],
-    ['a long nonsense', () => `Bearer ${'x'.repeat(100_000)}`],
-  ])('knows nobody by %s', async (_, header) => {
+    ['a very long text', () => `Bearer ${'x'.repeat(100_000)}`],
+  ])('finds no viewer for %s', async (_, header) => {
     expect(await viewerOf(header(token))).toBeNull();
   });
 
-  it('remembers a token, without asking the database again', async () => {
+  it('caches a token, so that the viewer is known without another query', async () => {
     expect(viewers.known(`Bearer ${token}`)).toBeUndefined();
     await viewers.authenticate(`Bearer ${token}`);
     expect(viewers.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
   });
 
-  it('refuses a token as soon as its revocation is announced', async () => {
+  it('rejects a token as soon as its revocation is announced', async () => {
     expect(await viewerOf(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
     const announced = new Promise<void>((settle) => {
       const stop = feed.subscribe(() => {
@@ -85,7 +85,7 @@ describe('authenticate', () => {
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(false);
   });
 
-  it('refuses a token that was found to be no more, announced or not', async () => {
+  it('rejects a cached token once a check has found it revoked, without an announcement', async () => {
     const silent = createFakeFeed();
     const unheard = createViewers(database.sql, silent.feed, 300);
     await unheard.authenticate(`Bearer ${token}`);
@@ -95,14 +95,14 @@ describe('authenticate', () => {
     expect(unheard.known(`Bearer ${token}`)).toBeUndefined();
   });
 
-  it('finds a token valid for its own user alone', async () => {
+  it('finds a token valid only for its own user', async () => {
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(true);
     expect(await viewers.isValid({ id: userId + 1, tokenId })).toBe(false);
     expect(await viewers.isValid({ id: userId, tokenId: tokenId + 1 })).toBe(false);
   });
 });
 
-/** Viewers whose look-ups and announcements are the test's. Every token is valid, and its last letter says whose. */
+/** Viewers whose look-ups and announcements the test controls. The valid tokens are those in `owners`. */
 function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = {}) {
   const fake = createFakeFeed();
   const statements: { tokens: number; response(): void; fail(): void }[] = [];
@@ -114,14 +114,14 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
       return noting();
     }
     return new Promise((resolve, reject) => {
-      // As `findTokens` gives them.
+      // The digests that `findTokens` passes.
       const asked = (digests as Buffer[]).map((digest) => digest.toString('hex'));
       const rows = asked
         .filter((digest) => owners.has(digest))
         .map((digest) => ({ id: 1, userId: owners.get(digest), lastUsedAt: new Date(), digest }));
       statements.push({
         tokens: asked.length,
-        // The rows that the one statement asks for.
+        // The rows have the columns that this one statement selects.
         response: () => resolve(rows as object[] as Row[]),
         fail: () => reject(new Error('the database is away')),
       });
@@ -134,15 +134,15 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
 
 const tokenOf = (user: number) => `dvt_${String(user).padStart(43, 'A')}`;
 const headerOf = (user: number) => `Bearer ${tokenOf(user)}`;
-/** The users who have tokens in the tests without a database, by their digests. */
+/** The user of each valid token in the tests without a database, by the digest of the token. */
 const owners = new Map([1, 2].map((user) => [digestOf(tokenOf(user)), user]));
 /** Another token of the first user. */
 const spare = 3;
 owners.set(digestOf(tokenOf(spare)), 1);
 const soon = () => new Promise((done) => setTimeout(done, 1));
 
-describe('look-ups', () => {
-  it('are made by one statement at a time, each for all who came meanwhile', async () => {
+describe('look-ups of tokens', () => {
+  it('are made by one statement at a time, each for up to 500 tokens that arrived meanwhile', async () => {
     const { viewers: fake, statements } = openFake();
     const first = fake.authenticate(headerOf(1));
     await soon();
@@ -159,7 +159,7 @@ describe('look-ups', () => {
     expect(statements.map(({ tokens }) => tokens)).toEqual([1, 500, 500, 201]);
   });
 
-  it('that fail are those of the requests that waited for them, and no others', async () => {
+  it('fail only for the requests that waited for the failed statement', async () => {
     const { viewers: fake, statements } = openFake();
     const failing = fake.authenticate(headerOf(1));
     await soon();
@@ -171,7 +171,7 @@ describe('look-ups', () => {
     expect(await other).toEqual({ id: 1, tokenId: 1 });
   });
 
-  it('ask for a token once, however many requests bring it at a time', async () => {
+  it('query a token once when several requests bring it at the same time', async () => {
     const { viewers: fake, statements } = openFake();
     const all = [1, 1, 2, 1].map((user) => fake.authenticate(headerOf(user)));
     await soon();
@@ -180,16 +180,16 @@ describe('look-ups', () => {
     expect(statements.map(({ tokens }) => tokens)).toEqual([2]);
   });
 
-  it('ask the database about nothing that cannot be a token', async () => {
+  it('do not query the database for a text that cannot be a token', async () => {
     const { viewers: fake, statements } = openFake();
     expect(await fake.authenticate(`Bearer ${'x'.repeat(47)}`)).toBeNull();
     expect(statements).toEqual([]);
   });
 });
 
-describe('what is remembered', () => {
-  /** With the tokens of both users remembered. */
-  async function openKnowing() {
+describe('the cache of tokens', () => {
+  /** Viewers that have the tokens of both users in their cache. */
+  async function openWithCachedTokens() {
     const opened = openFake();
     const looking = [1, 2].map((user) => opened.viewers.authenticate(headerOf(user)));
     await soon();
@@ -200,15 +200,15 @@ describe('what is remembered', () => {
     return { ...opened, known };
   }
 
-  it('is forgotten of the user whose token is revoked, and of nobody else', async () => {
-    const { announce, known } = await openKnowing();
+  it('evicts the token of the user whose tokens have changed, and of no other user', async () => {
+    const { announce, known } = await openWithCachedTokens();
     announce(1, 'User');
     expect(known()).toEqual([1, 2]);
     announce(1, 'ApiToken');
     expect(known()).toEqual([2]);
   });
 
-  it('is forgotten of all tokens of the user, of whom any may be revoked', async () => {
+  it('evicts all tokens of the user whose tokens have changed', async () => {
     const { viewers: fake, statements, announce } = openFake();
     for (const [index, each] of [1, spare, 2].entries()) {
       const looking = fake.authenticate(headerOf(each));
@@ -225,7 +225,7 @@ describe('what is remembered', () => {
   it.each([
     ['the user’s tokens', (fake: ReturnType<typeof createFakeFeed>) => fake.announce(1, 'ApiToken')],
     ['everything', (fake: ReturnType<typeof createFakeFeed>) => fake.announceAll()],
-  ])('is what is looked up after %s changed, not what is looked up meanwhile', async (_, change) => {
+  ])('does not store a look-up during which %s changed, and stores the next one', async (_, change) => {
     const opened = openFake();
     const { viewers: fake, statements } = opened;
     for (const isKnown of [false, true]) {
@@ -238,36 +238,36 @@ describe('what is remembered', () => {
     }
   });
 
-  it('is forgotten of everybody when anything may have changed', async () => {
-    const { announceAll, known } = await openKnowing();
+  it('is emptied when anything may have changed', async () => {
+    const { announceAll, known } = await openWithCachedTokens();
     announceAll();
     expect(known()).toEqual([]);
   });
 
   it.each([
-    ['is forgotten of everybody when anybody’s tokens may have changed', 'ApiToken', []],
-    ['is not forgotten when what may have changed of anybody’s is no token', 'DttTemplate', [1, 2]],
-  ] as const)('%s', async (_, table, remembered) => {
-    const { announceAll, known } = await openKnowing();
+    ['is emptied when the tokens of any user may have changed', 'ApiToken', []],
+    ['is left as it is when records other than tokens may have changed for any user', 'DttTemplate', [1, 2]],
+  ] as const)('%s', async (_, table, cached) => {
+    const { announceAll, known } = await openWithCachedTokens();
     announceAll(table);
-    expect(known()).toEqual(remembered);
+    expect(known()).toEqual(cached);
   });
 
-  it('is not believed while the feed is lost, nor afterwards', async () => {
-    const { lose, regain, known } = await openKnowing();
+  it('is not used while the change feed is lost, and is empty when the feed is back', async () => {
+    const { lose, regain, known } = await openWithCachedTokens();
     lose();
     expect(known()).toEqual([]);
     regain();
     expect(known()).toEqual([]);
   });
 
-  it('is not believed while the feed does not listen, whether or not it has said so', async () => {
-    const { falter, known } = await openKnowing();
+  it('is not used while the change feed is not listening, even if the feed has not announced that', async () => {
+    const { falter, known } = await openWithCachedTokens();
     falter();
     expect(known()).toEqual([]);
   });
 
-  it('is nothing that was looked up while the feed was lost', async () => {
+  it('does not store what was looked up while the change feed was lost', async () => {
     const { lose, falter, viewers: fake, statements } = openFake();
     lose();
     const looking = fake.authenticate(headerOf(1));
@@ -279,9 +279,9 @@ describe('what is remembered', () => {
   });
 
   it.each([
-    ['no token that is revoked', 1, [2]],
-    ['a token although another user’s is revoked', 3, [1, 2]],
-  ])('is %s while it is looked up', async (_, revoked, expected) => {
+    ['does not store a token that is revoked', 1, [2]],
+    ['stores a token although a token of another user is revoked', 3, [1, 2]],
+  ])('%s during its look-up', async (_, revoked, expected) => {
     const { viewers: fake, statements, announce } = openFake();
     const looking = [1, 2].map((user) => fake.authenticate(headerOf(user)));
     await soon();
@@ -294,7 +294,7 @@ describe('what is remembered', () => {
     expect([1, 2].filter((user) => fake.known(headerOf(user)) !== undefined)).toEqual(expected);
   });
 
-  it('is by a connection what it is without one, whatever is sent and announced in between', async () => {
+  it('gives the same viewer with a connection as without one, after any sequence of requests and announcements', async () => {
     const connections = [{}, {}];
     const headers = [
       headerOf(1),
@@ -330,7 +330,7 @@ describe('what is remembered', () => {
     );
   });
 
-  it('is forgotten at the maximum age, however often it is used', async () => {
+  it('evicts a token at the maximum age, however often it is used', async () => {
     const { viewers: fake, statements } = openFake({ maxAge: 10 });
     const looking = fake.authenticate(headerOf(1));
     await soon();
@@ -361,7 +361,7 @@ describe('the last-used time', () => {
     await expect.poll(lastUsed).toBeInstanceOf(Date);
     const written = await lastUsed();
     await viewerOf(`Bearer ${token}`);
-    // What the burst has under way is done before this, since it stands in the same queue.
+    // This transaction waits until the writes that the burst has started are done.
     await database.client.$transaction(async (transaction) => {
       await transaction.$queryRaw`SELECT id FROM "ApiToken" WHERE id = ${tokenId} FOR UPDATE`;
     });
@@ -372,7 +372,7 @@ describe('the last-used time', () => {
     expect(await lastUsed()).toEqual(written);
   });
 
-  it('is no statement of each request, once it was written', async () => {
+  it('is not written again by each later request', async () => {
     const writes: string[] = [];
     const counting: Sql = {
       ...database.sql,
@@ -388,7 +388,7 @@ describe('the last-used time', () => {
     expect(writes).toHaveLength(1);
   });
 
-  it('is written again by a token that is remembered once a minute has gone by, though the writing fail', async () => {
+  it('is written again every minute for a cached token, even if a write fails', async () => {
     const {
       viewers: fake,
       statements,
@@ -396,7 +396,7 @@ describe('the last-used time', () => {
     } = openFake({ noting: () => Promise.reject(new Error('the database is away')) });
     const looking = fake.authenticate(headerOf(1));
     await soon();
-    // It has been used just now.
+    // This look-up finds that the token was last used just now.
     statements[0]?.response();
     await looking;
     const began = Date.now();
@@ -415,7 +415,7 @@ describe('the last-used time', () => {
   it.each([
     ['59 seconds', 59_000, false],
     ['61 seconds', 61_000, true],
-  ])('after %s is written again: %s', async (_, age, isWritten) => {
+  ])('is written again %s after the last write: %s', async (_, age, isWritten) => {
     const before = new Date(Date.now() - age);
     await database.client.apiToken.update({ where: { id: tokenId }, data: { lastUsedAt: before } });
     await viewerOf(`Bearer ${token}`);
@@ -424,7 +424,7 @@ describe('the last-used time', () => {
     else expect(await lastUsed()).toEqual(before);
   });
 
-  it('is not waited for', async ({ skip }) => {
+  it('is written without delaying the authentication', async ({ skip }) => {
     skip(
       inject('engine').kind !== 'postgres',
       'on the embedded engine an open transaction has the engine to itself',
