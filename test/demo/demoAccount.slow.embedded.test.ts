@@ -14,14 +14,14 @@ let file: string;
 let database: TestDatabase;
 beforeAll(async () => {
   database = await openTestDatabase();
-  // Each of Prisma's clients listens.
+  // Each Prisma client adds listeners to the pool.
   database.pool.setMaxListeners(0);
 });
 afterAll(() => database?.close());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');
-  // The account stays, once it is loaded: to load it takes long.
+  // The account itself is not removed between tests, since loading it takes long.
   await database.pool.query('DELETE FROM "ApiToken"');
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
@@ -40,7 +40,7 @@ const viewerOf = async (token: string | undefined) => {
 };
 
 describe('the demo account', () => {
-  it('has something of everything', async () => {
+  it('has sessions, templates and lock sessions of every kind', async () => {
     await prepare(new Date('2026-02-17T12:00:00Z'));
     expect(
       await found(`SELECT count(*), count(passed), count(*) FILTER (WHERE passed), count(name), count("templateId"),
@@ -83,7 +83,7 @@ describe('the demo account', () => {
     ]);
   });
 
-  it('has a year of uneven history, which ends when it is loaded', async () => {
+  it('has an uneven history of one year, which ends at the time of loading', async () => {
     const times = (column: string, table: string) =>
       found(
         `SELECT to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') FROM ${table} ORDER BY 1`,
@@ -101,7 +101,7 @@ describe('the demo account', () => {
       await prepare(new Date(now));
       return (await all()).map((time) => time - Date.parse(now));
     };
-    // Not across the end of February: a day is a day.
+    // The history has the same distances in days to any time of loading, whatever months lie between.
     const before = await loadAt('2026-02-17T12:00:00.000Z');
     expect(await loadAt('2027-06-01T08:30:00.250Z')).toEqual(before);
     expect(Math.max(...before)).toBeLessThanOrEqual(0);
@@ -116,7 +116,7 @@ describe('the demo account', () => {
     expect(pauses.filter((pause) => pause < 2.5).length).toBeGreaterThan(20);
   });
 
-  it('names nothing in its history before it was there', async () => {
+  it('has no session older than what it refers to, and totals that match its sessions', async () => {
     await empty();
     await prepare();
     expect(
@@ -141,7 +141,7 @@ describe('the demo account', () => {
     try {
       const reads = routes.filter(({ isMutation }) => !isMutation);
       const ids = new Map<string, number>();
-      // Lists first: what they hold has the ids for the rest.
+      // Lists first: their records have the ids for the other routes.
       for (const { path } of reads.filter(({ isList }) => isList)) {
         const { status, body } = await rest(gateway, token, path);
         expect({ path, status, body }).toMatchObject({
@@ -150,7 +150,7 @@ describe('the demo account', () => {
             data: { data: expect.arrayContaining([expect.objectContaining({ id: expect.any(Number) })]) },
           },
         });
-        // The envelope of a list, just checked.
+        // The shape of a list was checked just above.
         ids.set(path, (body.data as { data: [{ id: number }] }).data[0].id);
       }
       ids.set('/dtt/settings', ids.get('/dtt/templates') ?? 0);
@@ -175,7 +175,7 @@ describe('the demo account', () => {
     }
   });
 
-  it('keeps its token in a file for its owner alone', async () => {
+  it('stores its token in a file that only its owner can read, and uses it again', async () => {
     const token = await prepare();
     expect(await readFile(file, 'utf8')).toBe(`${token}\n`);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -203,16 +203,16 @@ describe('the demo account', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
   });
 
-  it('gets a new token when its own was revoked', async () => {
+  it('gets a new token when the stored one was revoked', async () => {
     const before = await prepare();
-    const [responseCache] = await listTokens(database.client, 'demo');
-    await revokeToken(database.client, responseCache?.id ?? 0);
+    const [stored] = await listTokens(database.client, 'demo');
+    await revokeToken(database.client, stored?.id ?? 0);
     const token = await prepare();
     expect(token).not.toBe(before);
     expect(await viewerOf(token)).not.toBeNull();
   });
 
-  it('is without a token when it was revoked and its places are taken', async () => {
+  it('gets no token when the stored one was revoked and the user has the maximum number of tokens', async () => {
     const token = await prepare();
     const { id } = (await findToken(database.sql, token ?? '')) ?? { id: 0 };
     await revokeToken(database.client, id);
@@ -220,7 +220,7 @@ describe('the demo account', () => {
     expect(await prepare()).toBeUndefined();
   });
 
-  it('is none of its own where one is mirrored, whatever that is called', async () => {
+  it('gets no token in a database with a mirror, even if there is a user named demo', async () => {
     await prepare();
     onTestFinished(async () => void (await empty()));
     await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
@@ -237,7 +237,7 @@ describe('the demo account', () => {
     expect(await readFile(file, 'utf8')).toMatch(/^dvt_A+\n$/);
   });
 
-  it('is loaded wholly or not at all', async () => {
+  it('is loaded completely or not at all', async () => {
     await empty();
     await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
     await expect(prepare()).rejects.toThrow();

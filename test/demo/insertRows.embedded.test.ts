@@ -1,4 +1,4 @@
-/** The rows of the demo account are those that Prisma's client would write, which knows the model by heart. */
+/** The rows of the demo account are compared with those that Prisma's client writes. */
 
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -11,12 +11,12 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** What a client of Prisma's has for each model that is used here. */
+/** The method of Prisma's client for a model that is used here. */
 interface Table {
   createManyAndReturn(query: object): Promise<{ id: number }[]>;
 }
 
-/** Writes by the client of Prisma's what a statement of `insertRows` would, and runs any other. */
+/** Has Prisma's client insert the rows of a statement of `insertRows`, and runs any other statement as it is. */
 async function insertByPrisma(statement: string, values: unknown[]): Promise<{ rows: object[] }> {
   const insert = /^INSERT INTO "(\w+)" \((.*?)\) VALUES (.*) RETURNING id$/.exec(statement);
   if (!insert) return database.pool.query(statement, values);
@@ -30,7 +30,7 @@ async function insertByPrisma(statement: string, values: unknown[]): Promise<{ r
     });
     return Object.fromEntries(given);
   });
-  // The client has one by the name of each model.
+  // The client has a property for each model, with the model's name.
   const tables = database.client as unknown as Record<string, Table>;
   const rows = await tables[model.charAt(0).toLowerCase() + model.slice(1)]?.createManyAndReturn({
     data,
@@ -39,7 +39,7 @@ async function insertByPrisma(statement: string, values: unknown[]): Promise<{ r
   return { rows: rows ?? [] };
 }
 
-/** All rows of all tables of the model, after the demo account was loaded by the client. */
+/** All rows of all tables of the model, after the demo account was loaded through this connection. */
 async function load(client: pg.PoolClient): Promise<Record<string, object[]>> {
   const { pool } = database;
   await pool.query('TRUNCATE "User" RESTART IDENTITY CASCADE');
@@ -53,11 +53,11 @@ async function load(client: pg.PoolClient): Promise<Record<string, object[]>> {
   return found;
 }
 
-it('writes what the client of Prisma’s writes', async () => {
+it('insertRows writes the same rows as Prisma’s client', async () => {
   const connection = await database.pool.connect();
   const own = await load(connection).finally(() => connection.release());
   const written = vi.fn(insertByPrisma);
-  // Nothing else is asked of it.
+  // Loading uses nothing else of a connection.
   expect(await load({ query: written } as unknown as pg.PoolClient)).toEqual(own);
   expect(written.mock.calls.filter(([statement]) => /RETURNING id$/.test(statement)).length).toBeGreaterThan(
     5,

@@ -1,4 +1,4 @@
-/** The demo account on a server: there is no folder to keep its token in. */
+/** The demo account on a server, where there is no folder to store its token in. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken, findToken } from '../../src/auth/tokens.ts';
@@ -14,14 +14,14 @@ afterAll(() => database?.close());
 
 const isValid = async (token = '') => (await findToken(database.sql, token)) !== null;
 
-it('has a new token each time that it is asked for, in place of the last, and others stay', async () => {
+it('prepareDemo replaces the token of its previous call by a new one, and leaves other tokens valid', async () => {
   const first = await prepareDemo(database, undefined);
   const { token: own } = await createToken(database.client, 'demo', 'own');
   const second = await prepareDemo(database, undefined);
   expect(await Promise.all([first, second, own].map(isValid))).toEqual([false, true, true]);
 });
 
-it('is loaded anew with the numbers of a new database, and its tokens stay valid', async () => {
+it('resetDemo loads the account with the ids of a new database, and leaves its tokens as they are', async () => {
   const token = await prepareDemo(database, undefined);
   const { token: revoked, id } = await createToken(database.client, 'demo', 'revoked');
   await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
@@ -31,24 +31,24 @@ it('is loaded anew with the numbers of a new database, and its tokens stay valid
   await resetDemo(database.pool);
   expect(await ids()).toEqual(before);
   expect(await database.sql.count('LockSession', {})).toBeGreaterThan(0);
-  // As the command does it, which prints a token of its own.
+  // The command that resets the account prints a new token, and leaves the others valid.
   const printed = await prepareDemo(database, undefined, { keepsTokens: true });
   expect(await Promise.all([token, revoked, printed].map(isValid))).toEqual([true, false, true]);
-  // The next number is one that no token has.
+  // The next id is one that no token has yet.
   expect(await isValid((await createToken(database.client, 'demo', 'next')).token)).toBe(true);
 });
 
-it('is not loaded anew where somebody else has data, nor does it lose any when loading fails', async () => {
+it('resetDemo rejects a database with data of others, and leaves the account as it is when loading fails', async () => {
   const { user, dttTemplate } = database.client;
-  const refused = 'This database has users or records of its own';
+  const rejection = 'This database has users or records of its own';
   await user.create({ data: { username: 'alice' } });
-  await expect(resetDemo(database.pool)).rejects.toThrow(refused);
+  await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
   await user.delete({ where: { username: 'alice' } });
-  // By their names the users are the demo account's, and by what they have they are not.
+  // The users have the names of the demo account, but one of them has a template that is not part of it.
   const own = { name: 'Own', targetDepth: 1, targetWindow: 1 };
   const { id: ownerId } = await user.findUniqueOrThrow({ where: { username: 'coach' } });
   const { id } = await dttTemplate.create({ data: { ...own, bubbleId: 'own', ownerId } });
-  await expect(resetDemo(database.pool)).rejects.toThrow(refused);
+  await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
   await dttTemplate.delete({ where: { id } });
   await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
   await expect(resetDemo(database.pool)).rejects.toThrow();
@@ -56,7 +56,7 @@ it('is not loaded anew where somebody else has data, nor does it lose any when l
   expect(await database.client.user.count({ where: { username: 'demo' } })).toBe(1);
 });
 
-it('is not loaded anew where tables of somebody else refer to its users, which lose nothing', async () => {
+it('resetDemo rejects a database in which foreign tables refer to its users, and deletes nothing', async () => {
   await prepareDemo(database, undefined);
   await database.pool.query(`
     CREATE SCHEMA crm;
@@ -74,7 +74,7 @@ it('is not loaded anew where tables of somebody else refer to its users, which l
   }
 });
 
-it('is not what users are who are only called so', async () => {
+it('checkOnlyDemo and resetDemo reject users that have only the names of the demo account', async () => {
   const other = await openTestDatabase();
   try {
     for (const username of ['coach', 'demo']) {
