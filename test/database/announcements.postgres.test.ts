@@ -1,4 +1,4 @@
-/** Announcements that others are in the way of: transactions held open, isolation levels, search paths, dumps. */
+/** Announcements of changes beside open transactions, at each isolation level, and with unusual session settings. */
 
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,31 +18,31 @@ afterAll(() => database?.close());
 const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
 
 /**
- * Every how many of the interleavings are played, which are thousands and take minutes: INTERLEAVINGS=1 plays them all. No
- * divisor of the numbers of levels and orders, so that each writer and viewer meet at different ones.
+ * One in so many interleavings is run, since all of them are thousands and take minutes: INTERLEAVINGS=1 runs them all. The
+ * number divides neither that of levels nor that of orders, so that each writer and viewer meet at different ones.
  */
 const stride = Number(process.env.INTERLEAVINGS ?? 11);
 
-/** What one interleaving is about, made anew for each. */
+/** The records that one interleaving works on, which are created for each. */
 interface Scene {
-  /** Who begins to see the record. */
+  /** The user who gets access to the record. */
   readonly viewer: number;
-  /** Who saw it all along. */
+  /** The user who has had access from the beginning. */
   readonly owner: number;
-  /** A template, or a session, with three segments, and another of the same owner with one. */
+  /** A template with three segments, or a session with two, and another one of the same owner with one segment. */
   readonly id: number;
   readonly other: number;
-  /** Names the scene in unique columns. */
+  /** A value for unique columns, which no other scene has. */
   readonly key: string;
 }
 
-/** The statements of a transaction. Others may come in between any two. */
+/** The statements of a transaction. Those of the other transaction may run between any two of them. */
 type Script = (scene: Scene) => readonly string[];
 
 const segment = '"DttTemplateSegment"';
 const into = `INSERT INTO ${segment} ("templateId", position, type, duration)`;
 
-/** Changes that whoever sees the template has to hear of. */
+/** Changes that have to be announced to every user who sees the template. */
 const templateWriters: Record<string, Script> = {
   'updates the template': ({ id }) => [`UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`],
   'updates it after a savepoint that is rolled back': ({ id }) => [
@@ -95,20 +95,20 @@ const templateWriters: Record<string, Script> = {
 
 const imports = '"DttLibraryEntry" ("userId", "templateId")';
 
-/** Ways in which a viewer begins to see the template. */
+/** Ways in which a viewer gets access to the template. */
 const templateViewers: Record<string, Script> = {
   'imports it': ({ viewer, id }) => [`INSERT INTO ${imports} VALUES (${viewer}, ${id})`],
-  'imports it unless they have': ({ viewer, id }) => [
+  'imports it with ON CONFLICT DO NOTHING': ({ viewer, id }) => [
     `INSERT INTO ${imports} VALUES (${viewer}, ${id}) ON CONFLICT DO NOTHING`,
   ],
   'imports it after a savepoint that is rolled back': ({ viewer, id }) => [
     `SAVEPOINT a; INSERT INTO ${imports} VALUES (${viewer}, ${id}); ROLLBACK TO a`,
     `INSERT INTO ${imports} VALUES (${viewer}, ${id})`,
   ],
-  'turns an import of another into one of it': ({ viewer, id, other }) => [
+  'changes an import of another template into one of this': ({ viewer, id, other }) => [
     `UPDATE "DttLibraryEntry" SET "templateId" = ${id} WHERE "userId" = ${viewer} AND "templateId" = ${other}`,
   ],
-  'takes over an import of it': ({ viewer, id }) => [
+  'takes over the import of another user': ({ viewer, id }) => [
     `UPDATE "DttLibraryEntry" SET "userId" = ${viewer}
      WHERE "userId" <> ${viewer} AND "templateId" = ${id} AND "importedAt" IS NOT NULL`,
   ],
@@ -117,7 +117,7 @@ const templateViewers: Record<string, Script> = {
   ],
 };
 
-/** The same of a kind of session, whose segments are seen by its owner. */
+/** The tables of segments, by the kind of session that they belong to. Only the owner of a session sees its segments. */
 const sessions = {
   DttSession: {
     table: 'TrainerSegment',
@@ -177,7 +177,7 @@ async function openActor() {
 
   return {
     pid,
-    /** Runs a step, and returns when it is done or waits for the other. */
+    /** Runs a step, and returns when it is done or waits for a lock. */
     async run(sql: string): Promise<void> {
       failure = undefined;
       let done = false;
@@ -191,13 +191,13 @@ async function openActor() {
           failure = error;
         },
       );
-      const looked = (async () => {
+      const blocked = (async () => {
         while (!done && !(await isBlocked()));
       })();
-      await Promise.race([pending, looked]);
+      await Promise.race([pending, blocked]);
       if (done) pending = undefined;
     },
-    /** Whether a step waits. Looks again first: the other may have made way. */
+    /** Whether the step waits for a lock. Checks that again first, since the lock may have been released. */
     async waits(): Promise<boolean> {
       const waiting = pending;
       if (!waiting) return false;
@@ -205,10 +205,10 @@ async function openActor() {
       const settled = waiting.then(() => {
         done = true;
       });
-      const looked = (async () => {
+      const blocked = (async () => {
         while (!done && !(await isBlocked()));
       })();
-      await Promise.race([settled, looked]);
+      await Promise.race([settled, blocked]);
       if (done) pending = undefined;
       return !done;
     },
@@ -220,10 +220,13 @@ async function openActor() {
 
 type Actor = Awaited<ReturnType<typeof openActor>>;
 
-/** What may become of a transaction that others are in the way of; whoever made it tries again. */
-const legitimate = new Set(['40001', '40P01', '23503', '23505']);
+/** Errors that PostgreSQL may return to a transaction that conflicts with another. A client retries it then. */
+const conflicts = new Set(['40001', '40P01', '23503', '23505']);
 
-/** Runs two transactions with their steps in this order; who waits lets the other go first. Returns who committed, in order. */
+/**
+ * Runs the steps of two transactions in this order, except that one which waits for a lock lets the other continue. Returns
+ * the actors that have committed, in the order of their commits.
+ */
 async function interleave(
   actors: readonly [Actor, Actor],
   scripts: readonly [readonly string[], readonly string[]],
@@ -239,7 +242,7 @@ async function interleave(
     if (await actor.waits()) return false;
     const error = actor.failure();
     if (error && !over.has(actor)) {
-      if (!('code' in error) || !legitimate.has(String(error.code))) throw error;
+      if (!('code' in error) || !conflicts.has(String(error.code))) throw error;
       over.add(actor);
       await actor.run('ROLLBACK');
     } else if (last.get(actor) === 'COMMIT' && !over.has(actor)) {
@@ -251,7 +254,7 @@ async function interleave(
 
   while (over.size < 2) {
     const turn = turns.shift();
-    // After the order is through, whoever can goes on.
+    // At the end of the order, each transaction that is not blocked continues.
     const candidates = turn === undefined ? ([0, 1] as const) : ([turn] as const);
     for (const which of candidates) {
       const actor = actors[which as 0 | 1];
@@ -274,7 +277,7 @@ interface Announcement {
 interface Family {
   readonly writers: Record<string, Script>;
   readonly viewers: Record<string, Script>;
-  /** Makes the records of a scene of these users. */
+  /** Creates the records of a scene for these users. */
   readonly prepare: (
     owner: number,
     viewer: number,
@@ -328,7 +331,7 @@ const families: Record<string, Family> = {
   ),
 };
 
-describe('whoever begins to see a record while it is changed', () => {
+describe('a user who gets access to a record while another transaction changes it', () => {
   let listener: pg.Client;
   let heard: Announcement[] = [];
   let marks = 0;
@@ -398,7 +401,7 @@ describe('whoever begins to see a record while it is changed', () => {
           for (const writing of levels) {
             for (const seeing of levels) {
               const steps = order.map((isWriter) => (isWriter ? 'w' : 'v')).join('');
-              const name = `one ${writes} (${writing}), one ${begins} (${seeing}), ${steps}`;
+              const name = `the writer ${writes} (${writing}), the viewer ${begins} (${seeing}), ${steps}`;
               yield { family, name, writer, viewer, levels: [writing, seeing], order };
             }
           }
@@ -407,54 +410,55 @@ describe('whoever begins to see a record while it is changed', () => {
     }
   }
 
-  /** Runs a case. Says whether both transactions came through, and what is wrong, if anything. */
+  /** Runs a case. Returns whether both transactions committed, and the announcements if they are wrong. */
   async function play({ family, writer, viewer, levels: [writing, seeing], order }: Case, slot: number) {
     const actors = slots[slot];
     if (!actors) throw new RangeError(`there is no slot ${slot}`);
     const scene = await prepare(family, slot);
-    // The first statement takes the snapshot of a level that has but one.
+    // At the levels where a transaction has only one snapshot, the first statement takes it.
     const look = `SELECT FROM "DttTemplate" WHERE id = ${scene.id}`;
     await actors[0].run(`BEGIN ISOLATION LEVEL ${writing}; ${look}`);
     await actors[1].run(`BEGIN ISOLATION LEVEL ${seeing}; ${look}`);
     const committed = await interleave(actors, [writer(scene), viewer(scene)], order);
     const announced = await announcedBy(actors);
-    // One of them failed, or what it was about had been deleted.
-    if (committed.length < 2 || actors.some((actor) => actor.changed() === 0)) return { isWhole: false };
-    // PostgreSQL tells in the order of commits. The viewer's own announcement is as good as any, if it is the last.
+    // One of them failed, or changed nothing because its record had been deleted.
+    if (committed.length < 2 || actors.some((actor) => actor.changed() === 0))
+      return { haveCommitted: false };
+    // Notifications arrive in the order of commits. If the viewer's own announcement is the last, it is sufficient.
     const ofWriter = announced.filter(({ pid }) => pid === actors[0].pid);
     const last = announced.at(-1)?.pid === actors[1].pid ? announced : ofWriter;
-    const isTold = last.some(({ text }) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
+    const isAnnounced = last.some(({ text }) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
     const texts = announced.map(({ pid, text }) => `${pid === actors[0].pid ? 'w' : 'v'} ${text}`);
-    return { isWhole: true, wrong: isTold && ofWriter.length > 0 ? undefined : `${texts}` };
+    return { haveCommitted: true, wrong: isAnnounced && ofWriter.length > 0 ? undefined : `${texts}` };
   }
 
   it.each(Object.entries(families))(
-    'hears of it after the last commit, at whatever isolation levels: %s',
+    'gets an announcement after the last commit, at any isolation levels: %s',
     async (_, family) => {
       const cases = [...casesOf(family)].filter((_, index) => index % stride === 0).values();
       const wrong: string[] = [];
       let played = 0;
-      let whole = 0;
+      let committed = 0;
       await Promise.all(
         slots.map(async (_, slot) => {
           for (const each of cases) {
             const result = await play(each, slot);
             played++;
-            if (result.isWhole) whole++;
+            if (result.haveCommitted) committed++;
             if (result.wrong !== undefined) wrong.push(`${each.name}: ${result.wrong}`);
           }
         }),
       );
       expect(wrong).toEqual([]);
-      // Most come through; those that PostgreSQL gives up are tried again by whoever made them.
-      expect(whole).toBeGreaterThan(played / 2);
-      if (process.env.INTERLEAVINGS) process.stdout.write(`${played} played, ${whole} whole\n`);
+      // Most pairs commit. Transactions that PostgreSQL aborts are retried by their clients.
+      expect(committed).toBeGreaterThan(played / 2);
+      if (process.env.INTERLEAVINGS) process.stdout.write(`${played} played, ${committed} committed\n`);
     },
     600_000,
   );
 });
 
-describe('two who are in the way of each other', () => {
+describe('concurrent transactions on one template', () => {
   let actors: Actor[];
   let users: number[];
   let template: number;
@@ -475,7 +479,7 @@ describe('two who are in the way of each other', () => {
     for (const actor of actors) await actor.end();
   });
 
-  it('both import a template that a third has just given a segment', async () => {
+  it('complete two imports that have waited for the insertion of a segment to commit', async () => {
     const [writer, first, second] = actors as [Actor, Actor, Actor];
     await writer.run(`BEGIN; ${into} VALUES (${template}, 1, 'b', 1)`);
     for (const [actor, user] of [
@@ -490,7 +494,7 @@ describe('two who are in the way of each other', () => {
     expect([first.failure(), second.failure()]).toEqual([undefined, undefined]);
   });
 
-  it('write segments and import their template, and the writer does not wait', async () => {
+  it('write segments without waiting for an open import of the template', async () => {
     const [writer, importer] = actors as [Actor, Actor, Actor];
     await importer.run(`BEGIN; INSERT INTO ${imports} VALUES (${users[0]}, ${template})`);
     await writer.run(`UPDATE ${segment} SET duration = 2 WHERE "templateId" = ${template}`);
@@ -501,8 +505,8 @@ describe('two who are in the way of each other', () => {
   });
 });
 
-describe('an import that is held open', () => {
-  it('keeps nobody from using the template, nor from importing it', async () => {
+describe('an import that is not committed yet', () => {
+  it('does not block other transactions that use or import the template', async () => {
     const { rows } = await database.pool.query<{ id: number }>(
       `WITH users AS (INSERT INTO "User" (username) SELECT gen_random_uuid()::text FROM generate_series(1, 3) RETURNING id)
        INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
@@ -534,7 +538,7 @@ describe('an import that is held open', () => {
   });
 });
 
-describe('a session with settings of its own', () => {
+describe('a database session', () => {
   let client: pg.Client;
   let heard: string[];
   let user: number;
@@ -561,7 +565,7 @@ describe('a session with settings of its own', () => {
 
   const created = 1_000_000;
 
-  /** Writes of every kind, and what they announce. */
+  /** Makes writes of every kind, and checks what they announce. */
   async function write(schema: string) {
     const announced = [
       `${user} DttTemplate`,
@@ -598,23 +602,23 @@ describe('a session with settings of its own', () => {
     ['another search_path', 'CREATE SCHEMA IF NOT EXISTS elsewhere; SET search_path = elsewhere'],
     ['session_replication_role = replica', 'SET session_replication_role = replica'],
     [
-      'tables of its own by the same names',
+      'temporary tables that have the names of ours',
       'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttLibraryEntry" ()',
     ],
     [
-      'operators, types and functions of its own before those of PostgreSQL',
+      'operators, types and functions that shadow those of PostgreSQL',
       `CREATE SCHEMA own; CREATE DOMAIN own.text AS varchar(1);
        CREATE FUNCTION own.never(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
        CREATE OPERATOR own.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = own.never);
        CREATE FUNCTION own.pg_notify(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
        SET search_path = own, pg_catalog`,
     ],
-  ])('announces what it writes: %s', async (_, setting) => {
+  ])('announces what it writes with %s', async (_, setting) => {
     await client.query(setting);
     await write('public');
   });
 
-  it('announces by NOTIFY where messages are wanted and there is no logical decoding', async () => {
+  it('announces by NOTIFY when the mode is logical and the server has no logical decoding', async () => {
     await client.query(`SELECT announce_by('logical')`);
     try {
       await write('public');
@@ -623,7 +627,7 @@ describe('a session with settings of its own', () => {
     }
   });
 
-  it('may switch the way while another does', async () => {
+  it('can switch the announcement mode while another session does', async () => {
     const other = new pg.Client(database.pool.options);
     await other.connect();
     try {
@@ -647,7 +651,7 @@ describe('a session with settings of its own', () => {
     }
   });
 
-  it('announces what it writes with no right but to write', async () => {
+  it('announces what it writes as a role that may only write', async () => {
     await client.query(
       `CREATE ROLE only_writer; GRANT USAGE ON SCHEMA public TO only_writer;
        GRANT INSERT, DELETE ON "DttTemplateSegment", "DttLibraryEntry" TO only_writer;
@@ -665,7 +669,7 @@ describe('a session with settings of its own', () => {
       .toEqual([`${importer} DttLibraryEntry`, `${user} DttTemplateSegment`].sort());
   });
 
-  it('cannot run what runs with the rights of the owner on tables of its own', async () => {
+  it('cannot use a trigger function with the rights of the owner on tables of another role', async () => {
     await client.query(
       `CREATE ROLE outsider; CREATE SCHEMA outside AUTHORIZATION outsider; GRANT USAGE ON SCHEMA public TO outsider;
        SET ROLE outsider; CREATE TABLE outside.a ("templateId" int)`,
@@ -679,7 +683,7 @@ describe('a session with settings of its own', () => {
 });
 
 describe('a schema other than public', () => {
-  it('is named by the search_path, for the gateway and for commands', async () => {
+  it('is selected by the search_path in DATABASE_URL', async () => {
     await database.pool.query('CREATE SCHEMA "Mine"');
     const url = new URL(database.pool.options.connectionString ?? '');
     url.searchParams.set('options', '-c search_path="Mine"');
@@ -702,7 +706,7 @@ describe('a schema other than public', () => {
     }
   });
 
-  it('is not named by ?schema=, which the start rejects', async () => {
+  it('is not selected by ?schema=, which is rejected with the setting to use instead', async () => {
     const at = (query: string) => {
       const url = new URL(database.pool.options.connectionString ?? '');
       url.search = query;

@@ -5,8 +5,8 @@ import { SimulatedPool } from '../support/simulatedPool.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Has so many clients ask one thing after the other for so long, and says what the limit was meanwhile, and did. */
-async function ask(
+/** Has this many clients run one statement after the other for this long. Returns the limit over time, and the throughput. */
+async function runClients(
   pool: SimulatedPool,
   concurrency: ReturnType<typeof createConcurrency>,
   { clients, milliseconds }: { clients: number; milliseconds: number },
@@ -16,7 +16,7 @@ async function ask(
   const limits: number[] = [];
   const waiting: (() => void)[] = [];
   concurrency.onEnded(() => queueMicrotask(() => concurrency.free() > 0 && waiting.shift()?.()));
-  const asking = Array.from({ length: clients }, async () => {
+  const running = Array.from({ length: clients }, async () => {
     while (!isOver) {
       while (concurrency.free() <= 0) await new Promise<void>((settle) => waiting.push(settle));
       await pool.run();
@@ -32,21 +32,21 @@ async function ask(
     await vi.advanceTimersByTimeAsync(100);
     for (const settle of waiting.splice(0)) settle();
   }
-  await Promise.all(asking);
+  await Promise.all(running);
   return { limits, last: limits.slice(-200), perSecond: (done / milliseconds) * 1_000 };
 }
 
 const average = (numbers: readonly number[]) =>
   numbers.reduce((total, number) => total + number, 0) / numbers.length;
 
-/** A database with so many processors, each of which is busy with a statement for so long. */
+/** How long a statement takes in a database with this many processors, each of which needs this long for a statement. */
 const processors = (count: number, milliseconds: number) => (running: number) =>
   milliseconds * Math.max(1, running / count);
 
-describe('the limit', () => {
-  it('is all connections as long as statements do not slow each other down, but for a look at fewer', async () => {
+describe('the concurrency limit', () => {
+  it('is the size of the pool while statements do not slow each other down, except when it tries fewer', async () => {
     const pool = new SimulatedPool(10, () => 16);
-    const { limits, perSecond } = await ask(pool, createConcurrency(pool), {
+    const { limits, perSecond } = await runClients(pool, createConcurrency(pool), {
       clients: 50,
       milliseconds: 10_000,
     });
@@ -55,70 +55,70 @@ describe('the limit', () => {
     expect(perSecond).toBeGreaterThan(0.94 * 625);
   });
 
-  it.each([1, 2, 4])('follows what the database can do beside each other: %d', async (count) => {
+  it.each([1, 2, 4])('follows how many statements the database can run in parallel: %d', async (count) => {
     const pool = new SimulatedPool(20, processors(count, 4));
-    const { last, perSecond } = await ask(pool, createConcurrency(pool), {
+    const { last, perSecond } = await runClients(pool, createConcurrency(pool), {
       clients: 50,
       milliseconds: 6_000,
     });
     expect(average(last)).toBeLessThanOrEqual(count + 1.6);
     expect(average(last)).toBeGreaterThanOrEqual(Math.max(count - 0.5, 2));
-    // All that it can do.
+    // Nearly all that the database can do.
     expect(perSecond).toBeGreaterThan(0.9 * count * 250);
   });
 
-  it('is all connections where what is asked is done within a few milliseconds anyhow', async () => {
+  it('is the size of the pool while statements take only a few milliseconds', async () => {
     const pool = new SimulatedPool(20, processors(3, 1));
     const concurrency = createConcurrency(pool);
-    const { limits, perSecond } = await ask(pool, concurrency, { clients: 50, milliseconds: 6_000 });
+    const { limits, perSecond } = await runClients(pool, concurrency, { clients: 50, milliseconds: 6_000 });
     expect(average(limits)).toBeGreaterThan(19.5);
     expect(perSecond).toBeGreaterThan(0.9 * 3_000);
-    // Not where it is done slowly, and at once where it is done soon again.
+    // It is lowered when statements become slow, and raised again when they are fast.
     pool.duration = processors(1, 20);
-    const slow = await ask(pool, concurrency, { clients: 50, milliseconds: 20_000 });
+    const slow = await runClients(pool, concurrency, { clients: 50, milliseconds: 20_000 });
     expect(average(slow.last)).toBeLessThan(4);
     pool.duration = processors(3, 1);
-    const soon = await ask(pool, concurrency, { clients: 50, milliseconds: 6_000 });
-    expect(average(soon.last)).toBeGreaterThan(19.5);
+    const fast = await runClients(pool, concurrency, { clients: 50, milliseconds: 6_000 });
+    expect(average(fast.last)).toBeGreaterThan(19.5);
   });
 
-  it('follows a database that is soon something else', async () => {
+  it('adapts when the bottleneck of the database changes', async () => {
     const pool = new SimulatedPool(10, () => 4);
     const concurrency = createConcurrency(pool);
     for (let time = 0; time < 2; time++) {
       pool.duration = processors(2, 4);
-      const busy = await ask(pool, concurrency, { clients: 50, milliseconds: 6_000 });
+      const busy = await runClients(pool, concurrency, { clients: 50, milliseconds: 6_000 });
       expect(average(busy.last)).toBeLessThan(4);
-      // Its processors do no more, since each statement waits for the network.
+      // The processors are no bottleneck any more, since each statement waits for the network.
       pool.duration = () => 40;
-      const slow = await ask(pool, concurrency, { clients: 50, milliseconds: 8_000 });
+      const slow = await runClients(pool, concurrency, { clients: 50, milliseconds: 8_000 });
       expect(average(slow.last)).toBeGreaterThan(9);
     }
   });
 
-  it('does not follow what statements cost', async () => {
+  it('is not lowered by a changing mix of cheap and expensive statements', async () => {
     const pool = new SimulatedPool(10);
     let statements = 0;
-    // Mostly cheap for a while, and then mostly dear.
-    const isDear = () => (statements++ % 500 < 400 ? statements % 20 === 0 : statements % 3 !== 0);
-    pool.duration = () => (isDear() ? 60 : 2);
-    const { limits } = await ask(pool, createConcurrency(pool), { clients: 50, milliseconds: 20_000 });
+    // Mostly cheap for a while, and then mostly expensive.
+    const isExpensive = () => (statements++ % 500 < 400 ? statements % 20 === 0 : statements % 3 !== 0);
+    pool.duration = () => (isExpensive() ? 60 : 2);
+    const { limits } = await runClients(pool, createConcurrency(pool), { clients: 50, milliseconds: 20_000 });
     expect(average(limits)).toBeGreaterThan(8.5);
   });
 
-  it('is all connections where hardly anybody has to wait', async () => {
+  it('is the size of the pool again once statements hardly have to wait', async () => {
     const pool = new SimulatedPool(10, processors(1, 4));
     const concurrency = createConcurrency(pool);
-    await ask(pool, concurrency, { clients: 50, milliseconds: 5_000 });
+    await runClients(pool, concurrency, { clients: 50, milliseconds: 5_000 });
     expect(concurrency.limit).toBeLessThan(4);
-    await ask(pool, concurrency, { clients: 1, milliseconds: 5_000 });
+    await runClients(pool, concurrency, { clients: 1, milliseconds: 5_000 });
     expect(concurrency.limit).toBe(10);
   });
 
-  it('makes room for others beside what waits for a lock', async () => {
+  it('is raised while statements that wait for a lock take up all of it', async () => {
     const pool = new SimulatedPool(10, processors(1, 4));
     const concurrency = createConcurrency(pool);
-    await ask(pool, concurrency, { clients: 50, milliseconds: 5_000 });
+    await runClients(pool, concurrency, { clients: 50, milliseconds: 5_000 });
     const held = Array.from({ length: concurrency.limit }, () => pool.begin());
     expect(concurrency.free()).toBe(0);
     for (let time = 0; time < 3; time++) {
@@ -132,14 +132,14 @@ describe('the limit', () => {
     }
   });
 
-  it.each([1, 2])('of %d connections is that many', async (connections) => {
+  it.each([1, 2])('of a pool with %d connections is its size', async (connections) => {
     const pool = new SimulatedPool(connections, () => 4);
-    const { limits } = await ask(pool, createConcurrency(pool), { clients: 5, milliseconds: 2_000 });
+    const { limits } = await runClients(pool, createConcurrency(pool), { clients: 5, milliseconds: 2_000 });
     expect(new Set(limits)).toEqual(new Set([connections]));
   });
 });
 
-it('counts what runs, waits and is about to connect', () => {
+it('free() counts statements that run, wait for a connection, or are about to connect', () => {
   const pool = new SimulatedPool(4, () => 5_000);
   const concurrency = createConcurrency(pool);
   expect(concurrency.free()).toBe(4);

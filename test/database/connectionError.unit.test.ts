@@ -1,4 +1,4 @@
-/** What is said of a server that cannot be used. That servers say so is tested in `serve.test.ts`. */
+/** The messages about a server that cannot be used. Errors of real servers are tested in `serve.test.ts`. */
 
 import { describe, expect, it } from 'vitest';
 import { connectionError, reasonOf } from '../../src/database/connectionError.ts';
@@ -10,7 +10,7 @@ const failed = (message: string, code?: string) => Object.assign(new Error(messa
 const unchecked =
   'or write sslmode=no-verify in DATABASE_URL, with which whoever stands between can pose as the server: see docs/configuration.md#tls.';
 
-describe('a server that cannot be used', () => {
+describe('the message about a server that cannot be used', () => {
   it.each([
     [
       failed('connect ECONNREFUSED 127.0.0.1:5433', 'ECONNREFUSED'),
@@ -68,7 +68,7 @@ describe('a server that cannot be used', () => {
       failed('the database system is starting up', '57P03'),
       'the server does not let it in: the database system is starting up. See to that, or correct DATABASE_URL.',
     ],
-  ])('is told with what to do: %s', (error, reason) => {
+  ])('gives the reason and says what to do: %s', (error, reason) => {
     const { message, cause } = connectionError(url, client, error);
     expect(message).toBe(`DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but ${reason}`);
     expect(cause).toBe(error);
@@ -82,7 +82,7 @@ describe('a server that cannot be used', () => {
     ['postgresql://me:h@unter2@h/d', false],
     ['postgresql://h/d?user=me@tenant', false],
     ['postgresql://h:5432?user=me@tenant', false],
-  ])('is told of characters in a password that end it, of %s: %s', (given, isCut) => {
+  ])('says how to encode a password when its characters cut the URL %s: %s', (given, isCut) => {
     const { message } = connectionError(given, client, failed('getaddrinfo ENOTFOUND un', 'ENOTFOUND'));
     const encode =
       'cannot be reached: what it has for a host looks like a part of the password. A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
@@ -91,7 +91,7 @@ describe('a server that cannot be used', () => {
     expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
   });
 
-  it('is told of one role for a new database where that role may make any', () => {
+  it('names only the own role for a new database when that role is the administrator', () => {
     const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
     expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
   });

@@ -1,4 +1,4 @@
-/** What must not be cannot be written, by whatever client: each constraint of the database, and writes that it refuses. */
+/** Each constraint of the database, with writes that it rejects, whichever client makes them. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
@@ -24,8 +24,8 @@ const set = (table: string, column: string, value: string) =>
 const copyOf = (table: string, column: string) =>
   `UPDATE "${table}" SET "${column}" = (SELECT min("${column}") FROM "${table}")`;
 
-/** Writes to each of the columns, of the form `Table.column`, that the check of this name refuses. */
-function refused(check: string, columns: string, values: readonly string[]): [string, string[]][] {
+/** Updates of each of these columns, in the form `Table.column`, that the check of this name rejects. */
+function rejectedBy(check: string, columns: string, values: readonly string[]): [string, string[]][] {
   return columns.split(/\s+/).map((place) => {
     const [table = '', column = ''] = place.split('.');
     return [`${table}_${column}_${check}`, values.map((value) => set(table, column, value))];
@@ -46,7 +46,7 @@ const library = 'INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES';
 const token = 'INSERT INTO "ApiToken" ("userId", name, digest, slot)';
 const digest = `sha256(gen_random_uuid()::text::bytea)`;
 
-/** Another row like the first, but for these columns; those that the table does not have are passed over. */
+/** Inserts a copy of the first row with other values in these columns. Columns that the table does not have are ignored. */
 const another = (table: string, columns: object) =>
   `INSERT INTO "${table}" SELECT (jsonb_populate_record(t, '${JSON.stringify({
     id: 1_000_000,
@@ -54,7 +54,7 @@ const another = (table: string, columns: object) =>
     publicId: 'another',
     ...columns,
   })}')).* FROM "${table}" t ${firstOf(table)}`;
-const rowOfNobody = (table: string) =>
+const rowWithoutOwner = (table: string) =>
   another(table, {
     ownerId: 1_000_000,
     isActive: false,
@@ -63,22 +63,22 @@ const rowOfNobody = (table: string) =>
     templateId: null,
   });
 
-/** Each constraint, with writes that it refuses. */
+/** Each constraint, with writes that it rejects. */
 const constraints = (): Record<string, string[]> => ({
   ...Object.fromEntries([
-    ...refused(
+    ...rejectedBy(
       'finite',
       `DttTemplate.targetDepth DttTemplate.targetWindow LkbxDevice.hueShift TrainerSegment.speedMeasured
        TrainerSegment.speedTarget TrainerSegment.targetDepth TrainerSegment.targetWindow TrainerSegment.strokeLength`,
       [`'NaN'`, `'Infinity'`, `'-Infinity'`],
     ),
-    ...refused('finite_not_negative', 'TrainerSegment.longestDeepthroat TrainerSegment.distanceTravelled', [
+    ...rejectedBy('finite_not_negative', 'TrainerSegment.longestDeepthroat TrainerSegment.distanceTravelled', [
       `'NaN'`,
       `'Infinity'`,
       '-0.5',
     ]),
-    ...refused('percent', 'TrainerSegment.percentGrade', [`'NaN'`, '-0.5', '100.5']),
-    ...refused(
+    ...rejectedBy('percent', 'TrainerSegment.percentGrade', [`'NaN'`, '-0.5', '100.5']),
+    ...rejectedBy(
       'not_negative',
       `User.league User.rank User.dttTotalReps User.dttTotalSessions DttDevice.apiHits DttTemplateSegment.position
        DttTemplateSegment.duration DttTemplateSegment.repeat TrainerSegment.order TrainerSegment.durationMeasured
@@ -86,12 +86,12 @@ const constraints = (): Record<string, string[]> => ({
        LockTemplate.breakRegularity LockSession.duration`,
       ['-1'],
     ),
-    ...refused('not_blank', 'User.username ApiToken.name DttTemplate.name LockTemplate.name', [
+    ...rejectedBy('not_blank', 'User.username ApiToken.name DttTemplate.name LockTemplate.name', [
       `''`,
       `' '`,
       `E'\\n\\t'`,
     ]),
-    ...refused('mac', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress', [
+    ...rejectedBy('mac', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress', [
       `''`,
       `'02:00:00:00:00:0a'`,
       `'02-00-00-00-00-0A'`,
@@ -99,8 +99,8 @@ const constraints = (): Record<string, string[]> => ({
       `'02:00:00:00:00'`,
       `E'02:00:00:00:00:0A\\n'`,
     ]),
-    ...refused('from_1_to_5', 'ApiToken.slot', ['0', '6']),
-    ...refused('sha256', 'ApiToken.digest', [`'\\x00'`, `decode(repeat('00', 33), 'hex')`]),
+    ...rejectedBy('from_1_to_5', 'ApiToken.slot', ['0', '6']),
+    ...rejectedBy('sha256', 'ApiToken.digest', [`'\\x00'`, `decode(repeat('00', 33), 'hex')`]),
   ]),
   LockSession_active_not_over: ['completed', 'abandoned'].map(
     (state) => `UPDATE "LockSession" SET "lockState" = '${state}' WHERE "isActive"`,
@@ -119,17 +119,17 @@ const constraints = (): Record<string, string[]> => ({
   LockSession_one_active_per_owner: [`UPDATE "LockSession" SET "isActive" = true, "lockState" = 'locked'`],
   ApiToken_digest_key: [`${token} SELECT "userId", 'x', digest, 2 FROM "ApiToken"`],
   ApiToken_slot_in_use: [`${token} SELECT ${alice.userId}, 'x', ${digest}, 1 FROM "ApiToken"`],
-  // One's own template is in the library already, and cannot be imported.
+  // A user's own template is in the library already, and cannot be imported.
   DttLibraryEntry_pkey: [
     `${library} (${alice.userId}, ${alice.dttTemplates[0]})`,
     `${library} (${alice.userId}, ${bob.dttTemplates[0]})`,
   ],
 
-  ...Object.fromEntries(owned.map((table) => [`${table}_ownerId_fkey`, [rowOfNobody(table)]])),
+  ...Object.fromEntries(owned.map((table) => [`${table}_ownerId_fkey`, [rowWithoutOwner(table)]])),
   ApiToken_userId_fkey: [`${token} VALUES (1000000, 'x', ${digest}, 1)`],
   MirroredAccount_userId_fkey: ['UPDATE "MirroredAccount" SET "userId" = 1000000'],
   User_activeTemplateId_fkey: [set('User', 'activeTemplateId', '1000000')],
-  // A template of somebody else that the user has not imported.
+  // A template of another user that this user has not imported.
   User_activeTemplateId_id_fkey: [set('User', 'activeTemplateId', String(bob.dttTemplates[1]))],
   DttLibraryEntry_userId_fkey: [`${library} (1000000, ${alice.dttTemplates[0]})`],
   DttLibraryEntry_templateId_fkey: [`${library} (${alice.userId}, 1000000)`],
@@ -137,7 +137,7 @@ const constraints = (): Record<string, string[]> => ({
   DttSession_trainerId_ownerId_fkey: [
     set('DttSession', 'trainerId', '1000000'),
     set('DttSession', 'trainerId', String(bob.dttDevices[0])),
-    // A device that sessions name is neither deleted nor given away.
+    // A device that sessions refer to can neither be deleted nor get another owner.
     'DELETE FROM "DttDevice"',
     set('DttDevice', 'ownerId', String(bob.userId)),
   ],
@@ -150,7 +150,7 @@ const constraints = (): Record<string, string[]> => ({
   ],
   LockSegment_sessionId_fkey: [set('LockSegment', 'sessionId', '1000000')],
 
-  // Those of triggers.
+  // Constraints that triggers enforce.
   ApiToken_only_for_ultra: [
     `${token} SELECT id, 'x', ${digest}, 1 FROM "User" WHERE username = 'poor'`,
     `UPDATE "ApiToken" SET "userId" = (SELECT id FROM "User" WHERE username = 'poor')`,
@@ -162,15 +162,15 @@ const constraints = (): Record<string, string[]> => ({
   ],
 });
 
-/** Constraints that follow from others, so that no write meets them first. */
+/** Constraints that others imply, so that no write violates one of these alone. */
 const implied = [
-  // There to be referred to: the id is unique by itself.
+  // Foreign keys refer to these, and the id alone is unique already.
   'DttDevice_id_ownerId_key',
   'LockTemplate_id_ownerId_key',
 ];
 
 describe('the database', () => {
-  it('has no constraint without a write here that it refuses', async () => {
+  it('has no constraint that these writes do not test', async () => {
     const { rows } = await database.pool.query<{ name: string }>(
       `SELECT conname AS name FROM pg_constraint WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
        UNION SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -181,8 +181,8 @@ describe('the database', () => {
     expect([...tested, ...implied].sort()).toEqual(rows.map(({ name }) => name).sort());
   });
 
-  it('refuses each of these writes, and names the constraint', async () => {
-    const refusals: Record<string, unknown> = {};
+  it('rejects each of these writes, and names the constraint', async () => {
+    const outcomes: Record<string, unknown> = {};
     const expected: Record<string, unknown> = {};
     for (const [constraint, writes] of Object.entries(constraints())) {
       expect(writes).not.toEqual([]);
@@ -191,7 +191,7 @@ describe('the database', () => {
         expected[place] = constraint;
         const client = await database.pool.connect();
         await client.query('BEGIN');
-        refusals[place] = await client.query(sql).then(
+        outcomes[place] = await client.query(sql).then(
           ({ rowCount }) => `wrote ${rowCount} rows`,
           (error) => error.constraint ?? error.message,
         );
@@ -199,10 +199,10 @@ describe('the database', () => {
         client.release();
       }
     }
-    expect(refusals).toEqual(expected);
+    expect(outcomes).toEqual(expected);
   });
 
-  it("takes rows of data alone, of which the library has one's own already, and nothing else twice", async () => {
+  it('ignores library entries of own templates, which a data-only restore inserts again, and rejects other duplicates', async () => {
     const [own] = alice.dttTemplates;
     const [imported, other] = bob.dttTemplates;
     const write = async (values: string) => {
@@ -225,7 +225,7 @@ describe('the database', () => {
     expect(await entries()).toEqual(before);
   });
 
-  it('lets an active lock session follow one that is over', async () => {
+  it('accepts an active lock session after the previous one has ended', async () => {
     await database.pool.query(
       `UPDATE "LockSession" SET "isActive" = false, "lockState" = 'completed' WHERE "isActive"`,
     );

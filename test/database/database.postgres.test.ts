@@ -1,4 +1,4 @@
-/** How a database on a server is opened: what is rejected, what its sessions are set to, and what is left behind. */
+/** Opening a database on a server: what is rejected, how its sessions are configured, and that they are closed. */
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ afterAll(() => database?.close());
 const open = (bounds?: PoolLimits, at = url) =>
   openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
 
-/** The sessions that others than the test's own pool have on the server. */
+/** How many sessions on the server belong to what a test has opened. */
 async function sessions(): Promise<number> {
   const { rows } = await database.pool.query<{ count: number }>(
     `SELECT count(*)::int FROM pg_stat_activity
@@ -33,7 +33,7 @@ async function sessions(): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** The address of the database, under whose name its sessions are found. */
+/** The URL of the database, with the application name by which `sessions` counts. */
 function named(parameters: Record<string, string> = {}): string {
   const address = new URL(url);
   for (const [name, value] of Object.entries({ application_name: 'opened', ...parameters }))
@@ -42,8 +42,8 @@ function named(parameters: Record<string, string> = {}): string {
 }
 
 describe('a server', () => {
-  it('that is older than the migrations is rejected by its version', async () => {
-    // What is asked for the version is found there first.
+  it('whose version is too old for the migrations is rejected', async () => {
+    // The search path has this function before the one of PostgreSQL that returns the version.
     await database.pool.query(
       `CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql RETURN '149999'`,
     );
@@ -53,7 +53,7 @@ describe('a server', () => {
     await expect.poll(sessions).toBe(0);
   });
 
-  it('that keeps silent is given up after five seconds', async () => {
+  it('that sends nothing when a client connects is given up after five seconds', async () => {
     const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
     silent.listen(0, '127.0.0.1');
     await once(silent, 'listening');
@@ -80,7 +80,7 @@ describe('a server', () => {
     ['opened', (url: string) => open(undefined, url)],
     ['migrated', (url: string) => migrate({ connectionString: url })],
   ])(
-    'that takes the connection and then keeps silent is given up after 15 s when it is %s',
+    'that accepts a connection and then does not respond is given up after 15 s when it is %s',
     async (_, use) => {
       const silent = await openSilentServer();
       onTestFinished(silent.close);
@@ -103,23 +103,23 @@ describe('a server', () => {
     },
   );
 
-  it('that hangs up on the first question cannot be reached, and ends no process', async () => {
+  it('that closes the connection at the first query is reported as unreachable, without ending the process', async () => {
     const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
-    const rude = createServer((socket) =>
+    const closing = createServer((socket) =>
       socket
         .on('error', () => {})
         .once('data', () => socket.write(greeting, () => socket.once('data', () => socket.destroy()))),
     );
-    rude.listen(0, '127.0.0.1');
-    await once(rude, 'listening');
-    onTestFinished(() => void rude.close());
-    const { port } = rude.address() as AddressInfo;
+    closing.listen(0, '127.0.0.1');
+    await once(closing, 'listening');
+    onTestFinished(() => void closing.close());
+    const { port } = closing.address() as AddressInfo;
     await expect(open(undefined, `postgres://me@127.0.0.1:${port}/none`)).rejects.toThrow(
       'cannot be reached: Connection terminated unexpectedly',
     );
   });
 
-  it('whose database is of a later version is rejected, and nothing stays connected', async () => {
+  it('whose database has migrations of a later version is rejected, and no connection stays open', async () => {
     await database.pool.query(
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
     );
@@ -131,8 +131,8 @@ describe('a server', () => {
 
 describe('an opened database', () => {
   it.each([
-    ['requests, whose time is bound', { connections: 2, statement: 1_234 }, '1234ms', '1min'],
-    ['commands, to which the server leaves all the time', undefined, '0', '0'],
+    ['requests, with timeouts', { connections: 2, statement: 1_234 }, '1234ms', '1min'],
+    ['commands, without timeouts', undefined, '0', '0'],
   ])('has sessions for %s', async (_, bounds, timeout, idle) => {
     const opened = await open(bounds, named());
     onTestFinished(() => opened.close());
@@ -141,10 +141,10 @@ describe('an opened database', () => {
          current_setting('idle_in_transaction_session_timeout') AS idle`,
     );
     expect(rows).toEqual([{ timeout, idle }]);
-    // What looked at the server, and what migrated it, are gone.
+    // The sessions that have checked and migrated the database are closed.
     await expect.poll(sessions).toBe(1);
     expect(opened.embedded).toBe(false);
-    // What holds where the server is gone without a word.
+    // These settings matter when the server is gone without closing its connections.
     expect(opened.pool.options).toMatchObject({
       max: bounds ? 2 : 10,
       connectionTimeoutMillis: 5_000,
@@ -154,20 +154,20 @@ describe('an opened database', () => {
     expect(opened.pool.options.query_timeout).toBe(bounds ? 2_234 : 60_000);
   });
 
-  it('goes on when a connection is lost while nobody uses it', async () => {
+  it('replaces an idle connection that is lost', async () => {
     const opened = await open({ connections: 1, statement: 10_000 }, named());
     onTestFinished(() => opened.close());
     const pid = async () =>
       (await opened.sql.run<{ pid: number }>('SELECT pg_backend_pid() AS pid', []))[0]?.pid;
     const before = await pid();
-    // An error that nobody listens to would fail the run.
+    // An error event without a listener would fail the run.
     const lost = once(opened.pool, 'error');
     await database.pool.query('SELECT pg_terminate_backend($1)', [before]);
     await lost;
     expect(await pid()).not.toBe(before);
   });
 
-  it('has its connections remember their statements by name', async () => {
+  it('prepares its statements with names', async () => {
     const opened = await open({ connections: 1, statement: 10_000 }, named());
     onTestFinished(() => opened.close());
     const find = () =>
@@ -180,7 +180,7 @@ describe('an opened database', () => {
   });
 });
 
-it('a command that is told of a server goes there, whatever runs in the folder', async () => {
+it('joinDatabase connects to the server of DATABASE_URL, even if an embedded engine runs in DATA_DIR', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-database-'));
   const engine = createServer((socket) => socket.on('error', () => {}).end());
   engine.listen(join(folder, '.s.PGSQL.5432'));
@@ -194,7 +194,7 @@ it('a command that is told of a server goes there, whatever runs in the folder',
   expect(await joined.sql.count('User', {})).toBe(0);
 });
 
-it('the reasons of an error that has several are all named', () => {
+it('errorText contains every reason of an error that has several', () => {
   const several = new AggregateError([new Error('refused at ::1'), new Error('refused at 127.0.0.1'), 7]);
   expect(errorText(several)).toBe('refused at ::1; refused at 127.0.0.1; 7');
 });

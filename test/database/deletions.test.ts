@@ -1,4 +1,4 @@
-/** What a deletion takes along, what it leaves, and what refuses it: of every relation. */
+/** Deletions, for every relation: what is deleted as well, what stays, and what prevents a deletion. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
@@ -43,7 +43,7 @@ const tables = [
   'OssmDevice',
 ];
 
-/** How many rows there are, and how many of them refer to something that may be gone. */
+/** The number of rows of each table, and of the references that a deletion may set to null. */
 async function counts(): Promise<Record<string, number>> {
   const all = [
     ...tables.map((table) => `('${table}', (SELECT count(*) FROM "${table}"))`),
@@ -57,7 +57,7 @@ async function counts(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, number }) => [name, number]));
 }
 
-/** How many there are fewer. */
+/** By how much a statement lowers each of these numbers. */
 async function lostBy(sql: string): Promise<Record<string, number>> {
   const before = await counts();
   await database.pool.query(sql);
@@ -73,7 +73,7 @@ async function lostBy(sql: string): Promise<Record<string, number>> {
 describe('a deletion', () => {
   it.each<[string, () => string, Record<string, number>]>([
     [
-      'of a user takes along all that is theirs, and out of the libraries of others',
+      'of a user deletes all of their records, and removes their templates from other libraries',
       () => `DELETE FROM "User" WHERE id = ${bob.userId}`,
       {
         User: 1,
@@ -81,7 +81,7 @@ describe('a deletion', () => {
         DttDevice: 3,
         DttTemplate: 3,
         DttTemplateSegment: 6,
-        // Three of the user's own, and that which somebody else has imported.
+        // Three of the user's own, and one that another user has imported.
         DttLibraryEntry: 4,
         DttSession: 6,
         TrainerSegment: 12,
@@ -96,7 +96,7 @@ describe('a deletion', () => {
       },
     ],
     [
-      'of a template takes along its segments, and leaves the sessions, which name none any more',
+      'of a template deletes its segments, and leaves its sessions without a template',
       () => `DELETE FROM "DttTemplate" WHERE id = ${shared}`,
       {
         DttTemplate: 1,
@@ -107,27 +107,27 @@ describe('a deletion', () => {
       },
     ],
     [
-      'of an import deactivates the template, and leaves the sessions as they are',
+      'of an import deactivates the template, and leaves its sessions unchanged',
       () => `DELETE FROM "DttLibraryEntry" WHERE "userId" = ${alice.userId} AND "templateId" = ${shared}`,
       { DttLibraryEntry: 1, active: 1 },
     ],
     [
-      'of a lock template leaves the sessions, which name none any more',
+      'of a lock template leaves its sessions without a template',
       () => `DELETE FROM "LockTemplate" WHERE id = ${alice.lockTemplates[0]}`,
       { LockTemplate: 1, 'lock sessions with a template': 1 },
     ],
     [
-      'of a session takes along its segments',
+      'of a session deletes its segments',
       () => `DELETE FROM "DttSession" WHERE id = ${alice.dttSessions[0]}`,
       { DttSession: 1, TrainerSegment: 2, 'sessions with a template': 1 },
     ],
     [
-      'of a lock session takes along its history',
+      'of a lock session deletes its segments',
       () => `DELETE FROM "LockSession" WHERE id = ${alice.lockSessions[0]}`,
       { LockSession: 1, LockSegment: 2, 'lock sessions with a template': 1 },
     ],
     [
-      'of a device that no session names takes along nothing',
+      'of a device that no session refers to deletes nothing else',
       () => `DELETE FROM "DttDevice" WHERE id = ${alice.dttDevices[2]}`,
       { DttDevice: 1 },
     ],
@@ -135,12 +135,12 @@ describe('a deletion', () => {
     expect(await lostBy(sql())).toEqual(lost);
   });
 
-  it('of a device that sessions name is refused', async () => {
+  it('of a device that sessions refer to is rejected', async () => {
     const { client, pool } = database;
     const [id] = alice.dttDevices;
     const deletion = pool.query('DELETE FROM "DttDevice" WHERE id = $1', [id]);
     await expect(deletion).rejects.toMatchObject({ constraint: 'DttSession_trainerId_ownerId_fkey' });
-    // Unless they name it by its number alone.
+    // It succeeds once they only store its number, without a foreign key.
     await client.dttSession.updateMany({
       where: { trainerId: id },
       data: { trainerId: null, goneTrainerId: id },
@@ -149,8 +149,8 @@ describe('a deletion', () => {
   });
 });
 
-describe('a template that is given away', () => {
-  it('leaves the library of the one who had it, and is the own of the one who gets it', async () => {
+describe('a template that gets another owner', () => {
+  it('leaves the library of its previous owner, and is an own template of the new one', async () => {
     const [template] = alice.dttTemplates;
     const { client } = database;
     await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
@@ -165,7 +165,7 @@ describe('a template that is given away', () => {
   });
 });
 
-it('an import is one, whatever the time that somebody writes for it', async () => {
+it('an import whose time is set to null gets a time again, since null stands for an own template', async () => {
   const { client } = database;
   const userId_templateId = { userId: alice.userId, templateId: shared };
   await client.dttLibraryEntry.update({ where: { userId_templateId }, data: { importedAt: null } });

@@ -1,4 +1,4 @@
-/** What is said of a database that is somebody else's already. */
+/** A database that already has tables of another application is rejected. */
 
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -19,17 +19,17 @@ afterAll(() => server?.close());
 const foreignLedger = `CREATE TABLE _prisma_migrations (migration_name text, finished_at timestamptz, rolled_back_at timestamptz);
   INSERT INTO _prisma_migrations VALUES ('20240101000000_app', now(), NULL);`;
 
-describe('a database with tables of something else', () => {
+describe('a database with tables of another application', () => {
   it.each([
-    ['tables that are called like ours', 'CREATE TABLE "User" (); CREATE TABLE "Post" ()', '"Post", "User"'],
-    ['none of ours', 'CREATE TABLE orders ()', '"orders"'],
+    ['a table that has the name of ours', 'CREATE TABLE "User" (); CREATE TABLE "Post" ()', '"Post", "User"'],
+    ['a table of another name', 'CREATE TABLE orders ()', '"orders"'],
     [
-      'many',
+      'many tables',
       'CREATE TABLE a (); CREATE TABLE b (); CREATE VIEW c AS SELECT; CREATE TABLE d (); CREATE TABLE e ()',
       '"a", "b", "c", 2 more',
     ],
     ['migrations of its own', `CREATE TABLE "User" (); ${foreignLedger}`, '"User", "_prisma_migrations"'],
-  ])('is left alone by a start and told of by the doctor: %s', async (_, tables, named) => {
+  ])('is rejected unchanged by a migration, and reported by the doctor: %s', async (_, tables, named) => {
     await server.pool.query(`CREATE DATABASE ${name}`);
     try {
       const inApp = await connect();
@@ -49,7 +49,7 @@ describe('a database with tables of something else', () => {
       ]);
       expect((await inApp.query(count)).rows).toEqual(before);
 
-      // The advice itself mends it.
+      // The advice works.
       await inApp.query('CREATE SCHEMA dovetail');
       expect(await migrate({ connectionString: `${url}?options=-c%20search_path%3Ddovetail` })).not.toEqual(
         [],
@@ -61,7 +61,7 @@ describe('a database with tables of something else', () => {
     }
   });
 
-  it('is none where an extension alone has brought something', async () => {
+  it('is not reported when everything in the database belongs to an extension', async () => {
     await server.pool.query(`CREATE DATABASE ${name}`);
     try {
       const inApp = await connect();

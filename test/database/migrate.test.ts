@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** Applies the migrations of a folder, or the checked-in ones, over a connection of their own. */
+/** Applies the migrations of a folder, or the checked-in ones, over a new connection. */
 const apply = (folder?: URL) => migrate(database.pool.options, folder);
 
 const empty = () => database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
@@ -51,7 +51,7 @@ describe('migrate', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  /** Applies migrations of the test's own. */
+  /** Adds these migrations to the folder of the test, and applies those of the folder. */
   async function applyThese(migrations: Record<string, string>): Promise<string[]> {
     for (const [name, sql] of Object.entries(migrations)) {
       await mkdir(join(folder, name), { recursive: true });
@@ -60,7 +60,7 @@ describe('migrate', () => {
     return apply(pathToFileURL(`${folder}/`));
   }
 
-  it('applies what is checked in, once', async () => {
+  it('applies the checked-in migrations once', async () => {
     const all = await checkedIn();
     expect(await apply()).toEqual(all);
     expect(await tables()).toContain('DttSession');
@@ -68,7 +68,7 @@ describe('migrate', () => {
     expect(await ledger()).toEqual(all);
   });
 
-  it('applies in order of name, and later what was added', async () => {
+  it('applies migrations in the order of their names, and later those that were added', async () => {
     const first = {
       '2_b': 'ALTER TABLE a ADD COLUMN b int',
       '1_a': 'CREATE TABLE a (a int); CREATE TABLE also ()',
@@ -85,7 +85,7 @@ describe('migrate', () => {
     expect(await ledger()).toEqual(all);
   });
 
-  it('gives a table that was made anew its announcements again', async () => {
+  it('creates the announcement triggers again for a table that was recreated', async () => {
     const all = await checkedIn();
     const before = all.slice(0, all.indexOf('20261121120000_announce_always'));
     const texts = before.map(async (name) => [
@@ -103,7 +103,7 @@ describe('migrate', () => {
     ).toEqual(['announce_delete', 'announce_insert', 'announce_update']);
   });
 
-  it('leaves nothing of a run in which one fails, and names it', async () => {
+  it('rolls all migrations of a run back when one of them fails, and names that one', async () => {
     const good = 'CREATE TABLE a (a int)';
     const failing = applyThese({ '1_a': good, '2_b': 'CREATE TABLE b (b int); SELEC' });
     await expect(failing).rejects.toThrow(SetupError);
@@ -111,11 +111,11 @@ describe('migrate', () => {
       /^The database could not be migrated: 2_b: syntax error .*"SELEC"$/,
     );
     expect(await tables()).toEqual([]);
-    // Mended, it goes through.
+    // Once it is corrected, both are applied.
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
   });
 
-  it('says on which values one has failed', async () => {
+  it('reports the values on which a migration has failed', async () => {
     await expect(
       applyThese({
         '1_a': 'CREATE TABLE a (a int); INSERT INTO a VALUES (7), (7)',
@@ -128,7 +128,7 @@ describe('migrate', () => {
     );
   });
 
-  it('rejects a database of a later version, which stays as it is', async () => {
+  it('rejects a database with migrations of a later version, and leaves it unchanged', async () => {
     await apply();
     const before = await tables();
     await database.pool.query(
@@ -140,7 +140,7 @@ describe('migrate', () => {
     expect(await tables()).toEqual(before);
   });
 
-  it('passes over what the ledger says was rolled back or never finished', async () => {
+  it('ignores entries of the ledger that were rolled back or never finished', async () => {
     await applyThese({ '1_a': 'CREATE TABLE a (a int)' });
     await database.pool.query(
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at)
@@ -153,7 +153,7 @@ describe('migrate', () => {
 describe('a role that may only read and write rows', () => {
   needsEngine('postgres', 'the embedded engine has one role');
 
-  /** What the documents say that it needs. */
+  /** The rights that docs/deployment.md grants. */
   const grants = async (role: string) => {
     const page = await readFile('docs/deployment.md', 'utf8');
     const statements = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
@@ -181,7 +181,7 @@ describe('a role that may only read and write rows', () => {
     await data?.close();
   });
 
-  it('starts and serves a gateway when all migrations are applied', async () => {
+  it('can run a gateway when all migrations are applied', async () => {
     const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', RATE_LIMIT: '20' };
     const gateway = await openGateway(readConfig(settings));
     const bearer = { Authorization: `Bearer ${account.token}`, 'Content-Type': 'application/json' };
@@ -198,7 +198,7 @@ describe('a role that may only read and write rows', () => {
       expect((await ask('/api/v1/dtt/sessions')).status).toBe(200);
       const [, second] = account.dttTemplates;
       expect(await ask(`/api/v1/dtt/templates/${second}`, { isActive: true })).toMatchObject({ status: 200 });
-      // The change of somebody else is heard of.
+      // A change that another role makes is received.
       await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
       await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });
       const counted = () => names(`SELECT key AS name FROM "RateLimit"`, data);
@@ -211,11 +211,11 @@ describe('a role that may only read and write rows', () => {
     }
   });
 
-  it('makes nothing, not even the ledger, to find that nothing is pending', async () => {
+  it('creates nothing, not even the ledger, to find that no migration is pending', async () => {
     expect(await migrate({ connectionString: url })).toEqual([]);
   });
 
-  it('does not wait for another that migrates to find that nothing is pending', async () => {
+  it('does not wait for a concurrent migration to find that none is pending', async () => {
     const client = await data.pool.connect();
     await client.query('BEGIN; SELECT pg_advisory_xact_lock(3497949713)');
     expect(await migrate({ connectionString: url })).toEqual([]);
@@ -223,7 +223,7 @@ describe('a role that may only read and write rows', () => {
     client.release();
   });
 
-  it('waits for another that migrates when something is pending, and says so', async () => {
+  it('waits for a concurrent migration when one is pending, and reports that it waits', async () => {
     const newest = (await checkedIn()).at(-1);
     await data.pool.query(
       `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
@@ -231,11 +231,11 @@ describe('a role that may only read and write rows', () => {
     const client = await data.pool.connect();
     await client.query('BEGIN; SELECT pg_advisory_xact_lock(3497949713)');
     let settled = false;
-    const said: string[] = [];
-    const migrating = new Promise<void>((told) => {
+    const reports: string[] = [];
+    const migrating = new Promise<void>((reported) => {
       const waiting = () => {
-        said.push('waiting');
-        told();
+        reports.push('waiting');
+        reported();
       };
       migrate({ connectionString: url }, undefined, { waiting })
         .catch(() => {})
@@ -244,14 +244,14 @@ describe('a role that may only read and write rows', () => {
         });
     });
     await migrating;
-    expect({ settled, said }).toEqual({ settled: false, said: ['waiting'] });
+    expect({ settled, reports }).toEqual({ settled: false, reports: ['waiting'] });
     await client.query('ROLLBACK');
     client.release();
     await expect.poll(() => settled).toBe(true);
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   });
 
-  it('is told which right it lacks, and what to run, when something is pending', async () => {
+  it('gets an error with the missing right and the command to run when a migration is pending', async () => {
     const newest = (await checkedIn()).at(-1);
     await data.pool.query(
       `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
@@ -264,7 +264,7 @@ describe('a role that may only read and write rows', () => {
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   });
 
-  it('is told that it may not read the ledger', async () => {
+  it('gets an error when it may not read the ledger', async () => {
     await data.pool.query(`REVOKE SELECT ON "_prisma_migrations" FROM ${role}`);
     await expect(migrate({ connectionString: url })).rejects.toThrow(
       `The role "${role}" may not read which migrations are applied: permission denied for table _prisma_migrations. Grant it SELECT on "_prisma_migrations".`,
@@ -273,10 +273,10 @@ describe('a role that may only read and write rows', () => {
   });
 });
 
-describe('a role that owns a schema, and has no other right in the database', () => {
+describe('a role that owns a schema and has no other right in the database', () => {
   needsEngine('postgres', 'the embedded engine has one role');
 
-  it('brings over an empty database, and one of 0.1.0 that mirrors an account', async () => {
+  it('migrates an empty database, and one of 0.1.0 that mirrors an account', async () => {
     const data = await openTestDatabase();
     const role = `owning_${Date.now()}`;
     const url = new URL(data.pool.options.connectionString ?? '');
@@ -328,7 +328,7 @@ async function catalog(): Promise<Set<string>> {
 }
 
 describe('the schema that the migrations build', () => {
-  /** What the schema language of Prisma cannot say: what a migration has instead of what Prisma would. */
+  /** What Prisma's schema language cannot express: what the migrations have, and what Prisma would draft instead. */
   const additions = {
     onlyMigrated: [
       'CREATE UNIQUE INDEX "User_username_in_any_case" ON public."User" USING btree (lower(username))',
@@ -353,7 +353,7 @@ describe('the schema that the migrations build', () => {
     return `User User_activeTemplateId_id_fkey FOREIGN KEY ("activeTemplateId", id) REFERENCES "DttLibraryEntry"("templateId", "userId") ON UPDATE CASCADE ON DELETE ${action}`;
   }
 
-  it('is that of schema.prisma, but for checks and what is named here', async () => {
+  it('equals that of schema.prisma, except for checks and the differences that are listed here', async () => {
     await empty();
     await apply();
     const migrated = await catalog();

@@ -1,4 +1,4 @@
-/** Migrations beside gateways that go on serving, and by roles that have limits for their sessions. */
+/** Migrations while gateways serve requests, and by roles that have timeouts for their sessions. */
 
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Applies a migration of the test's own. */
+/** Applies this statement as a migration. */
 async function apply(
   sql: string,
   {
@@ -49,30 +49,30 @@ async function connect(options = ''): Promise<pg.Client> {
   return client;
 }
 
-/** How many locks are waited for. */
+/** How many sessions wait for a lock. */
 async function countWaiting(): Promise<number | null> {
   const { rowCount } = await database.pool.query('SELECT FROM pg_locks WHERE NOT granted');
   return rowCount;
 }
 
 describe('a migration that needs a lock which another session holds', () => {
-  it('lets requests through, says who holds it, and is applied once it is free', async () => {
+  it('does not block requests, reports which session holds the lock, and is applied once the lock is free', async () => {
     const holder = await connect();
     const reader = await connect('-c statement_timeout=8s');
     const { rows } = await holder.query('SELECT pg_backend_pid() AS pid');
     await holder.query('BEGIN; SELECT FROM rows');
-    const told: string[] = [];
-    const applying = apply('ALTER TABLE rows ADD COLUMN name text', { blocked: (why) => told.push(why) });
+    const reports: string[] = [];
+    const applying = apply('ALTER TABLE rows ADD COLUMN name text', { blocked: (why) => reports.push(why) });
     await expect.poll(countWaiting).toBe(1);
-    // It waits behind the migration, and fails if it has to wait longer.
+    // This waits behind the migration, and fails at its statement_timeout.
     await reader.query('SELECT FROM rows');
-    await expect.poll(() => told).toEqual([`psql, idle in transaction (process ${rows[0].pid})`]);
+    await expect.poll(() => reports).toEqual([`psql, idle in transaction (process ${rows[0].pid})`]);
     await holder.query('COMMIT');
     expect(await applying).toEqual(['2_second']);
     await Promise.all([holder.end(), reader.end()]);
   });
 
-  it('is repeated after a deadlock', async () => {
+  it('is retried after a deadlock', async () => {
     await database.pool.query('CREATE TABLE others (id int)');
     const holder = await connect('-c deadlock_timeout=1min');
     await holder.query('BEGIN; LOCK TABLE others');
@@ -89,7 +89,7 @@ describe('a migration that needs a lock which another session holds', () => {
   });
 });
 
-it('a migration whose process is gone ends at the server', async () => {
+it('a migration ends on the server when the connection of its process is lost', async () => {
   const line = await openTcpProxy(database);
   const applying = apply('SELECT pg_sleep(60)', { connection: { connectionString: line.url } }).catch(
     () => 'failed',
@@ -107,7 +107,7 @@ it('a migration whose process is gone ends at the server', async () => {
 });
 
 it.each(['statement_timeout', 'lock_timeout', 'transaction_timeout'])(
-  'a migration is not cut short by %s, which a role has for requests',
+  'a migration is not aborted by the %s that its role has for requests',
   async (name) => {
     const limits = `-c ${name}=300ms`;
     const { rowCount } = await database.pool.query('SELECT FROM pg_settings WHERE name = $1', [name]);

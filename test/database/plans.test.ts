@@ -13,7 +13,7 @@ interface PlanNode {
 let gateway: TestGateway;
 let token: string;
 
-/** Many rows of several owners, so that an index is worth its while; the last visits include none at all. */
+/** Many rows of several owners, so that the planner prefers an index. Some times are null. */
 const rows = 4_000;
 const time = "CASE WHEN i % 10 > 0 THEN timestamptz '2026-01-01' + i * interval '1 minute' END";
 const owner = '(SELECT id FROM "User" ORDER BY id OFFSET i % (SELECT count(*) FROM "User") LIMIT 1)';
@@ -83,7 +83,7 @@ function nodesOf(node: PlanNode): PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 }
 
-/** How the one statement that orders the rows of the table gets at them. */
+/** The plan of the one statement that reads rows of the table in order. */
 async function planOf(field: string, table: string, args = 'first: 10'): Promise<PlanNode[]> {
   const statements = await statementsOf(`{ ${field}(${args}) { nodes { databaseId } } }`);
   const lists = statements.filter(({ text }) => text.includes(`"${table}"`) && text.includes('ORDER BY'));
@@ -103,7 +103,7 @@ describe('a page of a list', () => {
     ['lockTemplates', 'LockTemplate'],
     ['lockSessions', 'LockSession'],
     ['ossmDevices', 'OssmDevice'],
-  ])('%s is read off an index in order', async (field, table) => {
+  ])('of %s is read from an index in order', async (field, table) => {
     const nodes = await planOf(field, table);
     expect(typesOf(nodes)).not.toContain('Sort');
     expect(typesOf(nodes)).not.toContain('Incremental Sort');
@@ -112,7 +112,7 @@ describe('a page of a list', () => {
     expect(scans[0]?.['Index Name']).toMatch(new RegExp(`^${table}_ownerId_\\w+_id_idx$`));
   });
 
-  it('dttTemplates does without the templates that the viewer cannot see', async () => {
+  it('of dttTemplates is read without scanning templates that the viewer cannot see', async () => {
     const scans = (await planOf('dttTemplates', 'DttTemplate')).filter(
       (node) => node['Relation Name'] === 'DttTemplate',
     );
@@ -121,7 +121,7 @@ describe('a page of a list', () => {
   });
 
   it.each(['first: 10', 'first: 10, offset: 900'])(
-    'dttTemplates(%s) reads the viewer’s own off an index in order, whatever is imported',
+    'of dttTemplates(%s) has the viewer’s own templates from an index in order, even beside imported ones',
     async (args) => {
       const pool = gateway.database.pool;
       const [{ id }] = (await pool.query(`SELECT id FROM "User" WHERE username = 'alice'`)).rows;

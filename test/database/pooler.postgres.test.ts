@@ -57,11 +57,11 @@ async function openBehind(mode: PoolMode, settings?: readonly string[]): Promise
   return gateway;
 }
 
-/** What a session of the server has that a client left there: of each that the pooler gives out. */
+/** The state of each server session that the pooler assigns, which clients may have changed. */
 async function leftInSessions(through: string): Promise<unknown[]> {
   const clients = Array.from({ length: 6 }, () => new pg.Client({ connectionString: through }));
   await Promise.all(clients.map((client) => client.connect()));
-  // All at once, so that each has another session.
+  // All at the same time, so that each has a session of its own.
   const found = await Promise.all(
     clients.map(async (client) => {
       await client.query('BEGIN');
@@ -107,24 +107,21 @@ const readiness = async ({ url: origin }: TestGateway) => {
 };
 
 describe('behind PgBouncer in transaction mode', () => {
-  // The smaller the pool, the more clients have the same session.
-  it.each([1, 3, 20])(
-    'with %i sessions, everything works, and nothing is served from memory',
-    async (size) => {
-      const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
-      await useAll(behind);
-      expect(behind.feed.listening).toBe(false);
-      expect(behind.responseCache.counters.hits).toBe(0);
-      expect(behind.responseCache.usage().entries).toBe(0);
-      expect(behind.log).toEqual([]);
-      expect(await readiness(behind)).toEqual({
-        status: 200,
-        text: 'ready\nchange feed: not heard; nothing is cached\n',
-      });
-    },
-  );
+  // The smaller the pool, the more clients share a session.
+  it.each([1, 3, 20])('with %i sessions, all requests work, and nothing is cached', async (size) => {
+    const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
+    await useAll(behind);
+    expect(behind.feed.listening).toBe(false);
+    expect(behind.responseCache.counters.hits).toBe(0);
+    expect(behind.responseCache.usage().entries).toBe(0);
+    expect(behind.log).toEqual([]);
+    expect(await readiness(behind)).toEqual({
+      status: 200,
+      text: 'ready\nchange feed: not heard; nothing is cached\n',
+    });
+  });
 
-  it('nothing is left in the sessions that other clients use', async () => {
+  it('the gateway leaves no state in the sessions that other clients use', async () => {
     const behind = await openBehind('transaction', ['default_pool_size = 6']);
     await useAll(behind);
     const untouched = {
@@ -152,7 +149,7 @@ describe('behind PgBouncer in transaction mode', () => {
     );
   });
 
-  it('the gateway does not start where it would need settings of its own, and says which', async () => {
+  it('the gateway does not start when the sessions lack settings that it needs, and names them', async () => {
     const name = new URL(url).pathname.slice(1);
     await database.pool.query(`ALTER DATABASE ${name} SET DateStyle = 'SQL, DMY'`);
     await database.pool.query(`ALTER DATABASE ${name} SET extra_float_digits = 0`);
@@ -176,7 +173,7 @@ describe('behind PgBouncer in transaction mode', () => {
 });
 
 describe('behind PgBouncer in session mode', () => {
-  it('the doctor has nothing to say where the server stops statements that take too long', async () => {
+  it('the doctor finds no problem when the server has a statement_timeout', async () => {
     const name = new URL(url).pathname.slice(1);
     await database.pool.query(`ALTER DATABASE ${name} SET statement_timeout = '7s'`);
     pooler = await startPgBouncer(url, 'session');
@@ -191,7 +188,7 @@ describe('behind PgBouncer in session mode', () => {
     }
   });
 
-  it('everything works, and the cache hears of changes', async () => {
+  it('all requests work, responses are cached, and changes are received', async () => {
     const behind = await openBehind('session');
     await useAll(behind);
     expect(behind.feed.listening).toBe(true);
@@ -218,8 +215,8 @@ describe('behind PgBouncer in statement mode', () => {
 
   it.each([
     ['', () => undefined],
-    [', also where a way past it is named', () => url],
-  ])('the doctor says the same%s, and that nothing is heard of before', async (_, directUrl) => {
+    [', also with DATABASE_DIRECT_URL', () => url],
+  ])('the doctor gives the same reason%s, and skips the change feed', async (_, directUrl) => {
     pooler = await startPgBouncer(url, 'statement');
     const findings = await examine({
       DATABASE_URL: pooler.url,

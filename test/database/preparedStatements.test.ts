@@ -1,4 +1,4 @@
-/** How many statements connections remember, and what the server has of them. */
+/** Prepared statements: how many a connection has, and when it prepares them again. */
 
 import { tmpdir } from 'node:os';
 import pg from 'pg';
@@ -21,7 +21,7 @@ import {
 } from '../support/gateway.ts';
 
 describe('a connection to a server', () => {
-  needsEngine('postgres', 'the embedded engine remembers no statements');
+  needsEngine('postgres', 'statements have no names on the embedded engine');
 
   let database: TestDatabase;
   let url: string;
@@ -31,19 +31,19 @@ describe('a connection to a server', () => {
   });
   afterAll(() => database?.close());
 
-  /** What the one connection remembers, on the server and here. */
-  async function rememberedBy({ pool }: Database) {
+  /** The statements that are prepared on the only connection, as the server and as the client has them. */
+  async function preparedOn({ pool }: Database) {
     const client = await pool.connect();
     const { rows } = await client.query<{ name: string; statement: string }>(
       'SELECT name, statement FROM pg_prepared_statements',
     );
     client.release();
-    // What `pg` has, though its types do not say so.
+    // `pg` has this property, though its types do not declare it.
     const { parsedStatements } = client.connection as unknown as { parsedStatements: object };
     return { server: rows, client: Object.keys(parsedStatements) };
   }
 
-  it('remembers the statements that were used last, of however many there are', async () => {
+  it('has only the most recently used statements prepared', async () => {
     const one = await openDatabase(
       { DATABASE_URL: url, DATA_DIR: tmpdir() },
       { connections: 1, statement: 10_000 },
@@ -54,41 +54,44 @@ describe('a connection to a server', () => {
       expect(row?.found).toBe(number + 1);
       if (number % 100 === 0) await one.sql.run(usual, [number]);
     }
-    const { server, client } = await rememberedBy(one);
+    const { server, client } = await preparedOn(one);
     expect(server).toHaveLength(maxStatements);
     expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
-    // Parsed once, at the beginning.
+    // It was used throughout, and so never evicted.
     expect(server).toContainEqual({ name: createStatementNames()(usual), statement: usual });
     await one.close();
   });
 
-  it.each(['run', 'write'] as const)('goes on when the type of a column is made anew, in %s', async (way) => {
-    const connections = 3;
-    const opened = await openDatabase(
-      { DATABASE_URL: url, DATA_DIR: tmpdir() },
-      { connections, statement: 10_000 },
-    );
-    const table = `retyped_${way}`;
-    const { pool } = database;
-    await pool.query(`CREATE TYPE ${table}_state AS ENUM ('on', 'off')`);
-    await pool.query(`CREATE TABLE ${table} (state ${table}_state, changes int)`);
-    await pool.query(`INSERT INTO ${table} VALUES ('on', 0)`);
-    const text =
-      way === 'run'
-        ? `SELECT state, pg_sleep(0.02)::text FROM ${table}`
-        : `UPDATE ${table} SET changes = changes + 1 RETURNING state, pg_sleep(0.02)::text`;
-    const ask = () =>
-      Promise.all(Array.from({ length: connections }, () => opened.sql[way]<{ state: string }>(text, [])));
-    await ask();
-    await pool.query(`ALTER TABLE ${table} ALTER state TYPE text`);
-    expect((await ask()).flat().map(({ state }) => state)).toEqual(['on', 'on', 'on']);
-    // What was rejected had changed nothing.
-    const { rows } = await pool.query(`SELECT changes FROM ${table}`);
-    expect(rows).toEqual([{ changes: way === 'write' ? 2 * connections : 0 }]);
-    await opened.close();
-  });
+  it.each(['run', 'write'] as const)(
+    'prepares a statement again when the type of a column has changed, in %s',
+    async (way) => {
+      const connections = 3;
+      const opened = await openDatabase(
+        { DATABASE_URL: url, DATA_DIR: tmpdir() },
+        { connections, statement: 10_000 },
+      );
+      const table = `retyped_${way}`;
+      const { pool } = database;
+      await pool.query(`CREATE TYPE ${table}_state AS ENUM ('on', 'off')`);
+      await pool.query(`CREATE TABLE ${table} (state ${table}_state, changes int)`);
+      await pool.query(`INSERT INTO ${table} VALUES ('on', 0)`);
+      const text =
+        way === 'run'
+          ? `SELECT state, pg_sleep(0.02)::text FROM ${table}`
+          : `UPDATE ${table} SET changes = changes + 1 RETURNING state, pg_sleep(0.02)::text`;
+      const ask = () =>
+        Promise.all(Array.from({ length: connections }, () => opened.sql[way]<{ state: string }>(text, [])));
+      await ask();
+      await pool.query(`ALTER TABLE ${table} ALTER state TYPE text`);
+      expect((await ask()).flat().map(({ state }) => state)).toEqual(['on', 'on', 'on']);
+      // The attempts that were rejected had changed nothing.
+      const { rows } = await pool.query(`SELECT changes FROM ${table}`);
+      expect(rows).toEqual([{ changes: way === 'write' ? 2 * connections : 0 }]);
+      await opened.close();
+    },
+  );
 
-  it('remembers the statements of lists as they come, and plans those that a client filters or orders each time', async () => {
+  it('prepares the statements of plain lists, and not those of lists that a client filters or orders', async () => {
     const account = await createAccount(database.client, 'alice');
     const one = withClient(
       await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, { connections: 1, statement: 10_000 }),
@@ -99,7 +102,7 @@ describe('a connection to a server', () => {
       const { errors } = await graphqlOnce(gateway, account.token, body);
       expect(errors).toBeUndefined();
     };
-    const statements = async () => (await rememberedBy(one)).server.map(({ statement }) => statement).sort();
+    const statements = async () => (await preparedOn(one)).server.map(({ statement }) => statement).sort();
     await lists('dttSessions(first: 3)', 'sessions(first: 3)');
     await lists('dttSessions(last: 3)', 'sessions(last: 3)');
     const usual = await statements();
@@ -116,7 +119,7 @@ describe('a connection to a server', () => {
     await gateway.close();
   });
 
-  it('goes on where it wrote and found at once, when the type of a column is made anew', async () => {
+  it('prepares the statements of writeAndFind again when the type of a column has changed', async () => {
     const opened = await openDatabase(
       { DATABASE_URL: url, DATA_DIR: tmpdir() },
       { connections: 3, statement: 10_000 },
@@ -130,10 +133,10 @@ describe('a connection to a server', () => {
     };
     const query = { select: { username: true }, where: { id: new Slot('id') } } as const;
     const ask = () => opened.sql.writeAndFind(statement, 'User', query, { id: 0 });
-    // So that each connection remembers both, by their own names.
+    // So that each connection has both statements prepared, each with its own name.
     const askAll = () => Promise.all([ask(), ask(), ask()]);
     await askAll();
-    const { server, client } = await rememberedBy(opened);
+    const { server, client } = await preparedOn(opened);
     expect(server.filter(({ statement: text }) => text === statement.text)).toHaveLength(1);
     expect(server.filter(({ statement: text }) => text.includes('"username" FROM "User"'))).toHaveLength(1);
     expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
@@ -146,7 +149,7 @@ describe('a connection to a server', () => {
     await opened.close();
   });
 
-  it('goes on after statements that are wrong, and forgets nothing on their account', async () => {
+  it('has no more prepared statements than its limit when some statements fail', async () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     limitStatements(client, 3);
@@ -162,7 +165,7 @@ describe('a connection to a server', () => {
   });
 });
 
-it('a statement has one name for as long as it is used, and no name is that of another', () => {
+it('a statement has the same name as long as it is used, and no two statements have one name', () => {
   const nameOf = createStatementNames();
   const usual = nameOf('usual');
   const names = new Set([usual]);
@@ -173,13 +176,13 @@ it('a statement has one name for as long as it is used, and no name is that of a
   expect(names.size).toBe(10_001);
 });
 
-it('a statement has the same name in every process, and so in sessions that several of them use', () => {
+it('a statement has the same name in every process, and so in sessions that several processes share', () => {
   const texts = ['one', 'two', 'three'];
   const [here, there] = [createStatementNames(), createStatementNames()];
   expect(texts.map(here)).toEqual(texts.toReversed().map(there).toReversed());
 });
 
-it('a very long statement has no name, and so is not remembered', () => {
+it('a very long statement has no name, and so is not prepared', () => {
   const nameOf = createStatementNames();
   expect(nameOf('a'.repeat(8_000))).not.toBe('');
   expect(nameOf('a'.repeat(8_001))).toBe('');

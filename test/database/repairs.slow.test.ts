@@ -1,4 +1,4 @@
-/** A database as 0.1.0 left it, with rows of every kind that are not as they have to be now: what becomes of each. */
+/** The migration of a database of 0.1.0 with every kind of row that is not valid any more: what each of them becomes. */
 
 import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { askDatabase } from '../../src/cli/doctor/connection.ts';
 import { migrate, readRepairs } from '../../src/database/migrate.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
-/** The migration that repairs, and those behind it. */
+/** The migration that repairs rows, and those after it. */
 const repairing = '20261121190000_model_as_it_stays';
 const newer = [
   repairing,
@@ -40,7 +40,7 @@ beforeEach(async () => {
   await migrate(database.pool.options, pathToFileURL(`${released}/`));
 });
 
-/** Brings it over: what the migration says beforehand, and `dovetail doctor`, has to be what it says afterwards. */
+/** Migrates the database. The repairs that it and `dovetail doctor` report before have to be those that it reports after. */
 async function upgrade(): Promise<string[]> {
   const client = new pg.Client(database.pool.options);
   await client.connect();
@@ -71,7 +71,7 @@ const duplicates = 'usernames that differ in case alone, of which the later gets
 const blanks = 'blank names, which become the kind of record and its id';
 
 describe('a database of 0.1.0', () => {
-  it('is brought over, whatever it holds, and each repair is told before and after', async () => {
+  it('is migrated with invalid rows of every kind, and each repair is reported before and after', async () => {
     await database.pool.query(`
       ${user}, "subscriptionTier", league) VALUES (1, 'Alice', 'ultra', -1), (2, 'alice', 'free', 1), (3, ' ', 'free', 1);
       INSERT INTO "ApiToken" (id, "userId", name, digest, "lastUsedAt", "revokedAt")
@@ -121,7 +121,7 @@ describe('a database of 0.1.0', () => {
         'SELECT id, username, league, "activeTemplateId", "subscriptionTier" FROM "User" ORDER BY id',
       ),
     ).toEqual(['1 Alice null null ultra', '2 alice-2 1 3 free', '3 user-3 1 null free']);
-    // The five that were used last are in use; the rest are revoked, as is the one that was before.
+    // The five tokens that were used last stay active. The others are revoked, and so is the one that was revoked before.
     expect(
       await lines(
         'SELECT id, name, slot, "revokedAt" IS NULL FROM "ApiToken" ORDER BY "revokedAt" IS NULL, id',
@@ -176,7 +176,7 @@ describe('a database of 0.1.0', () => {
     ).toEqual(['1 0 false null null null', '2 60 false 1 null null', '3 60 true 2 null null']);
   });
 
-  it('that mirrors an account loses what stood for what it did not know', async () => {
+  it('that mirrors an account loses its placeholders for unknown records and values', async () => {
     await database.pool.query(`
       ${user}, "subscriptionTier", rank) VALUES (7, 'alice', 'ultra', 3), (0, 'upstream-user-0', 'free', 0), (9, 'upstream-user-9', 'free', 0);
       INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7);
@@ -239,13 +239,13 @@ describe('a database of 0.1.0', () => {
       repairs: [`${duplicates}: 2`],
       names: ['1 bob', '2 Bob-2-2-2', '3 BOB-3', '4 Bob-2', '5 BOB-2-2'],
     },
-  ])('gives users names that nobody has, though $name', async ({ users, repairs, names }) => {
+  ])('gets unique names for its users when $name', async ({ users, repairs, names }) => {
     await database.pool.query(`${user}) VALUES ${users}`);
     expect(await upgrade()).toEqual(repairs);
     expect(await lines('SELECT id, username FROM "User" ORDER BY id')).toEqual(names);
   });
 
-  it('numbers the segments of a template anew, wherever below 0 they are', async () => {
+  it('has the segments of a template renumbered when some have negative positions', async () => {
     await database.pool.query(`${user}) VALUES (1, 'alice'); ${template} VALUES (1, '1', 1, 'One', 1, 1), (2, '2', 1, 'Two', 1, 1);
       INSERT INTO "DttTemplateSegment" (id, "templateId", position, type, duration) VALUES
         (1, 1, 0, 'a', 1), (2, 1, -1000000000, 'a', 1), (3, 1, -1000000001, 'a', 1), (4, 1, -2147483648, 'a', 1), (5, 1, 2147483647, 'a', 1),
@@ -264,7 +264,7 @@ describe('a database of 0.1.0', () => {
     ]);
   });
 
-  it('that mirrors an account leaves alone what others have', async () => {
+  it('that mirrors an account has the records of other users unchanged', async () => {
     await database.pool.query(`
       ${user}, rank) VALUES (7, 'alice', 0), (8, 'Upstream-User-9', 0), (9, 'upstream-user-9', 0);
       INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7);
@@ -285,7 +285,7 @@ describe('a database of 0.1.0', () => {
     ).toEqual(['1 null null', '2 0 0']);
   });
 
-  it('of which nothing has to be repaired is told nothing', async () => {
+  it('without invalid rows is migrated without repairs', async () => {
     await database.pool.query(`${user}) VALUES (1, 'alice'); ${template} VALUES (1, '1', 1, 'One', 1, 1)`);
     expect(await upgrade()).toEqual([]);
   });

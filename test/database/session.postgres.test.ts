@@ -1,4 +1,4 @@
-/** Whatever a server, a database or a role has for defaults of a session, responses are the same. */
+/** Responses are the same whatever defaults a server, a database or a role has for sessions. */
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -46,7 +46,7 @@ beforeAll(async () => {
   for (const [name, value] of Object.entries(defaults))
     await database.pool.query(`ALTER ROLE ${role} SET ${name} = '${value}'`);
   await database.pool.query(`ALTER ROLE ${role} SET search_path = public, pg_catalog`);
-  // What digits are lost of, and what Latin-1 cannot say.
+  // Numbers that would lose digits, and a text that Latin-1 cannot encode.
   await database.pool.query(
     `UPDATE "DttTemplate" SET "targetDepth" = 0.1 + 0.2, "targetWindow" = 1e15 + 0.3, name = 'Größe 中文 🙂 \\ ''' WHERE "ownerId" = ${alice.userId}`,
   );
@@ -92,7 +92,7 @@ it.each([
   ['REST: user', '/api/v1/users/me', undefined],
   ['GraphQL, first', '/graphql', { query: nested }],
   ['GraphQL, compiled', '/graphql', { query: nested }],
-])('a role with hostile defaults gets the same bytes: %s', async (_, path, body) => {
+])('a role with hostile defaults gets the same response: %s', async (_, path, body) => {
   const expected = await ask(usual, path, body);
   expect(expected.status).toBe(200);
   expect(expected.text).not.toContain('"errors"');
@@ -114,7 +114,7 @@ it('a role with hostile defaults migrates an empty database, and the doctor find
   }
 });
 
-it('a role with hostile defaults activates a template, many times at once', async () => {
+it('a role with hostile defaults activates templates in concurrent requests', async () => {
   const responses = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
       postJson(hostile, alice.token, `/dtt/templates/${alice.dttTemplates[index % 3]}`, { isActive: true }),

@@ -1,10 +1,10 @@
-/** A connection outside of any pool ends, whatever the server does. */
+/** Closing a connection outside of any pool. */
 
 import { expect, it, onTestFinished } from 'vitest';
 import { createSession } from '../../src/database/session.ts';
 import { openSilentServer } from '../support/silent.ts';
 
-it('a session with a server that does not say goodbye is over after a second', async () => {
+it('a session is closed by the client when the server does not close its connection', async () => {
   const silent = await openSilentServer();
   onTestFinished(silent.close);
   const { client, close } = createSession({ connectionString: silent.url });

@@ -1,4 +1,4 @@
-/** Transactions whose connection is lost, and transactions that PostgreSQL gives up. */
+/** Transactions whose connection is lost, and transactions that PostgreSQL aborts. */
 
 import { tmpdir } from 'node:os';
 import pg from 'pg';
@@ -23,7 +23,7 @@ const usernames = async () =>
 describe('a transaction', () => {
   beforeEach(() => database.client.user.deleteMany());
 
-  it('is written whole, or not at all', async () => {
+  it('is committed completely or not at all', async () => {
     expect(await inTransaction(database.pool, (client) => addUser(client, 'stays'))).toMatchObject({
       rowCount: 1,
     });
@@ -33,7 +33,7 @@ describe('a transaction', () => {
       throw new Error('on purpose');
     });
     await expect(failed).rejects.toThrow('on purpose');
-    // It was undone: its connection was given back as good as new.
+    // It was rolled back, so its connection can be used again.
     expect(database.pool.totalCount).toBe(connections);
     expect(database.pool.idleCount).toBe(connections);
     expect(await usernames()).toEqual(['stays']);
@@ -49,25 +49,25 @@ describe('a transaction', () => {
   it.each([
     ['a deadlock', '40P01'],
     ['a serialization failure', '40001'],
-  ])('that was given up for %s is tried once more, and no more than that', async (_, code) => {
+  ])('that is aborted for %s is retried once, and no more than that', async (_, code) => {
     let attempts = 0;
-    const givenUp = (times: number) =>
+    const aborted = (times: number) =>
       inTransaction(database.pool, async (client) => {
         attempts++;
         await addUser(client, 'tried');
         if (attempts <= times) await client.query(`DO $$ BEGIN RAISE SQLSTATE '${code}'; END $$`);
       });
-    await givenUp(1);
+    await aborted(1);
     expect(attempts).toBe(2);
     expect(await usernames()).toEqual(['tried']);
     await database.client.user.deleteMany();
     attempts = 0;
-    await expect(givenUp(5)).rejects.toMatchObject({ code });
+    await expect(aborted(5)).rejects.toMatchObject({ code });
     expect(attempts).toBe(2);
     expect(await usernames()).toEqual([]);
   });
 
-  it('that failed for any other reason is not tried again', async () => {
+  it('that fails for any other reason is not retried', async () => {
     let attempts = 0;
     const failed = inTransaction(database.pool, (client) => {
       attempts++;
@@ -77,7 +77,7 @@ describe('a transaction', () => {
     expect(attempts).toBe(1);
   });
 
-  it('sees what others commit, whatever isolation the session has by default', async () => {
+  it('is read committed, whatever isolation level the session has by default', async () => {
     const level = await inTransaction(database.pool, (client) => client.query('SHOW transaction_isolation'));
     expect(level.rows).toEqual([{ transaction_isolation: 'read committed' }]);
     const strict = new pg.Pool({
@@ -91,7 +91,7 @@ describe('a transaction', () => {
 });
 
 describe('a transaction whose connection is lost', () => {
-  needsEngine('postgres', 'the embedded engine has no line to cut');
+  needsEngine('postgres', 'the embedded engine has no network connection');
   let line: TcpProxy;
   let distant: Database;
   const uncaught: unknown[] = [];
@@ -113,9 +113,9 @@ describe('a transaction whose connection is lost', () => {
   });
 
   const losses: [string, () => Promise<void>][] = [
-    ['the server ends it', () => line.terminate()],
-    ['it is cut', async () => line.release()],
-    ['it goes silent', async () => line.hold()],
+    ['the server closes it', () => line.terminate()],
+    ['the network closes it', async () => line.release()],
+    ['it stops responding', async () => line.hold()],
   ];
   const moments: [string, boolean][] = [
     ['between two statements', false],
@@ -123,7 +123,7 @@ describe('a transaction whose connection is lost', () => {
   ];
 
   it.each(losses.flatMap(([how, lose]) => moments.map(([when, runs]) => [how, when, lose, runs] as const)))(
-    'because %s %s fails, ends no process, and leaves no broken connection behind',
+    'because %s %s fails without ending the process, and leaves no broken connection in the pool',
     async (_how, _when, lose, runs) => {
       const lost = inTransaction(distant.pool, async (client) => {
         await addUser(client, 'lost');
@@ -148,11 +148,11 @@ describe('a transaction whose connection is lost', () => {
     },
   );
 
-  it('because the server ends it with the response to the statement before fails, and ends no process', async () => {
+  it('because the server closes it with the response to the previous statement fails without ending the process', async () => {
     await distant.pool.query('SELECT 1');
     const before = distant.pool.query('SELECT pg_sleep(0.05)');
     line.endWithNextResponse();
-    // It waits for the only connection, and gets it as soon as the response is read: before the end that came with it.
+    // It waits for the only connection, and gets it as soon as the response is read, before the close that came with it.
     await expect(inTransaction(distant.pool, (client) => addUser(client, 'lost'))).rejects.toThrow(
       /[Cc]onnection|terminat/,
     );
