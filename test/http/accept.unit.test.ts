@@ -1,4 +1,4 @@
-/** Which media types a client accepts. */
+/** The media types that a client accepts, by its Accept header. */
 
 import { expect, it } from 'vitest';
 import { acceptedOf, readAccept } from '../../src/http/accept.ts';
@@ -17,17 +17,17 @@ it.each<[string | undefined, string[]]>([
   ['application/json;profile=x', [json]],
   ['image/png', []],
   ['text/*', [plain, html]],
-  // By weight, then as the client names them.
+  // By weight, then in the order of the header.
   ['text/html, application/json', [html, json]],
   ['text/html;q=0.5, application/json', [json, html]],
   ['text/html;q=0.5, application/json;q=0.4, text/plain;q=0', [html, json]],
   ['application/json;q=1.0, text/html', [json, html]],
-  // What says it most exactly counts.
+  // The most specific range counts.
   ['*/*, text/html;q=0', [json, plain]],
   ['text/html;q=0.1, */*;q=0.9', [json, plain, html]],
   ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', [html, json, plain]],
-  // No weight at all.
+  // An invalid weight counts as 0.
   ['text/html;q=x', []],
-])('of a header of %j', (accept, accepted) => {
+])('reads from the header %j which of the types are accepted, best first', (accept, accepted) => {
   expect(acceptedOf(types, readAccept(accept))).toEqual(accepted);
 });

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { expect, it, vi } from 'vitest';
 import { readBody } from '../../src/http/body.ts';
 
-/** As much of a request as a body is read from. */
+/** The parts of a request that readBody uses. */
 function open(headers: Record<string, string> = {}) {
   const stream = new PassThrough();
   const request = Object.assign(stream, { headers }) as unknown as IncomingMessage;
@@ -11,11 +11,11 @@ function open(headers: Record<string, string> = {}) {
 }
 
 it.each([
-  ['none', []],
-  ['one piece', ['abcd']],
-  ['several pieces', ['a', 'bc', 'd']],
-  ['as many bytes as may be', ['ab', 'cdé']],
-])('gives the whole body: %s', async (_, pieces) => {
+  ['empty', []],
+  ['in one piece', ['abcd']],
+  ['in several pieces', ['a', 'bc', 'd']],
+  ['as long as the limit', ['ab', 'cdé']],
+])('returns the whole body: %s', async (_, pieces) => {
   const { stream, read } = open({ 'content-length': '6' });
   const reading = read(6);
   for (const piece of pieces) stream.write(piece);
@@ -25,10 +25,10 @@ it.each([
 
 it.each([
   ['in one piece', ['abcdefg']],
-  ['in several', ['abcd', 'efg']],
+  ['in several pieces', ['abcd', 'efg']],
   ['counted in bytes', ['abcd', '…']],
 ])(
-  'gives nothing of a body that turns out to be over the limit, and stops to read it: %s',
+  'returns undefined and stops reading if a body without an announced length exceeds the limit: %s',
   async (_, pieces) => {
     const { stream, read } = open();
     const reading = read(6);
@@ -38,13 +38,13 @@ it.each([
   },
 );
 
-it('reads nothing of a body that is announced to be over the limit', async () => {
+it('reads nothing of a body whose announced length exceeds the limit', async () => {
   const { stream, read } = open({ 'content-length': '7' });
   expect(await read(6)).toBeUndefined();
   expect(stream.listenerCount('data')).toBe(0);
 });
 
-it('waits for ever for a client that left, which is no error', async () => {
+it('never settles if the client closes the connection', async () => {
   const { stream, read } = open();
   const settled = vi.fn();
   read(6).then(settled, settled);

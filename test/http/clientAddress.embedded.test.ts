@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-it('is known of a client that has left before it is asked for', async () => {
+it('the address of a client is known also after the client has closed the connection', async () => {
   // A server that listens on an address has one.
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');

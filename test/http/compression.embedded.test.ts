@@ -1,4 +1,4 @@
-/** What goes over the wire to clients that take compressed responses, of both APIs. */
+/** The bytes that clients receive that accept compressed responses, from both APIs. */
 
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
@@ -18,16 +18,16 @@ const browser = { 'Accept-Encoding': 'gzip, deflate, br, zstd' };
 const list = '/api/v1/dtt/sessions';
 const sessions = '{ dttSessions { nodes { id name createdAt segments { type passed points } } } }';
 
-interface Asked {
+interface Sent {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A document of GraphQL to post. */
+  /** A GraphQL document to post. */
   readonly query?: string;
   readonly isAnonymous?: boolean;
   readonly at?: TestGateway;
 }
 
-async function open(path: string, { method, headers, query, isAnonymous, at = gateway }: Asked = {}) {
+async function open(path: string, { method, headers, query, isAnonymous, at = gateway }: Sent = {}) {
   const sending = request(at.url + path, {
     method: method ?? (query === undefined ? 'GET' : 'POST'),
     headers: {
@@ -38,12 +38,12 @@ async function open(path: string, { method, headers, query, isAnonymous, at = ga
   });
   sending.end(query === undefined ? undefined : JSON.stringify({ query }));
   const [response] = (await once(sending, 'response')) as [IncomingMessage];
-  return { response, leave: () => sending.destroy() };
+  return { response, abort: () => sending.destroy() };
 }
 
-/** Asks as bytes: what is compressed stays so. */
-async function ask(path: string, asked: Asked = {}) {
-  const { response } = await open(path, asked);
+/** Sends a request, and returns the body as it was received, without decompressing it. */
+async function ask(path: string, options: Sent = {}) {
+  const { response } = await open(path, options);
   const body = Buffer.concat(await response.toArray());
   return { status: response.statusCode, headers: response.headers, body };
 }
@@ -55,7 +55,7 @@ const fields = Array.from({ length: 20 }, (_, index) => `nothing${index}`).join(
 const withQuery = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
 
 describe('a response', () => {
-  it.each<[string, string, Asked]>([
+  it.each<[string, string, Sent]>([
     ['of REST', list, {}],
     ['of GraphQL by GET', withQuery(sessions), {}],
     ['of GraphQL by POST', '/graphql', { query: sessions }],
@@ -72,12 +72,12 @@ describe('a response', () => {
       },
     ],
     ['that is an error', '/graphql', { query: `{ viewer { ${fields} } }` }],
-  ])('%s is the same in every form, the first time and out of the cache', async (_, path, asked) => {
-    const plain = await ask(path, asked);
+  ])('%s has the same text in every coding, when computed and when cached', async (_, path, options) => {
+    const plain = await ask(path, options);
     expect(plain.headers['content-encoding']).toBeUndefined();
     expect(plain.headers.vary).toMatch(/\bAccept-Encoding$/);
     for (const coding of ['', ...codings]) {
-      const form = await ask(path, { ...asked, headers: { 'Accept-Encoding': coding } });
+      const form = await ask(path, { ...options, headers: { 'Accept-Encoding': coding } });
       expect([form.status, form.headers['content-encoding']]).toEqual([plain.status, coding || undefined]);
       expect(textOf(form)).toBe(String(plain.body));
       expect(form.headers['content-length']).toBe(String(form.body.length));
@@ -87,13 +87,13 @@ describe('a response', () => {
     }
   });
 
-  it('of less than 1 KiB is left as it is', async () => {
+  it('of less than 1 KiB is not compressed', async () => {
     const { headers } = await ask('/api/v1/users/me', { headers: browser });
     expect(Number(headers['content-length'])).toBeLessThan(1_024);
     expect(headers['content-encoding']).toBeUndefined();
   });
 
-  it('to a HEAD has the headers of that to a GET', async () => {
+  it('to HEAD has the headers of the response to GET', async () => {
     const [head, get] = [
       await ask(list, { method: 'HEAD', headers: browser }),
       await ask(list, { headers: browser }),
@@ -111,7 +111,7 @@ describe('a response', () => {
     expect(get.body).toHaveLength(Number(head.headers['content-length']));
   });
 
-  it('that a client has is a 304, until it has changed', async () => {
+  it('that a client has cached is a 304 until it changes', async () => {
     const path = '/api/v1/dtt/templates';
     const first = await ask(path, { headers: browser });
     const { etag = '', vary } = first.headers;
@@ -137,7 +137,7 @@ describe('a response', () => {
     expect((await ask(path, condition)).status).toBe(200);
   });
 
-  it('is what a client that unpacks it by itself reads', async () => {
+  it('is read unchanged by a client that decompresses it itself, such as fetch', async () => {
     const headers = { Authorization: `Bearer ${gateway.token}` };
     const response = await fetch(gateway.url + list, { headers });
     expect(response.headers.get('Content-Encoding')).toMatch(/gzip|br/);
@@ -146,7 +146,7 @@ describe('a response', () => {
 });
 
 describe('a stream', () => {
-  it('brings each event when it is sent, and ends whole when the gateway closes', async () => {
+  it('delivers each event when it is sent, and ends with a valid gzip trailer when the gateway closes', async () => {
     const closing = await openTestGateway({ ...gateway.database, close: async () => {} });
     const { response } = await open('/graphql', {
       query: 'subscription { activeDttTemplate { message } }',
@@ -165,7 +165,7 @@ describe('a stream', () => {
       await gateway.database.client.dttTemplate.updateMany({ data: { message } });
       await expect.poll(() => read.includes(`"message":"${message}"`)).toBe(true);
     }
-    // Which Node's own decompression takes for an error if the stream is cut, or its sum is wrong.
+    // The decompression of Node fails if the stream is cut off, or its checksum is wrong.
     await Promise.all([closing.close(), ended]);
   });
 });
@@ -178,22 +178,22 @@ describe('with COMPRESSION=off', () => {
   });
   afterAll(() => other?.close());
 
-  it('nothing is compressed, nor said to be', async () => {
-    for (const asked of [
+  it('no response is compressed, nor has Accept-Encoding in its Vary header', async () => {
+    for (const options of [
       {},
       { query: sessions },
       { query: 'subscription { activeDttTemplate { name } }', headers: { Accept: 'text/event-stream' } },
     ]) {
-      const path = 'query' in asked ? '/graphql' : list;
-      const { response, leave } = await open(path, {
-        ...asked,
-        headers: { ...browser, ...asked.headers },
+      const path = 'query' in options ? '/graphql' : list;
+      const { response, abort } = await open(path, {
+        ...options,
+        headers: { ...browser, ...options.headers },
         at: other,
       });
       expect(response.statusCode).toBe(200);
       expect(response.headers['content-encoding']).toBeUndefined();
       expect(response.headers.vary ?? '').not.toContain('Encoding');
-      leave();
+      abort();
     }
   });
 });

@@ -16,42 +16,46 @@ const best = codings[0] ?? 'gzip';
 const others = codings.filter((coding) => coding !== 'gzip');
 
 describe('acceptanceOf', () => {
-  it('knows what this Node has, the best first', () => {
+  it('the codings are those that this version of Node has, best first', () => {
     expect(codings).toEqual(hasZstd ? ['zstd', 'br', 'gzip'] : ['br', 'gzip']);
   });
 
   it.each([
     ['of today’s browsers', 'gzip, deflate, br, zstd', [...codings, 'identity']],
     ['of a browser without TLS', 'gzip, deflate', ['gzip', 'identity']],
-    ['with preferences', 'br;q=0.2, gzip;q=0.9, identity;q=0.5', ['gzip', 'identity', 'br']],
-    ['in any case and any spacing', ' GZIP ;Q=0.5 ,\tBr', ['br', 'gzip', 'identity']],
-    ['in capitals, liking all as well', 'GZIP, BR', ['br', 'gzip', 'identity']],
-    ['with the least preference', 'gzip;q=0.001', ['gzip', 'identity']],
-    ['that prefers it plain', 'identity, gzip;q=0.5', ['identity', 'gzip']],
-    ['that rejects one', 'gzip;q=0', ['identity']],
-    ['that rejects one in many digits', 'br, gzip;q=0.000', ['br', 'identity']],
-    ['that takes anything', '*', ['gzip', ...others, 'identity']],
-    ['that takes anything but gzip', 'gzip;q=0, *', [...others, 'identity']],
-    ['that takes anything, and names one', 'gzip;q=0.2, *;q=0.5', [...others, 'identity', 'gzip']],
-    ['that must have it compressed', 'gzip, identity;q=0', ['gzip']],
-    ['that must have it compressed, otherwise', 'gzip, *;q=0', ['gzip']],
-    ['that takes nothing', '*;q=0', []],
-    ['that takes nothing that there is', 'compress, identity;q=0', []],
-    ['that takes what there is not', 'compress, deflate', ['identity']],
-    ['that says nothing', '', ['identity']],
-    ['that makes no sense', ';;q=,,=;', ['identity']],
-    ['whose preference is no number', 'gzip;q=high', ['identity']],
+    ['with weights', 'br;q=0.2, gzip;q=0.9, identity;q=0.5', ['gzip', 'identity', 'br']],
+    ['with upper case and spaces', ' GZIP ;Q=0.5 ,\tBr', ['br', 'gzip', 'identity']],
+    ['with upper case and equal weights', 'GZIP, BR', ['br', 'gzip', 'identity']],
+    ['with the lowest weight', 'gzip;q=0.001', ['gzip', 'identity']],
+    ['that prefers no coding', 'identity, gzip;q=0.5', ['identity', 'gzip']],
+    ['that rejects a coding', 'gzip;q=0', ['identity']],
+    ['that rejects a coding with many digits', 'br, gzip;q=0.000', ['br', 'identity']],
+    ['that accepts any coding', '*', ['gzip', ...others, 'identity']],
+    ['that accepts any coding but gzip', 'gzip;q=0, *', [...others, 'identity']],
+    [
+      'that accepts any coding, and gives one a lower weight',
+      'gzip;q=0.2, *;q=0.5',
+      [...others, 'identity', 'gzip'],
+    ],
+    ['that rejects identity', 'gzip, identity;q=0', ['gzip']],
+    ['that rejects identity by *', 'gzip, *;q=0', ['gzip']],
+    ['that rejects everything', '*;q=0', []],
+    ['that accepts only unknown codings', 'compress, identity;q=0', []],
+    ['with unknown codings', 'compress, deflate', ['identity']],
+    ['that is empty', '', ['identity']],
+    ['that is malformed', ';;q=,,=;', ['identity']],
+    ['whose weight is not a number', 'gzip;q=high', ['identity']],
   ])('reads a header %s', (_, header, forms) => {
-    // Whether it is new or has come before.
+    // New, and remembered.
     for (let time = 0; time < 2; time++) expect(acceptanceOf(header).forms).toEqual(forms);
     expect(acceptanceOf(header).acceptsIdentity).toBe(forms.includes('identity') || forms.length === 0);
   });
 
-  it('takes who has no such header to read it as it is', () => {
+  it('accepts only identity without the header', () => {
     expect(acceptanceOf(undefined)).toEqual({ forms: ['identity'], acceptsIdentity: true });
   });
 
-  it('remembers what came before, and not all that a client can make up', () => {
+  it('remembers recent headers, but a limited number of them', () => {
     const browser = acceptanceOf('gzip, deflate, br, zstd');
     expect(acceptanceOf('gzip, deflate, br, zstd')).toBe(browser);
     for (let made = 0; made < 100; made++) acceptanceOf(`gzip, x${made}`);
@@ -64,7 +68,7 @@ describe('compress', () => {
   const large = Buffer.from(JSON.stringify(Array.from({ length: 5_000 }, (_, id) => ({ id, name: 'x' }))));
 
   it.each(codings)(
-    'gives the bytes back, at once or later, and holds on to nothing else: %s',
+    'can be decompressed to the same bytes, synchronously or not, and retains no larger buffer: %s',
     async (coding) => {
       for (const body of [Buffer.alloc(0), Buffer.from('{}'), large.subarray(0, 65_536), large]) {
         const given = compress(body, coding);
@@ -72,25 +76,25 @@ describe('compress', () => {
         const bytes = await given;
         expect(bytes.buffer.byteLength).toBe(bytes.length);
         expect(decoded(bytes, coding).equals(body)).toBe(true);
-        // A tag stands for the bytes.
+        // Deterministic, since an ETag stands for exact bytes.
         expect(bytes.equals(await compress(body, coding))).toBe(true);
         if (body === large) expect(bytes.length).toBeLessThan(body.length / 4);
       }
     },
   );
 
-  it('says that there is no such coding', () => {
+  it('throws for an unknown coding, and names those that there are', () => {
     expect(() => compress(large, 'compress' as Coding)).toThrow(/no compress here: there are .*br,gzip/);
   });
 });
 
-describe('a stream of pieces', () => {
-  /** Of what is compressible and what is not, of each kind of length: stored, compressed at once, compressed later. */
+describe('createPieceEncoder', () => {
+  /** Pieces that compress well and random ones, of all kinds of length: stored, compressed synchronously, and asynchronously. */
   const piece = fc
     .tuple(fc.oneof(fc.nat(40), fc.integer({ min: 1_000, max: 1_050 }), fc.nat(70_000)), fc.boolean())
     .map(([length, isRandom]) => (isRandom ? randomBytes(length) : Buffer.alloc(length, 'event: next\n')));
 
-  it('can be read up to where it is, at each piece, and is a whole gzip file at its end', async () => {
+  it('makes a stream that can be decompressed up to each piece, and that is a complete gzip file at its end', async () => {
     const property = fc.asyncProperty(fc.array(piece, { maxLength: 6 }), async (pieces) => {
       const encoder = createPieceEncoder();
       let sent = Buffer.alloc(0);
@@ -98,18 +102,18 @@ describe('a stream of pieces', () => {
       for (const each of pieces) {
         sent = Buffer.concat([sent, encoder.add(each, await encoder.blocksOf(each))]);
         plain = Buffer.concat([plain, each]);
-        const sofar = gunzipSync(sent, { finishFlush: zlibConstants.Z_SYNC_FLUSH });
-        expect(sofar.equals(plain)).toBe(true);
+        const soFar = gunzipSync(sent, { finishFlush: zlibConstants.Z_SYNC_FLUSH });
+        expect(soFar.equals(plain)).toBe(true);
       }
-      // Without an option it insists on the end, the length and the sum.
+      // Without the option it requires the end, the length and the checksum.
       expect(gunzipSync(Buffer.concat([sent, encoder.end()])).equals(plain)).toBe(true);
     });
-    // Nothing behind something is drawn too rarely.
+    // An empty piece after another one is generated too rarely.
     const examples: [Buffer[]][] = [[[Buffer.from('x'), randomBytes(0)]]];
     await fc.assert(property, { ...fuzzed(20), examples });
   });
 
-  it('gives a reader each piece as it comes', async () => {
+  it('lets a reader have each piece as soon as it is added', async () => {
     const encoder = createPieceEncoder();
     const reader = createGunzip();
     const pieces = reader[Symbol.asyncIterator]();
@@ -122,19 +126,19 @@ describe('a stream of pieces', () => {
     expect((await pieces.next()).done).toBe(true);
   });
 
-  it('adds a few bytes to a piece that is too small to gain, and takes most off a large one', async () => {
+  it('adds a few bytes to a small piece, and makes a large one much smaller', async () => {
     const encoder = createPieceEncoder();
     const sizes = [];
     for (const text of ['', ':\n\n', 'x'.repeat(1_023), 'x'.repeat(1_024)]) {
       const bytes = Buffer.from(text);
       sizes.push(encoder.add(bytes, await encoder.blocksOf(bytes)).length - bytes.length);
     }
-    // The first has the head of the stream.
+    // The first includes the header of the stream.
     expect(sizes.slice(0, 3)).toEqual([20, 10, 10]);
     expect(sizes[3]).toBeLessThan(-900);
   });
 });
 
-it(`prefers ${best} where a client likes all as well`, () => {
+it(`prefers ${best} if the client gives all codings the same weight`, () => {
   expect(acceptanceOf([...codings].reverse().join()).forms[0]).toBe(best);
 });

@@ -1,4 +1,4 @@
-/** Which pages may use the gateway from a browser: none, or those of the origins that are named. */
+/** Which pages may use the gateway from a browser: none, or those of the origins in CORS_ORIGINS. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -46,38 +46,41 @@ const preflight = (
     },
   });
 
-/** What CORS says in the answer. */
-const said = ({ headers }: Response) =>
+/** The CORS headers of the response. */
+const corsHeaders = ({ headers }: Response) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
 
 describe.each(endpoints)('at %s', (path) => {
-  it.each([app, local])('a page of %s may ask, and read what it needs', async (origin) => {
-    const response = await ask(open, path, { headers: { Origin: origin } });
-    expect(response.status).toBe(200);
-    expect(said(response)).toEqual({
-      'access-control-allow-origin': origin,
-      'access-control-expose-headers':
-        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Dovetail-Position,Deprecation,Sunset,Link,Age',
-    });
-    expect(response.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Accept-Encoding, Origin$/);
+  it.each([app, local])(
+    'a page of the allowed origin %s may send requests, and read the headers that it needs',
+    async (origin) => {
+      const response = await ask(open, path, { headers: { Origin: origin } });
+      expect(response.status).toBe(200);
+      expect(corsHeaders(response)).toEqual({
+        'access-control-allow-origin': origin,
+        'access-control-expose-headers':
+          'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Dovetail-Position,Deprecation,Sunset,Link,Age',
+      });
+      expect(response.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Accept-Encoding, Origin$/);
 
-    const etag = response.headers.get('ETag') ?? '';
-    const again = await ask(open, path, { headers: { Origin: origin, 'If-None-Match': etag } });
-    expect(again.status).toBe(304);
-    expect(again.headers.get('Access-Control-Allow-Origin')).toBe(origin);
-    expect(again.headers.get('Vary')).toBe(response.headers.get('Vary'));
-  });
+      const etag = response.headers.get('ETag') ?? '';
+      const again = await ask(open, path, { headers: { Origin: origin, 'If-None-Match': etag } });
+      expect(again.status).toBe(304);
+      expect(again.headers.get('Access-Control-Allow-Origin')).toBe(origin);
+      expect(again.headers.get('Vary')).toBe(response.headers.get('Vary'));
+    },
+  );
 
-  it('it may read why it was refused', async () => {
+  it('a page of an allowed origin may read an error response', async () => {
     const response = await ask(open, path, { headers: { Origin: app, Authorization: 'Bearer x' } });
     expect(response.status).toBe(401);
     expect(response.headers.get('Access-Control-Allow-Origin')).toBe(app);
   });
 
-  it('its browser is told before', async () => {
+  it('the preflight of an allowed origin gets the CORS headers', async () => {
     const response = await preflight(open, path, app);
     expect(response.status).toBe(204);
-    expect(said(response)).toMatchObject({
+    expect(corsHeaders(response)).toMatchObject({
       'access-control-allow-origin': app,
       'access-control-allow-methods': 'GET,HEAD,POST,PUT,DELETE',
       'access-control-allow-headers': 'authorization,content-type',
@@ -86,7 +89,7 @@ describe.each(endpoints)('at %s', (path) => {
     expect(response.headers.get('Vary')).toBe('Origin, Access-Control-Request-Headers');
   });
 
-  it('it may send any header, such as those of Apollo Client and of tracing', async () => {
+  it('a page of an allowed origin may send any header, such as those of Apollo Client and of tracing', async () => {
     const headers =
       'apollographql-client-name,apollographql-client-version,apollo-require-preflight,baggage,sentry-trace,x-of-its-own';
     const response = await preflight(open, path, app, headers);
@@ -94,7 +97,7 @@ describe.each(endpoints)('at %s', (path) => {
   });
 
   it.each(['https://evil.example', 'https://app.example.com.evil.example', `${app}:8443`, 'null', '*'])(
-    'a page of %s may not',
+    'a page of the origin %s, which is not allowed, gets no Access-Control-Allow-Origin',
     async (origin) => {
       for (const response of [
         await ask(open, path, { headers: { Origin: origin } }),
@@ -107,74 +110,74 @@ describe.each(endpoints)('at %s', (path) => {
     },
   );
 
-  it('no page may, unless its origin is named', async () => {
+  it('no page gets CORS headers without CORS_ORIGINS', async () => {
     for (const response of [
       await ask(closed, path, { headers: { Origin: app } }),
       await preflight(closed, path, app),
     ])
-      expect(said(response)).toEqual({});
+      expect(corsHeaders(response)).toEqual({});
   });
 
-  it('whatever is no page is answered as ever', async () => {
+  it('a request without an origin gets no CORS headers', async () => {
     const response = await ask(open, path);
     expect(response.status).toBe(200);
-    expect(said(response)).toEqual({});
-    // A cache must not give it to a page.
+    expect(corsHeaders(response)).toEqual({});
+    // A cache must not give this response to a page.
     expect(response.headers.get('Vary')).toMatch(/Origin$/);
   });
 });
 
 it.each(['/', '/docs', '/graphql'])(
-  'a page of the gateway is read by none of another origin: %s',
+  'a page of the gateway itself has no CORS headers for another origin: %s',
   async (path) => {
     const response = await fetch(open.url + path, { headers: { Origin: app, Accept: 'text/html' } });
     expect(response.headers.get('Content-Type')).toMatch(/^text\/html/);
-    expect(said(response)).toEqual({});
+    expect(corsHeaders(response)).toEqual({});
   },
 );
 
-it('a page that would rather have HTML of the REST API may read it all the same', async () => {
+it('a page of an allowed origin may read a response of the REST API also if it prefers HTML', async () => {
   const accept = 'text/html, application/json;q=0.9, */*;q=0.1';
   const response = await ask(open, '/api/v1/users/me', { headers: { Origin: app, Accept: accept } });
-  expect(said(response)).toMatchObject({ 'access-control-allow-origin': app });
+  expect(corsHeaders(response)).toMatchObject({ 'access-control-allow-origin': app });
 });
 
-describe('a page of an origin that is not named', () => {
-  const strange = 'http://localhost:3000';
+describe('the preflight of an origin that is not allowed', () => {
+  const otherOrigin = 'http://localhost:3000';
 
   it.each([
-    ['where none is', () => closed, `set CORS_ORIGINS=${strange}`],
+    ['without CORS_ORIGINS', () => closed, `set CORS_ORIGINS=${otherOrigin}`],
     [
-      'where others are, which it is not told and must not replace',
+      'with other origins in CORS_ORIGINS, which are not disclosed',
       () => open,
-      `add ${strange} to CORS_ORIGINS`,
+      `add ${otherOrigin} to CORS_ORIGINS`,
     ],
-  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway, remedy) => {
-    const words = `"${strange}" is not an origin whose pages may use this gateway: to allow them, ${remedy}`;
-    const rest = await preflight(gateway(), '/api/v1/users/me', strange);
+  ])('is rejected with a message that has the setting to allow it: %s', async (_, gateway, remedy) => {
+    const message = `"${otherOrigin}" is not an origin whose pages may use this gateway: to allow them, ${remedy}`;
+    const rest = await preflight(gateway(), '/api/v1/users/me', otherOrigin);
     expect(rest.status).toBe(403);
-    expect(await rest.json()).toEqual({ ok: false, error: words });
-    const graphql = await preflight(gateway(), '/graphql', strange);
+    expect(await rest.json()).toEqual({ ok: false, error: message });
+    const graphql = await preflight(gateway(), '/graphql', otherOrigin);
     expect(graphql.status).toBe(403);
-    expect(await graphql.json()).toMatchObject({ errors: [{ message: words }] });
+    expect(await graphql.json()).toMatchObject({ errors: [{ message }] });
   });
 
-  it('is told of in the log, once, and so are no more than a hundred', async () => {
+  it('is logged once per origin, for at most a hundred origins', async () => {
     const gateway = await openBeside(closed.database).then((database) =>
       openTestGateway(database, { logLevel: 'warn' }),
     );
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
-    await preflight(gateway, '/graphql', strange);
-    await ask(gateway, '/graphql', { headers: { Origin: strange } });
+    await preflight(gateway, '/graphql', otherOrigin);
+    await ask(gateway, '/graphql', { headers: { Origin: otherOrigin } });
     expect(lines()).toMatchObject([
-      { msg: expect.stringContaining(`to allow them, set CORS_ORIGINS=${strange}`) },
+      { msg: expect.stringContaining(`to allow them, set CORS_ORIGINS=${otherOrigin}`) },
     ]);
     for (let port = 1; port <= 110; port++) await preflight(gateway, '/graphql', `http://h:${port}`);
     expect(lines()).toHaveLength(100);
     await gateway.close();
   });
 
-  it('is told to be served where it is a file, which has no origin', async () => {
+  it('of a file is rejected with advice to serve the file', async () => {
     const response = await preflight(closed, '/api/v1/users/me', 'null');
     expect(response.status).toBe(403);
     expect(await response.json()).toEqual({
@@ -192,7 +195,7 @@ describe('a page of an origin that is not named', () => {
   });
 
   it.each(['https://', 'x', 'file://', 'chrome-extension://abc'])(
-    'has no setting, if pages of it have no name: %s',
+    'is rejected without a setting where CORS_ORIGINS cannot have the origin: %s',
     async (origin) => {
       const response = await preflight(closed, '/api/v1/users/me', origin);
       expect(await response.json()).toEqual({
@@ -203,13 +206,13 @@ describe('a page of an origin that is not named', () => {
   );
 });
 
-it('the gateway’s own pages say where they are from, and need nobody’s leave', async () => {
+it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS naming it', async () => {
   const response = await ask(open, '/api/v1/users/me', { headers: { Origin: open.url } });
   expect(response.status).toBe(200);
   expect(open.log).toEqual([]);
 });
 
-it('a page of the gateway’s own host may come by another scheme, if it is named', async () => {
+it('an origin with the gateway’s own host but another scheme may be allowed', async () => {
   const named = await openTestGateway(await openBeside(closed.database), {
     settings: { CORS_ORIGINS: 'http://localhost:1,https://gateway.example' },
   });
@@ -217,10 +220,10 @@ it('a page of the gateway’s own host may come by another scheme, if it is name
   const listed = await openTestGateway(await openBeside(closed.database), {
     settings: { CORS_ORIGINS: origin, PORT: '0' },
   });
-  // As behind a proxy that speaks TLS: the names are equal, and the schemes are not.
+  // As behind a proxy that terminates TLS: the hosts are equal, and the schemes are not.
   const ownOrigin = `https://${new URL(listed.url).host}`;
   expect((await preflight(listed, '/graphql', ownOrigin)).status).not.toBe(403);
-  expect(said(await preflight(listed, '/graphql', origin))).toMatchObject({
+  expect(corsHeaders(await preflight(listed, '/graphql', origin))).toMatchObject({
     'access-control-allow-origin': origin,
   });
   await named.close();

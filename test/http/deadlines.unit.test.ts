@@ -7,7 +7,7 @@ import { createDeadlines } from '../../src/http/deadlines.ts';
 import { openExchange } from '../../src/http/exchange.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
-describe('a request', () => {
+describe('the deadline of a request', () => {
   let log: string[];
   let server: Server;
   let url: string;
@@ -20,7 +20,7 @@ describe('a request', () => {
     server = createServer((incoming, response) => {
       deadlines.begin(openExchange(incoming, response, { ...nobodyListens, ended }));
       if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
-      else if (incoming.url !== '/unanswered') response.write('some');
+      else if (incoming.url !== '/no-response') response.write('some');
     });
     const ended: typeof nobodyListens.ended = ({ exchange }) => deadlines.end(exchange);
     server.listen(0, '127.0.0.1');
@@ -34,35 +34,35 @@ describe('a request', () => {
   });
   const ask = async (path = '/') => (await fetch(`${url}${path}`)).status;
 
-  it('gets a response that nobody else gave in time, and is left alone if somebody has', async () => {
-    expect(await ask('/unanswered')).toBe(500);
+  it('has a response sent if none has begun by then, and changes nothing otherwise', async () => {
+    expect(await ask('/no-response')).toBe(500);
     expect(log).toEqual(['late']);
     expect(await ask()).toBe(200);
     await sleep(100);
     expect(log).toHaveLength(1);
   });
 
-  it('is nobody’s business any more when its client has left', async () => {
+  it('does not apply once the client has closed the connection', async () => {
     server.once('request', (_incoming, response) => response.destroy());
-    await expect(ask('/unanswered')).rejects.toThrow();
+    await expect(ask('/no-response')).rejects.toThrow();
     await sleep(100);
     expect(log).toEqual([]);
   });
 
-  it('does not have to be quick about its own body', async () => {
+  it('does not include the time in which the client sends the body', async () => {
     const sending = request(`${url}/body`, { method: 'POST' });
-    const answered = once(sending, 'response');
+    const responded = once(sending, 'response');
     sending.write('slowly');
     // Several times as long as a response may take.
     await sleep(250);
     sending.end();
-    const [response] = await answered;
+    const [response] = await responded;
     expect(response.statusCode).toBe(200);
     expect(log).toEqual([]);
   });
 });
 
-describe('the one timer', () => {
+describe('the timer that all requests share', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
   afterEach(() => void vi.useRealTimers());
 
@@ -71,7 +71,7 @@ describe('the one timer', () => {
     return openExchange(incoming, new ServerResponse(incoming), nobodyListens);
   };
 
-  it('comes for each request in its time, whatever became of those before', () => {
+  it('fires for each request at its deadline, whether or not earlier requests have ended', () => {
     const late: unknown[] = [];
     const { begin, end } = createDeadlines(100, (exchange) => late.push(exchange));
     const [first, second, third] = [open(), open(), open()];
@@ -85,12 +85,12 @@ describe('the one timer', () => {
     expect(late).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(late).toEqual([second, third]);
-    // Nothing is left to wait for.
+    // No request is left.
     expect(vi.getTimerCount()).toBe(0);
     begin(first);
     vi.advanceTimersByTime(100);
     expect(late).toEqual([second, third, first]);
-    // Over, though nobody said so.
+    // A request also ends without a call of `end`, when its connection closes.
     const fourth = open();
     begin(fourth);
     fourth.response.emit('close');
@@ -98,7 +98,7 @@ describe('the one timer', () => {
     expect(late).toHaveLength(3);
   });
 
-  it('does not begin for a request whose client has left already', () => {
+  it('is not started for a request whose client has left already', () => {
     const { begin } = createDeadlines(100, () => expect.unreachable());
     const exchange = open();
     exchange.response.emit('close');

@@ -8,25 +8,25 @@ import { type Exchanges, nobodyListens, openExchanges } from '../support/exchang
 
 const authorization = 'Bearer dvt_mine';
 
-describe('what is turned away before anything is made of it', () => {
+describe('early shedding', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
   afterEach(() => void vi.useRealTimers());
 
   interface Asked {
     request?: Partial<Pick<IncomingMessage, 'method' | 'url' | 'headers'>>;
     last?: Partial<Exchange>;
-    shedder?: { isOverload?: boolean; refuses?: boolean };
-    /** How long the turn of the loop lasts already, in milliseconds, and how long ago it ended. */
+    shedder?: { isOverload?: boolean; rejects?: boolean };
+    /** How long the turn of the event loop has lasted, in milliseconds, and how long ago it ended. */
     turn?: number;
     ago?: number;
   }
 
-  /** Whether a request is turned away; unless it says otherwise, everything speaks for it. */
-  async function isTurnedAway({ request = {}, last = {}, shedder = {}, turn = 11, ago }: Asked) {
-    const { isOverload = true, refuses = true } = shedder;
+  /** Whether a request is shed. By default all conditions for that are met. */
+  async function isShed({ request = {}, last = {}, shedder = {}, turn = 11, ago }: Asked) {
+    const { isOverload = true, rejects = true } = shedder;
     const onTurnedAway = vi.fn();
     const early = createEarlyShedder({
-      shedder: { isOverload: () => isOverload, tryReject: () => refuses },
+      shedder: { isOverload: () => isOverload, tryReject: () => rejects },
       onTurnedAway,
     });
     const headers = { authorization };
@@ -34,31 +34,31 @@ describe('what is turned away before anything is made of it', () => {
     const outgoing = { writeHead: vi.fn(), end: vi.fn(), on: vi.fn() } as unknown as ServerResponse;
     const before = { ...incoming, url: '/api/v1/dtt/1', headers } as IncomingMessage;
     const exchange = Object.assign(openExchange(before, outgoing, nobodyListens), { waitsAs: 7, ...last });
-    // The first request of a turn, of which nothing is known.
+    // The first request of a turn, whose length is not known yet.
     expect(early.turnAway(incoming, outgoing, undefined)).toBe(false);
     vi.advanceTimersByTime(turn);
     if (ago !== undefined) {
       await new Promise(setImmediate);
       vi.advanceTimersByTime(ago);
     }
-    const given = early.turnAway(incoming, outgoing, exchange);
-    expect(outgoing.end).toHaveBeenCalledTimes(Number(given));
-    expect(onTurnedAway.mock.calls).toEqual(given ? [['rest']] : []);
-    return given;
+    const wasShed = early.turnAway(incoming, outgoing, exchange);
+    expect(outgoing.end).toHaveBeenCalledTimes(Number(wasShed));
+    expect(onTurnedAway.mock.calls).toEqual(wasShed ? [['rest']] : []);
+    return wasShed;
   }
 
   it.each<[string, Asked]>([
     ['that comes late in a turn of the event loop', {}],
     ['that comes soon after a turn that was too long', { ago: 900 }],
-    ['of another path of the same API', { request: { url: '/api/v1/lkbx', method: 'POST' } }],
+    ['for another path of the same API', { request: { url: '/api/v1/lkbx', method: 'POST' } }],
     ['with a query', { request: { url: '/api/v1?id=1' } }],
-  ])('is a request %s', async (_, asked) => {
-    expect(await isTurnedAway(asked)).toBe(true);
+  ])('rejects a request %s', async (_, asked) => {
+    expect(await isShed(asked)).toBe(true);
   });
 
   it.each<[string, Asked]>([
     ['while there is no overload', { shedder: { isOverload: false } }],
-    ['whose client has less that waits than others', { shedder: { refuses: false } }],
+    ['whose client has fewer requests waiting than others', { shedder: { rejects: false } }],
     ['while turns of the event loop are short', { turn: 10 }],
     ['when turns have been short again for a second', { ago: 1_001 }],
     [
@@ -66,28 +66,28 @@ describe('what is turned away before anything is made of it', () => {
       { last: { waitsAs: undefined } },
     ],
     [
-      'of another client by the same connection',
+      'of another client on the same connection',
       { request: { headers: { authorization: 'Bearer dvt_other' } } },
     ],
-    ['of nobody by the same connection', { request: { headers: {} } }],
+    ['without a token on the same connection', { request: { headers: {} } }],
     ['to the other API', { request: { url: '/graphql' } }],
     ['for a page', { request: { url: '/healthz' } }],
-    ['of a page of another origin', { request: { headers: { authorization, origin: 'https://a.example' } } }],
-    ['that asks what it may', { request: { method: 'OPTIONS' } }],
     [
-      'whose body is yet to be asked for',
-      { request: { headers: { authorization, expect: '100-continue' } } },
+      'from a page of another origin',
+      { request: { headers: { authorization, origin: 'https://a.example' } } },
     ],
-  ])('is no request %s', async (_, asked) => {
-    expect(await isTurnedAway(asked)).toBe(false);
+    ['that is a preflight', { request: { method: 'OPTIONS' } }],
+    ['with Expect: 100-continue', { request: { headers: { authorization, expect: '100-continue' } } }],
+  ])('does not reject a request %s', async (_, asked) => {
+    expect(await isShed(asked)).toBe(false);
   });
 });
 
-describe('the 503', () => {
+describe('the 503 of early shedding', () => {
   let exchanges: Exchanges;
   afterEach(() => exchanges.close());
 
-  it.each(['/api/v1/dtt', '/graphql'])('is that of the usual way, %s', async (path) => {
+  it.each(['/api/v1/dtt', '/graphql'])('is the same as that of the load shedder, at %s', async (path) => {
     const early = createEarlyShedder({
       shedder: { isOverload: () => true, tryReject: () => true },
       onTurnedAway() {},

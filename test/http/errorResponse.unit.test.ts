@@ -11,7 +11,7 @@ import {
 } from '../../src/errors.ts';
 import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
-it('each code of an error has its HTTP status', () => {
+it('each error code has its HTTP status', () => {
   expect(statusOf).toEqual({
     BAD_USER_INPUT: 400,
     UNAUTHENTICATED: 401,
@@ -26,28 +26,28 @@ it('each code of an error has its HTTP status', () => {
   });
 });
 
-it('an error about an argument names it, and one that is hidden does not', () => {
+it('an error about an argument names the argument, and a masked error does not', () => {
   const about = (error: ExecutionError) => errorForClient(error, () => {}).extensions;
   expect(about(argumentError('first', 'too small'))).toEqual({ code: 'BAD_USER_INPUT', argument: 'first' });
-  const hidden = new GraphQLError('secret', {
+  const masked = new GraphQLError('secret', {
     originalError: new Error('secret'),
     extensions: { argument: 'first' },
   });
-  expect(about(hidden)).toEqual({ code: 'INTERNAL_SERVER_ERROR' });
+  expect(about(masked)).toEqual({ code: 'INTERNAL_SERVER_ERROR' });
 });
 
 describe('an error meant for the client', () => {
-  it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches them as it is: %s', (code) => {
-    const hidden = vi.fn();
+  it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches the client unchanged: %s', (code) => {
+    const report = vi.fn();
     const isToken = code === 'UNAUTHENTICATED';
-    const error = isToken ? unauthenticated('missing') : clientError(code, 'said');
+    const error = isToken ? unauthenticated('missing') : clientError(code, 'too late');
     expect(codeOf(error)).toBe(code);
     const http = { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
-    expect(errorForClient(error, hidden)).toEqual({
-      message: isToken ? expect.stringMatching(/^Unauthorized: /) : 'said',
+    expect(errorForClient(error, report)).toEqual({
+      message: isToken ? expect.stringMatching(/^Unauthorized: /) : 'too late',
       extensions: { code, ...(isToken && { http }) },
     });
-    expect(hidden).not.toHaveBeenCalled();
+    expect(report).not.toHaveBeenCalled();
   });
 });
 
@@ -66,18 +66,22 @@ describe('any other error', () => {
     ['without a cause', { message: 'secret', path: ['viewer'] }, undefined],
     ['with a code of its own', { message: 'secret', extensions: { code: 'SECRET' }, path: ['x'] }, undefined],
     ['with a code that any object has', { message: 'secret', extensions: { code: 'toString' } }, undefined],
-    ['with a code that is no text', { message: 'secret', extensions: { code: ['NOT_FOUND'] } }, undefined],
     [
-      'with more in it',
+      'with a code that is not a string',
+      { message: 'secret', extensions: { code: ['NOT_FOUND'] } },
+      undefined,
+    ],
+    [
+      'with other extensions',
       { message: 'secret', extensions: { secret: 1 }, originalError: ofResolver, path: ['x'] },
       ofResolver,
     ],
-  ])('is masked, and reported for what it was: %s', (_, error, cause) => {
-    const hidden = vi.fn();
+  ])('is masked, and reported with its cause: %s', (_, error, cause) => {
+    const report = vi.fn();
     const { path } = error;
     expect(codeOf(error)).toBeUndefined();
-    expect(errorForClient(error, hidden)).toEqual({ ...masked, ...(path && { path }) });
-    expect(hidden.mock.calls).toEqual([[cause ?? error]]);
+    expect(errorForClient(error, report)).toEqual({ ...masked, ...(path && { path }) });
+    expect(report.mock.calls).toEqual([[cause ?? error]]);
   });
 
   it.each([
@@ -95,24 +99,27 @@ describe('any other error', () => {
       }),
       { path: ['viewer'] },
     ],
-  ])('that GraphQL has of the request is told, and not reported: %s', (_, error, where) => {
-    const hidden = vi.fn();
-    const { message } = error;
-    expect(errorForClient(error, hidden)).toEqual({
-      message,
-      ...where,
-      extensions: { code: 'BAD_USER_INPUT' },
-    });
-    expect(hidden).not.toHaveBeenCalled();
-  });
+  ])(
+    'that graphql-js raises about the request reaches the client, and is not reported: %s',
+    (_, error, where) => {
+      const report = vi.fn();
+      const { message } = error;
+      expect(errorForClient(error, report)).toEqual({
+        message,
+        ...where,
+        extensions: { code: 'BAD_USER_INPUT' },
+      });
+      expect(report).not.toHaveBeenCalled();
+    },
+  );
 
-  it('says where it is in the document', () => {
+  it('keeps its path and its locations in the document', () => {
     const error = { message: 'secret', path: ['viewer'], locations };
     expect(errorForClient(error, () => {})).toEqual({ ...masked, path: ['viewer'], locations });
   });
 });
 
-describe('a refusal', () => {
+describe('an HTTP error', () => {
   it.each([
     ['badRequest', 400, 'BAD_USER_INPUT', 'Bad request'],
     ['methodNotAllowed', 405, 'BAD_USER_INPUT', 'Method not allowed'],
@@ -121,7 +128,7 @@ describe('a refusal', () => {
     ['tooManyRequests', 429, 'TOO_MANY_REQUESTS', 'Too many requests'],
     ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
     ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
-  ] as const)('is said in the words of who was asked: %s', (name, status, code, message) => {
+  ] as const)('has the envelope of each endpoint: %s', (name, status, code, message) => {
     const given = { Connection: 'close' };
     const bodies = {
       rest: JSON.stringify({ ok: false, error: message }),

@@ -1,4 +1,4 @@
-/** The log: one line per request, that names it and says nothing of a person. */
+/** Exchanges and their lines in the log: one per request, with its operation and without personal data. */
 
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -19,7 +19,7 @@ afterAll(() => gateway?.close());
 
 const usableId = /^[\w.-]{1,64}$/;
 
-/** Asks, and waits for the one line that the log has of it. */
+/** Sends a request, and waits for its line in the log. */
 async function lineOf(path: string, { headers, ...options }: RequestInit = {}) {
   const before = gateway.log.length;
   const response = await fetch(gateway.url + path, {
@@ -42,20 +42,41 @@ const post = (query: string, variables = {}) => ({
   body: JSON.stringify({ query, variables }),
 });
 
-describe('the line of a request', () => {
+describe('the log line of a request', () => {
   const record = () => `/api/v1/dtt/sessions/${alice.dttSessions[0]}`;
   const named = 'query Secret($id: Int!) { mine: dttSession(databaseId: $id) { name } }';
 
   it.each<[string, () => string, RequestInit, string, string | undefined, number]>([
     ['a route, without its id', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
-    ['the same from memory', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
+    ['the same from the cache', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
     ['a missing record', () => '/api/v1/dtt/2147483647', {}, 'rest', 'GET /dtt/{id}', 404],
     ['a bad id', () => '/api/v1/dtt/secret', {}, 'rest', 'GET /dtt/{id}', 400],
     ['an unknown path', () => '/api/v1/secret', {}, 'rest', undefined, 404],
-    ['a stranger', record, { headers: { Authorization: 'Bearer secret' } }, 'rest', undefined, 401],
+    [
+      'a request with an unknown token',
+      record,
+      { headers: { Authorization: 'Bearer secret' } },
+      'rest',
+      undefined,
+      401,
+    ],
     ['a query', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
-    ['the same, compiled', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
-    ['the same from memory', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
+    [
+      'the same query, compiled',
+      () => '/graphql',
+      post(named, { id: 1 }),
+      'graphql',
+      'query dttSession',
+      200,
+    ],
+    [
+      'the same query from the cache',
+      () => '/graphql',
+      post(named, { id: 1 }),
+      'graphql',
+      'query dttSession',
+      200,
+    ],
     [
       'a query of several fields',
       () => '/graphql',
@@ -68,10 +89,10 @@ describe('the line of a request', () => {
     ['an invalid document', () => '/graphql', post('{ secret }'), 'graphql', undefined, 200],
     ['a probe', () => '/healthz', {}, 'page', '/healthz', 200],
     ['a file of a page', () => '/docs/start.js', {}, 'page', '/docs', 200],
-    ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
-    ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
+    ['a page with a query string', () => '/healthz?secret', {}, 'page', '/healthz', 200],
+    ['a path that does not exist', () => '/secret', {}, 'page', undefined, 404],
   ])(
-    'says the API, the operation and the status of %s',
+    'has the endpoint, the operation and the status of %s, and no secret',
     async (_, path, init, endpoint, operation, status) => {
       const { line, text } = await lineOf(path(), init);
       expect(line).toMatchObject({
@@ -90,17 +111,17 @@ describe('the line of a request', () => {
   );
 
   it.each([
-    ['kept if it is plain', 'client-42.a_B', 'client-42.a_B'],
-    ['replaced if it could forge a line', 'x" "level":60', expect.not.stringContaining('level')],
-    ['kept if it is as long as may be', 'x'.repeat(64), 'x'.repeat(64)],
-    ['replaced if it is long', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
+    ['used if it is plain', 'client-42.a_B', 'client-42.a_B'],
+    ['replaced if it could forge a log line', 'x" "level":60', expect.not.stringContaining('level')],
+    ['used if it is as long as the limit', 'x'.repeat(64), 'x'.repeat(64)],
+    ['replaced if it is longer', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
     ['replaced if it is a token', `dvt_${'A'.repeat(43)}`, expect.stringMatching(/^[\da-f-]{36}$/)],
-  ])('has the id that the client gave its request: %s', async (_, given, expected) => {
+  ])('has the request id that the client sends: %s', async (_, given, expected) => {
     const { line } = await lineOf('/healthz', { headers: { 'X-Request-Id': given } });
     expect(line.request).toEqual(expected);
   });
 
-  it('has the id of the request whose error it hides', async () => {
+  it('has the same request id as the line of the error that was masked', async () => {
     const before = gateway.log.length;
     await gateway.database.pool.query('ALTER TABLE "LockTemplate" RENAME TO "Elsewhere"');
     try {
@@ -109,10 +130,10 @@ describe('the line of a request', () => {
       });
       expect(response.status).toBe(500);
       await vi.waitFor(() => expect(gateway.log.length).toBe(before + 2));
-      const [hidden, answered] = gateway.log.slice(before).map((line) => JSON.parse(line));
+      const [hidden, responded] = gateway.log.slice(before).map((line) => JSON.parse(line));
       expect(hidden).toMatchObject({ level: 50, request: response.headers.get('X-Request-Id') });
       expect(hidden.err.message).toMatch(/LockTemplate/);
-      expect(answered).toMatchObject({ level: 40, request: hidden.request, status: 500 });
+      expect(responded).toMatchObject({ level: 40, request: hidden.request, status: 500 });
     } finally {
       await gateway.database.pool.query('ALTER TABLE "Elsewhere" RENAME TO "LockTemplate"');
     }
@@ -131,7 +152,7 @@ describe('an exchange', () => {
   });
   afterAll(() => exchanges?.close());
 
-  /** Sends a request with exactly this target. */
+  /** Sends a request with exactly this request target. */
   const ask = (path: string, headers: Record<string, string> = {}) =>
     new Promise<number | undefined>((resolve, reject) => {
       request(exchanges.url, { path, headers })
@@ -156,13 +177,13 @@ describe('an exchange', () => {
     ['http://elsewhere', 'page', '/', '/'],
     ['http://elsewhere?http://x/graphql', 'page', '/?http://x/graphql', '/'],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
-  ])('for %s is with %s', async (target, endpoint, expected, path) => {
+  ])('for the target %s has the endpoint %s', async (target, endpoint, expected, path) => {
     handle = ({ response }) => response.end();
     await ask(target);
     expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
   });
 
-  it('has an id of its own, unless the client has one for it', async () => {
+  it('has a unique id, unless the client sends a valid one', async () => {
     handle = ({ response }) => response.end();
     const ids = [];
     for (const headers of [{}, {}, { 'X-Request-Id': 'mine' }, { 'X-Request-Id': '' }]) {
@@ -181,7 +202,7 @@ describe('an exchange', () => {
     [499, 30],
     [500, 40],
     [503, 40],
-  ])('with the status %i has a line of the level %i', async (status, level) => {
+  ])('with the status %i is logged at level %i', async (status, level) => {
     const before = exchanges.log().length;
     handle = (exchange) => {
       exchange.operation = 'GET /dtt';
@@ -199,14 +220,14 @@ describe('an exchange', () => {
       status,
       msg: 'responded',
     });
-    // To hundredths of a millisecond.
+    // Rounded to hundredths of a millisecond.
     expect(String(line.ms)).toMatch(/^\d+(\.\d{1,2})?$/);
     const duration = exchanges.outcomes.at(-1)?.duration ?? 0;
     expect(duration).toBeGreaterThan(0);
     expect(Math.abs(Number(line.ms) - duration)).toBeLessThanOrEqual(0.005001);
   });
 
-  it('whose client left before there was a status has a line without one', async () => {
+  it('whose client left before there was a status is logged without one', async () => {
     const before = exchanges.log().length;
     handle = ({ response }) => response.destroy();
     await expect(ask('/')).rejects.toThrow();
@@ -216,7 +237,7 @@ describe('an exchange', () => {
     expect(exchanges.log().at(-1)).not.toHaveProperty('status');
   });
 
-  it('whose client left in the middle of its answer has the status that it began with', async () => {
+  it('whose client left in the middle of the response has the status that was sent', async () => {
     handle = ({ response }) => {
       response.writeHead(201).write('some');
       response.destroy();
@@ -225,7 +246,7 @@ describe('an exchange', () => {
     await vi.waitFor(() => expect(exchanges.outcomes.at(-1)?.status).toBe(201));
   });
 
-  it('reports an error under its name', async () => {
+  it('reports an error with its request id', async () => {
     handle = (exchange) => {
       exchange.report(new Error('hidden'));
       exchange.response.end();
@@ -242,7 +263,7 @@ describe('an exchange', () => {
   });
 });
 
-describe('a page', () => {
+describe('an HTML page', () => {
   it.each([
     ['GET', 'text/html', true],
     ['HEAD', 'text/html', true],
@@ -250,13 +271,13 @@ describe('a page', () => {
     ['POST', 'text/html', false],
     ['GET', 'application/json', false],
     ['GET', undefined, false],
-  ])('is asked for by %s that accepts %s: %s', (method, accept, expected) => {
-    // As much of an exchange as is looked at.
+  ])('is requested by %s with Accept: %s (%s)', (method, accept, expected) => {
+    // The parts of an exchange that are used.
     const exchange = { request: { method, headers: { accept } } } as unknown as Exchange;
     expect(asksForPage(exchange)).toBe(expected);
   });
 
-  it('is not asked for by a client with a token, such as one in Java, which by default accepts HTML first', async () => {
+  it('is not requested by a client with a token, such as one in Java, which prefers HTML by default', async () => {
     const response = await fetch(`${gateway.url}/graphql?query={viewer{username}}`, {
       headers: {
         Accept: 'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2',
@@ -267,11 +288,11 @@ describe('a page', () => {
   });
 });
 
-describe('a request', () => {
+describe('isMisaddressed', () => {
   it.each([
     ['1.1', ['Host', 'x'], false],
     ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
-    // It is names that count, not values.
+    // Only names count, not values.
     ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
     ['1.1', ['Hast', 'x', 'Host', 'x', 'Hist', 'x'], false],
     ['1.1', ['X', 'y'], true],
@@ -285,11 +306,11 @@ describe('a request', () => {
     ['1.0', ['Host', 'x', 'Host', 'x'], true],
     ['1.1', ['Host', 'x', 'HOST', 'x'], true],
     ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
-  ])('of HTTP/%s with %j cannot be told whose it is: %s', (httpVersion, rawHeaders, expected) => {
+  ])('for HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
     const host = rawHeaders.find(
       (_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''),
     );
-    // As much of a request as is looked at.
+    // The parts of a request that are used.
     const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
     expect(isMisaddressed(given)).toBe(expected);
   });

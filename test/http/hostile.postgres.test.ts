@@ -1,4 +1,4 @@
-/** Hostile HTTP over raw sockets: always a well-formed 4xx in the right envelope, and nothing left behind. */
+/** Hostile HTTP over raw sockets: always a well-formed 4xx in the right envelope, and no connection left open. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ beforeEach(() => {
   logged = gateway.log.length;
 });
 
-// After each case, whatever it was: the gateway answers, has logged no error, and has no connection left.
+// After each case the gateway still responds, has logged no error, and has no connection open.
 afterEach(async () => {
   const { status } = await rest(gateway, alice.token, '/users/me', { headers: { Connection: 'close' } });
   expect(status).toBe(200);
@@ -29,11 +29,11 @@ afterEach(async () => {
   await expect.poll(() => gateway.connections(), { interval: 10, timeout: 4_000 }).toBe(0);
 });
 
-it('a connection on which nothing happens for too long is dropped', async () => {
-  const impatient = await openTestGateway(await openBeside(gateway.database), {
+it('a connection on which nothing happens for too long is closed', async () => {
+  const gatewayWithTimeout = await openTestGateway(await openBeside(gateway.database), {
     timeouts: { ...timeouts, silence: 300 },
   });
-  const reading = fetch(`${impatient.url}/graphql`, {
+  const reading = fetch(`${gatewayWithTimeout.url}/graphql`, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
@@ -42,16 +42,16 @@ it('a connection on which nothing happens for too long is dropped', async () => 
     },
     body: JSON.stringify({ query: 'subscription { activeDttTemplate { name } }' }),
   }).then((response) => response.text());
-  // On a busy machine it may be dropped before the response begins.
+  // On a busy machine it may be closed before the response begins.
   await expect(reading).rejects.toThrow();
-  await impatient.close();
+  await gatewayWithTimeout.close();
 });
 
 type Envelope = 'rest' | 'graphql' | 'page';
 
 const host = () => `Host: x\r\nAuthorization: Bearer ${alice.token}\r\n`;
 const json = 'Content-Type: application/json\r\n';
-const right = '{"query":"{ viewer { username } }"}';
+const validBody = '{"query":"{ viewer { username } }"}';
 
 const get = (target: string, headers = '', version = 'HTTP/1.1') =>
   `GET ${target} ${version}\r\n${host()}${headers}\r\n`;
@@ -60,14 +60,14 @@ const post = (target: string, body: string, headers = json) =>
   `POST ${target} HTTP/1.1\r\n${host()}${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
 const chunked = (target: string, chunks: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}Transfer-Encoding: chunked\r\n\r\n${chunks}`;
-/** The head of a request whose body is announced, and never comes. */
+/** The head of a request whose body is announced but not sent. */
 const tooLarge = (target: string, length: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
-/** Of a protocol that the gateway does not speak. */
+/** An upgrade to a protocol that the gateway does not support. */
 const offer = 'Connection: upgrade\r\nUpgrade: h2c\r\n';
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
-/** Checks that the response is an error in the words of its API. */
+/** Checks that the response is an error in the envelope of its API. */
 function expectError({ status, headers, body }: RawResponse, expected: number, envelope: Envelope): void {
   expect({ status, body }).toMatchObject({ status: expected });
   expect(headers['x-content-type-options'] ?? headers.connection).toMatch(/nosniff|close/);
@@ -93,7 +93,7 @@ function expectError({ status, headers, body }: RawResponse, expected: number, e
   );
 }
 
-/** Sends the bytes and asks to close behind them; the answers, once the gateway has closed. */
+/** Sends the bytes, and behind them a request with `Connection: close`; returns the responses once the connection is closed. */
 async function responsesTo(bytes: string, pieces = 1): Promise<RawResponse[]> {
   const { socket, ended } = await openRaw(gateway.url);
   const size = Math.ceil(bytes.length / pieces);
@@ -108,15 +108,15 @@ async function responsesTo(bytes: string, pieces = 1): Promise<RawResponse[]> {
 const long = 'x'.repeat(100_000);
 const deep = 50_000;
 
-describe('is refused', () => {
+describe('the gateway rejects', () => {
   it.each<[string, () => string, number, Envelope]>([
-    ['no HTTP at all', () => '\x16\x03\x01\x02\x00\x01', 400, 'rest'],
-    ['HTTP/2 without asking', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'rest'],
-    ['a version that there is not', () => get('/api/v1/dtt', '', 'HTTP/9.9'), 400, 'rest'],
-    ['a method that there is not', () => `SECRET /api/v1/dtt HTTP/1.1\r\n${host()}\r\n`, 400, 'rest'],
+    ['bytes that are not HTTP', () => '\x16\x03\x01\x02\x00\x01', 400, 'rest'],
+    ['HTTP/2 without an upgrade', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'rest'],
+    ['an unknown version', () => get('/api/v1/dtt', '', 'HTTP/9.9'), 400, 'rest'],
+    ['an unknown method', () => `SECRET /api/v1/dtt HTTP/1.1\r\n${host()}\r\n`, 400, 'rest'],
     ['a request without a host', () => 'GET /api/v1/dtt HTTP/1.1\r\n\r\n', 400, 'rest'],
-    ['the same of GraphQL', () => 'GET /graphql HTTP/1.1\r\n\r\n', 400, 'graphql'],
-    ['the same of a page', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400, 'page'],
+    ['a request to GraphQL without a host', () => 'GET /graphql HTTP/1.1\r\n\r\n', 400, 'graphql'],
+    ['a request for a page without a host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400, 'page'],
     ...['Host: x', 'hOST: y', 'Authorization: Bearer x', 'authorization: '].flatMap((header) =>
       (['/api/v1/users/me', '/graphql', '/healthz'] as const).map(
         (path, index): [string, () => string, number, Envelope] => [
@@ -128,7 +128,7 @@ describe('is refused', () => {
       ),
     ),
     ['a NUL in the path', () => get('/api/v1/\0'), 400, 'rest'],
-    ['a path of bytes', () => get('/api/v1/\xff'), 400, 'rest'],
+    ['a byte in the path that is not ASCII', () => get('/api/v1/\xff'), 400, 'rest'],
     ['a space in the path', () => get('/api/v1/dtt /1'), 400, 'rest'],
     ['a NUL in a header', () => get('/api/v1/dtt', 'X: a\0b\r\n'), 400, 'rest'],
     ['a header without a colon', () => get('/api/v1/dtt', 'secret\r\n'), 400, 'rest'],
@@ -143,29 +143,39 @@ describe('is refused', () => {
       401,
       'rest',
     ],
-    ['two lengths', () => post('/graphql', right, `${json}Content-Length: 1\r\n`), 400, 'rest'],
-    ['a length that is none', () => get('/graphql', 'Content-Length: -1\r\n'), 400, 'rest'],
     [
-      'a length beyond all numbers',
+      'two Content-Length headers',
+      () => post('/graphql', validBody, `${json}Content-Length: 1\r\n`),
+      400,
+      'rest',
+    ],
+    ['a negative length', () => get('/graphql', 'Content-Length: -1\r\n'), 400, 'rest'],
+    [
+      'a length of 401 digits',
       () => get('/api/v1/dtt', `Content-Length: 1${'0'.repeat(400)}\r\n`),
       400,
       'rest',
     ],
     [
-      'a length and chunks',
-      () => post('/graphql', right, `${json}Transfer-Encoding: chunked\r\n`),
+      'Content-Length with chunks',
+      () => post('/graphql', validBody, `${json}Transfer-Encoding: chunked\r\n`),
       400,
       'rest',
     ],
-    ['a coding that there is not', () => get('/graphql', 'Transfer-Encoding: secret\r\n'), 400, 'graphql'],
-    ['a chunk that is none', () => chunked('/graphql', 'zz\r\n'), 400, 'graphql'],
-    ['the same of an activation', () => chunked(activation(), 'zz\r\n'), 400, 'rest'],
-    ['a chunk beyond all numbers', () => chunked('/graphql', `${'f'.repeat(40)}\r\n`), 400, 'graphql'],
+    ['an unknown transfer coding', () => get('/graphql', 'Transfer-Encoding: secret\r\n'), 400, 'graphql'],
+    ['an invalid chunk', () => chunked('/graphql', 'zz\r\n'), 400, 'graphql'],
+    ['an invalid chunk of an activation', () => chunked(activation(), 'zz\r\n'), 400, 'rest'],
+    ['a chunk size of 40 digits', () => chunked('/graphql', `${'f'.repeat(40)}\r\n`), 400, 'graphql'],
     ['a tunnel', () => `CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`, 405, 'rest'],
     ['TRACE of REST', () => `TRACE /api/v1/dtt HTTP/1.1\r\n${host()}\r\n`, 405, 'rest'],
     ['TRACE of GraphQL', () => `TRACE /graphql HTTP/1.1\r\n${host()}\r\n`, 405, 'graphql'],
-    ['OPTIONS of nothing', () => `OPTIONS * HTTP/1.1\r\n${host()}\r\n`, 404, 'page'],
-    ['another method of GraphQL', () => `DELETE /graphql HTTP/1.1\r\n${host()}\r\n`, 405, 'graphql'],
+    ['OPTIONS *', () => `OPTIONS * HTTP/1.1\r\n${host()}\r\n`, 404, 'page'],
+    [
+      'a method that GraphQL does not have',
+      () => `DELETE /graphql HTTP/1.1\r\n${host()}\r\n`,
+      405,
+      'graphql',
+    ],
     ...[
       '/api/v1/%2e%2e/graphql',
       '/api/v1/../graphql',
@@ -222,8 +232,13 @@ describe('is refused', () => {
       404,
       'rest',
     ]),
-    ['a body over the limit', () => post(activation(), 'x'.repeat(64 * 1024 + 1)), 413, 'rest'],
-    ['the same of GraphQL', () => post('/graphql', 'x'.repeat(256 * 1024 + 1)), 413, 'graphql'],
+    [
+      'the body of an activation over the limit',
+      () => post(activation(), 'x'.repeat(64 * 1024 + 1)),
+      413,
+      'rest',
+    ],
+    ['a body of GraphQL over the limit', () => post('/graphql', 'x'.repeat(256 * 1024 + 1)), 413, 'graphql'],
     [
       'chunks over the limit',
       () => chunked(activation(), `fffff\r\n${'x'.repeat(0xfffff)}\r\n0\r\n\r\n`),
@@ -231,25 +246,30 @@ describe('is refused', () => {
       'rest',
     ],
     ['no body', () => post('/graphql', ''), 400, 'graphql'],
-    ['a body cut short', () => post('/graphql', right.slice(0, -1)), 400, 'graphql'],
+    ['a body cut short', () => post('/graphql', validBody.slice(0, -1)), 400, 'graphql'],
     [
       'a body that is not UTF-8',
       () => post('/graphql', '{"query":"{ viewer { username } } # \xff"}'),
       400,
       'graphql',
     ],
-    ['the same of an activation', () => post(activation(), '{"isActive":true,"x":"\xff"}'), 400, 'rest'],
+    [
+      'the body of an activation that is not UTF-8',
+      () => post(activation(), '{"isActive":true,"x":"\xff"}'),
+      400,
+      'rest',
+    ],
     [
       'a body in UTF-16',
-      () => post('/graphql', Buffer.from(right, 'utf16le').toString('latin1')),
+      () => post('/graphql', Buffer.from(validBody, 'utf16le').toString('latin1')),
       400,
       'graphql',
     ],
-    ['a deep body', () => post('/graphql', '['.repeat(deep) + ']'.repeat(deep)), 400, 'graphql'],
-    ['a deep body without an end', () => post('/graphql', '{"a":'.repeat(deep)), 400, 'graphql'],
-    ['the same of an activation', () => post(activation(), '['.repeat(deep)), 400, 'rest'],
+    ['a deeply nested body', () => post('/graphql', '['.repeat(deep) + ']'.repeat(deep)), 400, 'graphql'],
+    ['a deeply nested body that is incomplete', () => post('/graphql', '{"a":'.repeat(deep)), 400, 'graphql'],
+    ['a deeply nested body of an activation', () => post(activation(), '['.repeat(deep)), 400, 'rest'],
     [
-      'deep variables',
+      'deeply nested variables',
       () =>
         post(
           '/graphql',
@@ -258,54 +278,64 @@ describe('is refused', () => {
       400,
       'graphql',
     ],
-    ['a list of requests', () => post('/graphql', `[${right}]`), 400, 'graphql'],
-    ['null for a request', () => post('/graphql', 'null'), 400, 'graphql'],
-    ['a query that is no text', () => post('/graphql', '{"query":{}}'), 400, 'graphql'],
+    ['a list of requests', () => post('/graphql', `[${validBody}]`), 400, 'graphql'],
+    ['null instead of a request', () => post('/graphql', 'null'), 400, 'graphql'],
+    ['a query that is not a string', () => post('/graphql', '{"query":{}}'), 400, 'graphql'],
     [
-      'variables that are no object',
+      'variables that are not an object',
       () => post('/graphql', '{"query":"{a}","variables":[]}'),
       400,
       'graphql',
     ],
     [
-      'variables in the URL that are no JSON',
+      'variables in the URL that are not JSON',
       () => get('/graphql?query={viewer{id}}&variables=%7B'),
       400,
       'graphql',
     ],
-    ['a body of text', () => post('/graphql', right, 'Content-Type: text/plain\r\n'), 415, 'graphql'],
-    ['a body of nobody knows what', () => post('/graphql', right, ''), 415, 'graphql'],
     [
-      'an activation of text',
+      'a body of the type text/plain',
+      () => post('/graphql', validBody, 'Content-Type: text/plain\r\n'),
+      415,
+      'graphql',
+    ],
+    ['a body without a type', () => post('/graphql', validBody, ''), 415, 'graphql'],
+    [
+      'an activation of the type text/plain',
       () => post(activation(), '{"isActive":true}', 'Content-Type: text/plain\r\n'),
       400,
       'rest',
     ],
     [
-      'a body that is zipped',
+      'a compressed body',
       () => post('/graphql', '\x1f\x8b\x08\0\0', `${json}Content-Encoding: gzip\r\n`),
       415,
       'graphql',
     ],
     [
-      'an activation that is zipped',
+      'a compressed activation',
       () => post(activation(), '{"isActive":true}', `${json}Content-Encoding: gzip\r\n`),
       415,
       'rest',
     ],
     [
-      'a body in a coding by no name',
-      () => post('/graphql', right, `${json}Content-Encoding: aws-chunked\r\n`),
+      'a body in an unknown content coding',
+      () => post('/graphql', validBody, `${json}Content-Encoding: aws-chunked\r\n`),
       415,
       'graphql',
     ],
-    ['nothing acceptable', () => post('/graphql', right, `${json}Accept: image/png\r\n`), 406, 'graphql'],
+    [
+      'an Accept header without an acceptable type',
+      () => post('/graphql', validBody, `${json}Accept: image/png\r\n`),
+      406,
+      'graphql',
+    ],
   ])('%s', async (_, bytes, status, envelope) => {
-    const [refusal] = await responsesTo(bytes());
-    expectError(refusal ?? expect.fail('there was no answer'), status, envelope);
+    const [rejection] = await responsesTo(bytes());
+    expectError(rejection ?? expect.fail('there was no response'), status, envelope);
   });
 
-  // What is left of a body would be read, however much it is, and what comes behind a doubtful head is doubtful too.
+  // Otherwise the rest of the body would be read, however long it is, and what follows an ambiguous head could not be trusted.
   it.each<[string, () => string, number]>([
     [
       'an activation that announces more than the limit',
@@ -326,36 +356,44 @@ describe('is refused', () => {
     ['REST without a host', () => 'GET /api/v1/dtt HTTP/1.1\r\n\r\n', 400],
     ['GraphQL without a host', () => 'GET /graphql HTTP/1.1\r\n\r\n', 400],
     ['a page without a host', () => 'GET / HTTP/1.1\r\n\r\n', 400],
-  ])('%s, and the connection closed', async (_, bytes, status) => {
+  ])('%s, and closes the connection', async (_, bytes, status) => {
     const { socket, ended } = await openRaw(gateway.url);
     socket.write(bytes());
-    const [refusal, ...others] = parseResponses(await ended());
-    expect(refusal).toMatchObject({ status, headers: { connection: 'close' } });
+    const [rejection, ...others] = parseResponses(await ended());
+    expect(rejection).toMatchObject({ status, headers: { connection: 'close' } });
     expect(others).toEqual([]);
   });
 
-  it('a mistake behind a request, which is answered first', async () => {
+  it('invalid HTTP behind requests, which get their responses first', async () => {
     const responses = await responsesTo(`${get('/api/v1/users/me')}${get('/api/v1/dtt')}secret\r\n\r\n`);
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 400]);
   });
 });
 
-describe('is answered', () => {
+describe('the gateway responds to', () => {
   it.each<[string, () => string, number[]]>([
     [
       'many requests at once',
       () => get('/api/v1/users/me').repeat(50),
       Array.from({ length: 50 }, () => 200),
     ],
-    ['a body that is waited for', () => post('/graphql', right, `${json}Expect: 100-continue\r\n`), [200]],
-    ['an expectation that nobody knows', () => post('/graphql', right, `${json}Expect: secret\r\n`), [200]],
-    ['the absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
-    ['a body of all that is allowed', () => post(activation(), '{"isActive":true}'.padEnd(64 * 1024)), [200]],
-    ['the same of GraphQL', () => post('/graphql', right.padEnd(256 * 1024)), [200]],
-    ['a body where there is none', () => post('/healthz', long) + get('/api/v1/users/me'), [405, 200]],
+    [
+      'a request with Expect: 100-continue',
+      () => post('/graphql', validBody, `${json}Expect: 100-continue\r\n`),
+      [200],
+    ],
+    ['an unknown expectation', () => post('/graphql', validBody, `${json}Expect: secret\r\n`), [200]],
+    ['a target in absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
+    [
+      'an activation as long as the limit',
+      () => post(activation(), '{"isActive":true}'.padEnd(64 * 1024)),
+      [200],
+    ],
+    ['a body of GraphQL as long as the limit', () => post('/graphql', validBody.padEnd(256 * 1024)), [200]],
+    ['a body where none is expected', () => post('/healthz', long) + get('/api/v1/users/me'), [405, 200]],
     [
       'chunks with an extension',
-      () => chunked('/graphql', `${right.length.toString(16)};a=b\r\n${right}\r\n0\r\n\r\n`),
+      () => chunked('/graphql', `${validBody.length.toString(16)};a=b\r\n${validBody}\r\n0\r\n\r\n`),
       [200],
     ],
   ])('%s', async (_, bytes, statuses) => {
@@ -364,12 +402,12 @@ describe('is answered', () => {
   });
 
   it('a request in many pieces', async () => {
-    const bytes = post('/graphql', right);
+    const bytes = post('/graphql', validBody);
     const responses = await responsesTo(bytes, 30);
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('HTTP/1.0, and the connection closed', async () => {
+  it('HTTP/1.0, and closes the connection', async () => {
     const { socket, ended } = await openRaw(gateway.url);
     socket.write(get('/api/v1/users/me', '', 'HTTP/1.0'));
     const [response] = parseResponses(await ended());
@@ -383,23 +421,23 @@ describe('is answered', () => {
       'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n',
       101,
     ],
-    ['a WebSocket that there is not', '/healthz', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 426],
+    ['a WebSocket at a path that has none', '/healthz', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 426],
   ])('%s behind requests that have no response yet', async (_, path, headers, status) => {
     const { socket, received } = await openRaw(gateway.url);
-    socket.write(post('/graphql', right) + get('/api/v1/users/me') + get(path, headers));
+    socket.write(post('/graphql', validBody) + get('/api/v1/users/me') + get(path, headers));
     await expect
       .poll(() => received().match(/HTTP\/1.1 \d+/g))
       .toEqual(['200', '200', `${status}`].map((each) => `HTTP/1.1 ${each}`));
     socket.destroy();
   });
 
-  it('a tunnel behind a request, which gets its own response', async () => {
+  it('a request, and rejects the tunnel behind it', async () => {
     const { socket, ended } = await openRaw(gateway.url);
-    socket.write(`${post('/graphql', right)}CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`);
+    socket.write(`${post('/graphql', validBody)}CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`);
     expect(parseResponses(await ended()).map(({ status }) => status)).toEqual([200, 405]);
   });
 
-  it('an upgrade that there is not, as a plain request, with whose response the connection ends', async () => {
+  it('an upgrade to an unsupported protocol as to a plain request, and then closes the connection', async () => {
     const { socket, ended } = await openRaw(gateway.url);
     // The parser loses what it reads of the next request together with the end of this one.
     socket.write(get('/api/v1/users/me', offer) + get('/api/v1/users/me').slice(0, -2));
@@ -408,13 +446,13 @@ describe('is answered', () => {
     expect(responses[0]?.headers.connection).toBe('close');
   });
 
-  it('an upgrade that there is not, and runs nothing that follows on the connection', async () => {
+  it('an upgrade to an unsupported protocol, and runs nothing that follows on the connection', async () => {
     const { socket, received } = await openRaw(gateway.url);
     const subscription = '{"query":"subscription { activeDttTemplate { name } }"}';
     // What follows is the body of a request whose head was lost.
     socket.write(
       post('/graphql', subscription, `${json}Accept: text/event-stream\r\n${offer}`) +
-        post('/graphql', right).slice(0, -right.length),
+        post('/graphql', validBody).slice(0, -validBody.length),
     );
     await expect.poll(received).toContain('event: next');
     const version = gateway.responseCache.versionOf(alice.userId);
@@ -425,41 +463,41 @@ describe('is answered', () => {
   });
 });
 
-describe('is waited for, but not for ever:', () => {
-  // Side by side, since each waits for seconds.
-  it('what never comes', async () => {
+describe('an incomplete request', () => {
+  // All at the same time, since each takes seconds.
+  it('gets a 408 after the timeout, or nothing more if it was rejected before', async () => {
     const given: [string, string, Envelope][] = [
       ['a head', 'GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\n', 'rest'],
       ['a body', post(activation(), '{"isActive":true}').slice(0, -1), 'rest'],
-      ['a body of GraphQL', post('/graphql', right).slice(0, -1), 'graphql'],
+      ['a body of GraphQL', post('/graphql', validBody).slice(0, -1), 'graphql'],
       ['a body of chunks', chunked('/graphql', '5\r\n{"que\r\n'), 'graphql'],
     ];
     const responses = given.map(async ([name, bytes, envelope]) => {
       const { socket, ended } = await openRaw(gateway.url);
       socket.write(bytes);
-      const [refusal, ...others] = parseResponses(await ended());
-      expectError(refusal ?? expect.fail(`there was no answer to ${name}`), 408, envelope);
+      const [rejection, ...others] = parseResponses(await ended());
+      expectError(rejection ?? expect.fail(`there was no response to ${name}`), 408, envelope);
       expect(others, name).toEqual([]);
     });
-    const refusedLongAgo = async () => {
+    const rejectedEarly = async () => {
       const { socket, ended } = await openRaw(gateway.url);
       socket.write(`POST /api/v1/dtt HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`);
       const upload = setInterval(() => socket.write('x'), 20);
-      const httpErrors = parseResponses(await ended());
+      const rejections = parseResponses(await ended());
       clearInterval(upload);
-      expect(httpErrors.map(({ status }) => status)).toEqual([401]);
+      expect(rejections.map(({ status }) => status)).toEqual([401]);
     };
-    await Promise.all([...responses, refusedLongAgo()]);
+    await Promise.all([...responses, rejectedEarly()]);
   });
 });
 
-describe('nothing is left of', () => {
+describe('no connection is left open after the client resets', () => {
   it.each<[string, () => string]>([
-    ['a connection that says nothing', () => ''],
-    ['a head cut off', () => get('/api/v1/dtt').slice(0, -4)],
-    ['a body cut off', () => post(activation(), '{"isActive":true}').slice(0, -1)],
-    ['a body of GraphQL cut off', () => post('/graphql', right).slice(0, -1)],
-    ['a request whose answer nobody reads', () => get('/api/v1/dtt/sessions')],
+    ['a connection without a request', () => ''],
+    ['a head that is cut off', () => get('/api/v1/dtt').slice(0, -4)],
+    ['a body that is cut off', () => post(activation(), '{"isActive":true}').slice(0, -1)],
+    ['a body of GraphQL that is cut off', () => post('/graphql', validBody).slice(0, -1)],
+    ['a request whose response was not read', () => get('/api/v1/dtt/sessions')],
     [
       'a subscription',
       () =>
@@ -477,20 +515,20 @@ describe('nothing is left of', () => {
   });
 });
 
-describe('closing', () => {
+describe('closing the gateway', () => {
   it.each<[string, () => string, number | undefined]>([
     [
-      'an upload without an end',
+      'an upload that does not end',
       () => `POST ${activation()} HTTP/1.1\r\n${host()}${json}Transfer-Encoding: chunked\r\n\r\n`,
       408,
     ],
-    ['a head without an end', () => `GET /healthz HTTP/1.1\r\nHost: x\r\n`, undefined],
+    ['a head that does not end', () => `GET /healthz HTTP/1.1\r\nHost: x\r\n`, undefined],
     [
-      'a body that was refused long ago',
+      'a body whose request was rejected before',
       () => 'POST /api/v1/dtt HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n',
       401,
     ],
-  ])('is not held up by %s', async (_, bytes, status) => {
+  ])('is not delayed by %s', async (_, bytes, status) => {
     const closing = new AbortController();
     const slow = { ...timeouts, head: 60_000, request: 60_000 };
     const other = await openTestGateway(await openBeside(gateway.database), {

@@ -1,4 +1,4 @@
-/** What stands before the database: who waits, who is turned away while too many wait, and how long anybody may take. */
+/** The load shedder before the database: which requests wait, which are rejected under overload, and how long a statement may take. */
 
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterEach(() => release());
 afterAll(() => database?.close());
 
-/** Has all statements of a kind wait: at a lock, or on the embedded engine for their turn. */
+/** Has all statements of a kind wait: for a lock, or on the embedded engine for their turn. */
 async function hold(sql: string): Promise<void> {
   holder = new pg.Client(database.pool.options);
   await holder.connect();
@@ -54,8 +54,8 @@ async function release(): Promise<void> {
 }
 
 /**
- * The status of the response by a connection of its own. By one that has just asked the database, a machine with much to do
- * may have it turned away with whatever comes.
+ * The status of the response on a connection of its own. On one whose last request waited for the database, a busy machine may
+ * shed any request early.
  */
 async function statusOnceConnected(gateway: TestGateway, line: string, token: string, body = '') {
   const connection = await openRaw(gateway.url);
@@ -78,7 +78,7 @@ async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number
   return { response: await asking, took: performance.now() - began };
 }
 
-describe('while as many requests wait as may', () => {
+describe('while as many requests wait as MAX_WAITING allows', () => {
   const maxWaiting = 3;
   let gateway: TestGateway;
   beforeAll(async () => {
@@ -87,15 +87,15 @@ describe('while as many requests wait as may', () => {
   });
   afterAll(() => gateway?.close());
 
-  it('a request that needs the database gets a 503 at once, what is kept is served, and afterwards all is well', async () => {
+  it('a request that needs the database gets a 503 at once, cached responses are served, and all waiting requests are served in the end', async () => {
     const cachedQuery = '{ viewer { username } }';
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    // Twice, since it is kept the second time.
+    // Twice, since a response is cached the second time.
     for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
     const before = await rest(gateway, alice.token, '/dtt/templates/active');
 
     const { pool } = gateway.database;
-    // The embedded engine lets nobody connect meanwhile.
+    // All connections are opened before, since the embedded engine opens none while a transaction runs.
     await Promise.all(
       Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
     );
@@ -106,19 +106,19 @@ describe('while as many requests wait as may', () => {
     const running = askFor(pool.options.max ?? 0);
     await expect.poll(() => pool.idleCount).toBe(0);
     const waiting = askFor(maxWaiting);
-    // Until it is no burst any more.
+    // Until this no longer counts as a burst.
     await sleep(150);
 
     const [template] = alice.dttTemplates;
     const began = performance.now();
-    const refused = [
+    const rejected = [
       postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
       rest(gateway, alice.token, '/dtt/sessions?limit=1'),
     ];
-    await Promise.all(refused);
-    // One whose token has to be looked up has a turn as well, for which the newest of hers makes room.
+    await Promise.all(rejected);
+    // A request whose token has to be looked up waits as well, and the newest request of alice is rejected for it.
     running.push(rest(gateway, bob.token, '/users/me'), ...waiting.slice(0, -1));
-    for (const response of await Promise.all([...refused, ...waiting.slice(-1)])) {
+    for (const response of await Promise.all([...rejected, ...waiting.slice(-1)])) {
       expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
       expect(response.headers.get('Retry-After')).toBe('1');
     }
@@ -137,7 +137,7 @@ describe('while as many requests wait as may', () => {
   });
 });
 
-describe('while there is too much to do', () => {
+describe('while the event loop is overloaded', () => {
   const upgrade = [
     'GET /graphql HTTP/1.1',
     'Host: a',
@@ -149,7 +149,7 @@ describe('while there is too much to do', () => {
     '\r\n',
   ].join('\r\n');
 
-  it('a request is turned away before anything is made of it, and is counted', async () => {
+  it('a request is shed before an exchange is opened for it, and is counted', async () => {
     const counted = { begin: 0, turnedAway: 0 };
     const metrics = {
       watchLoad() {},
@@ -164,7 +164,7 @@ describe('while there is too much to do', () => {
       metrics,
     });
     const { pool } = gateway.database;
-    // Each request that anything is made of keeps the process busy for too long.
+    // Each request that an exchange is opened for keeps the event loop busy for too long.
     const keepBusy = () => {
       for (const until = performance.now() + 15; performance.now() < until; );
     };
@@ -182,14 +182,14 @@ describe('while there is too much to do', () => {
     const other = await openRaw(gateway.url);
     requestSpans.start.subscribe(keepBusy);
     try {
-      // One after the other by the same connection.
+      // One after the other on the same connection.
       for (let count = 1; count <= 10; count++) {
         connection.socket.write(
           `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
         );
         await expect.poll(() => connection.received().split('Too busy').length).toBe(count + 1);
       }
-      // What comes behind such a request begins when that has its response, also where Node lets go of the connection.
+      // The request behind such a one begins after its response, also if Node hands the connection over for an upgrade.
       other.socket.write(
         `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
       );
@@ -210,7 +210,7 @@ describe('while there is too much to do', () => {
     other.socket.destroy();
     await release();
     for (const response of running) expect((await response).status).toBe(200);
-    // All but the first, or but the first two.
+    // All but the first one or two.
     expect(counted.turnedAway).toBeGreaterThanOrEqual(8);
     expect(counted.begin + counted.turnedAway).toBe(1 + running.length + 13);
     await gateway.close();
@@ -218,20 +218,20 @@ describe('while there is too much to do', () => {
     const [summary, ...more] = lines.filter(({ msg }) => msg === 'turned requests away');
     expect(summary).toMatchObject({ level: 40, count: counted.turnedAway });
     expect(more).toEqual([]);
-    // The others have theirs, as ever.
+    // The other rejected requests have their own lines.
     const status503 = lines.filter(({ status }) => status === 503);
     expect(status503).toHaveLength(12 - counted.turnedAway);
   });
 });
 
 describe('a statement', () => {
-  needsEngine('postgres', 'the embedded engine has no timers, and nobody else’s locks');
+  needsEngine('postgres', 'the embedded engine has no timers, and no locks of other sessions');
 
   const bounds = { connections: 2, statement: 300 };
   const open = async (url = database.pool.options.connectionString) =>
     withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
 
-  it('that waits for a lock ends in time, on the server as well', async () => {
+  it('that waits for a lock is cancelled after the statement timeout, on the server as well', async () => {
     const gateway = await openTestGateway(await open());
     const [template] = alice.dttTemplates;
     const activate = () => postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
@@ -249,7 +249,7 @@ describe('a statement', () => {
     await gateway.close();
   });
 
-  it('has its turn before all the statements of a request that came first have ended', async () => {
+  it('runs before all the statements of a larger request that came first have ended', async () => {
     const gateway = await openTestGateway(await open());
     for (const { token } of [alice, bob]) expect((await rest(gateway, token, '/users/me')).status).toBe(200);
     await hold('LOCK TABLE "LkbxDevice"');
@@ -269,23 +269,23 @@ describe('a statement', () => {
     await gateway.close();
   });
 
-  it('that nobody answers ends in time', async () => {
-    const line = await openTcpProxy(database);
-    const gateway = await openTestGateway(await open(line.url));
+  it('that gets no response from the database fails after the timeout', async () => {
+    const proxy = await openTcpProxy(database);
+    const gateway = await openTestGateway(await open(proxy.url));
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    line.hold();
+    proxy.hold();
     const { response, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
     expect(response.status).toBe(500);
     expect(took).toBeLessThan(4_000);
-    line.release();
+    proxy.release();
     await expect
       .poll(async () => (await rest(gateway, alice.token, '/dtt/sessions?limit=3')).status)
       .toBe(200);
     await gateway.close();
-    await line.close();
+    await proxy.close();
   });
 
-  it('of a command may take what it takes, and that of a gateway no connection more than it has', async () => {
+  it('of a gateway has the timeout and the number of connections that are set, and that of a command has no timeout', async () => {
     const timeoutOf = async ({ pool }: TestDatabase) =>
       (await pool.query<{ statement_timeout: string }>('SHOW statement_timeout')).rows[0]?.statement_timeout;
     const bounded = await open();
@@ -299,12 +299,12 @@ describe('a statement', () => {
 describe('the load shedder', () => {
   afterEach(() => void vi.useRealTimers());
 
-  /** A load shedder, and what the database has room for, which has so many run at once. */
+  /** A load shedder, and the state of a fake database whose concurrency limit is `limit`. */
   function open(maxWaiting = 2, limit = 1) {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     vi.advanceTimersByTime(1_000);
     const state = { room: 0, begun: [] as Exchange[], ended: () => {} };
-    /** The viewers whose statements wait. */
+    /** The viewers with waiting statements. */
     const statements = new Set<number | string>();
     const { shed, isOverload, figures } = createLoadShedder({
       maxWaiting,
@@ -324,13 +324,13 @@ describe('the load shedder', () => {
       },
       begun: (exchange) => state.begun.push(exchange),
     });
-    /** What became of each request, by its name. */
+    /** The outcome of each request, with its name. */
     const outcomes: string[] = [];
     const ask = (name: string, size?: number) => {
       const exchange = openAlone();
       // Requests of one viewer begin with the same letter.
-      Promise.resolve(shed(exchange, () => name.charAt(0), size)).then((isTurnedAway) => {
-        outcomes.push(`${name} ${isTurnedAway ? '503' : 'ok'}`);
+      Promise.resolve(shed(exchange, () => name.charAt(0), size)).then((isShed) => {
+        outcomes.push(`${name} ${isShed ? '503' : 'ok'}`);
       });
       return exchange;
     };
@@ -345,20 +345,20 @@ describe('the load shedder', () => {
     return { state, shed, isOverload, figures, statements, ask, later, makeRoom };
   }
 
-  /** As much of a request and its response as is looked at. */
+  /** An exchange with the parts of a request and its response that the load shedder uses. */
   function openAlone(): Exchange {
     const outgoing = new EventEmitter() as ServerResponse;
     return openExchange({ headers: {}, url: '/' } as IncomingMessage, outgoing, nobodyListens);
   }
 
-  it('lets a request through at once while there is room and nobody waits', () => {
+  it('lets a request through at once while there is room and none waits', () => {
     const { state, shed, figures } = open(2, 7);
     state.room = 1;
     const exchange = openAlone();
     const noOne = () => expect.unreachable();
     expect(shed(exchange, noOne)).toBe(false);
     state.room = 0;
-    // It does not think again, nor counts its time anew.
+    // A request that was let through is let through again, and begins only once.
     expect(shed(exchange, noOne)).toBe(false);
     state.room = 1;
     expect(shed(exchange, noOne, 2)).toBe(false);
@@ -366,7 +366,7 @@ describe('the load shedder', () => {
     expect(figures).toMatchObject({ limit: 7, waiting: 0, turnedAway: 0 });
   });
 
-  it('has the others wait, and serves everybody in turn', async () => {
+  it('has the other requests wait, and serves the clients in turn', async () => {
     const { ask, later, makeRoom, figures } = open(4);
     for (const name of ['a1', 'a2', 'a3', 'b1']) ask(name);
     expect(await later(5)).toEqual([]);
@@ -374,13 +374,13 @@ describe('the load shedder', () => {
     makeRoom(2);
     expect(await later(0)).toEqual(['a1 ok', 'b1 ok']);
     makeRoom(1);
-    // Also where nothing says that there is room.
+    // Also without an event for the room.
     expect(await later(0)).toEqual(['a2 ok']);
     expect(await later(10)).toEqual(['a3 ok']);
     expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
   });
 
-  it('lets nobody through whose statements wait, and others until so many users have some', async () => {
+  it('lets no client through whose statements wait, nor any other while as many users as the concurrency limit have waiting statements', async () => {
     const { statements, ask, later, makeRoom } = open(4, 2);
     for (const name of ['a1', 'b1', 'c1']) ask(name);
     statements.add('a');
@@ -394,7 +394,7 @@ describe('the load shedder', () => {
     expect(await later(0)).toEqual(['a1 ok', 'c1 ok']);
   });
 
-  it('lets nobody pass those who wait', async () => {
+  it('lets no new request pass those that wait', async () => {
     const { state, ask, later } = open(4);
     ask('a1');
     state.room = 1;
@@ -404,15 +404,15 @@ describe('the load shedder', () => {
     expect(await later(5)).toEqual(['b1 ok']);
   });
 
-  it('lets more wait for a moment than for long', async () => {
+  it('allows a longer queue during a burst than later', async () => {
     const { ask, later, makeRoom, figures } = open(2);
     for (let number = 1; number <= 6; number++) ask(`a${number}`);
     expect(await later(0)).toEqual([]);
     ask('a7');
-    // Who asks is told first, and then the newest of those for whom there is no place either, now that there is too much.
+    // The request that overflows the queue is rejected first, and under overload, which begins now, the newest of the others.
     expect((await later(0)).sort()).toEqual(['a3 503', 'a4 503', 'a5 503', 'a6 503', 'a7 503']);
     expect(figures).toMatchObject({ waiting: 2, turnedAway: 5 });
-    // It is known for a while, and then it may take longer again.
+    // The overload lasts for a while, and then a burst may be longer again.
     ask('a8');
     expect(await later(0)).toEqual(['a8 503']);
     makeRoom(1);
@@ -422,7 +422,7 @@ describe('the load shedder', () => {
     expect(await later(150)).toEqual([]);
   });
 
-  it('lets as many wait as may, whoever they are, as long as it is their turn within a second', async () => {
+  it('lets as many requests of one client wait as are allowed, while each is served within a second', async () => {
     const { state, ask, later, makeRoom } = open(100);
     for (let number = 1; number <= 32; number++) ask(`a${number}`);
     expect(await later(990)).toEqual([]);
@@ -433,22 +433,22 @@ describe('the load shedder', () => {
     makeRoom(1);
     expect(await later(0)).toEqual(['a2 ok']);
     state.room = 0;
-    // That took too long, as one slow statement may make it.
+    // That took too long, which may be due to one slow statement.
     ask('a33');
     expect(await later(305)).toEqual([]);
     makeRoom(1);
     expect(await later(0)).toEqual(['a3 ok']);
     state.room = 0;
-    // It goes on to: who comes now is turned away, and so are all others but the next.
+    // It still takes too long: the request that comes now is rejected, and so are all others but those that are next.
     ask('a34');
-    const turnedAway = await later(0);
-    expect(turnedAway).toHaveLength(28);
-    expect(turnedAway).not.toContain('a4 503');
+    const shed = await later(0);
+    expect(shed).toHaveLength(28);
+    expect(shed).not.toContain('a4 503');
     makeRoom(1);
     expect(await later(0)).toEqual(['a4 ok']);
   });
 
-  it('turns nobody away for the time that they wait', async () => {
+  it('does not reject a waiting request because of the time that it waits', async () => {
     const { ask, later, makeRoom } = open(2, 4);
     for (const name of ['a1', 'a2', 'b1', 'a3', 'a4', 'a5', 'a6']) ask(name);
     expect((await later(0)).sort()).toEqual(['a2 503', 'a3 503', 'a4 503', 'a5 503', 'a6 503']);
@@ -459,9 +459,9 @@ describe('the load shedder', () => {
   });
 
   it.each([
-    ['at once', 1],
-    ['out of the queue', 0],
-  ])('keeps as many waiting under overload as are served in 15 ms, %s', async (_, room) => {
+    ['let through at once', 1],
+    ['let through from the queue', 0],
+  ])('lets as many requests wait under overload as are served in 15 ms, %s', async (_, room) => {
     const { state, ask, later, makeRoom, figures } = open(50);
     // One in each millisecond.
     for (let number = 1; number <= 250; number++) {
@@ -479,7 +479,7 @@ describe('the load shedder', () => {
   it.each([
     ['stays overloaded when a request waits again soon after the queue was empty', 150, ['b3 503']],
     ['is not overloaded any more when the queue has been empty for a while', 201, []],
-  ])('%s', async (_, empty, turnedAway) => {
+  ])('%s', async (_, empty, shed) => {
     const { ask, later, makeRoom } = open(2);
     for (let number = 1; number <= 7; number++) ask(`a${number}`);
     await later(0);
@@ -489,24 +489,24 @@ describe('the load shedder', () => {
     ask('b1');
     expect(await later(60)).toEqual([]);
     for (const name of ['b2', 'b3']) ask(name);
-    expect(await later(0)).toEqual(turnedAway);
+    expect(await later(0)).toEqual(shed);
   });
 
-  it('keeps as many waiting under overload as three quarters of what runs at once', async () => {
+  it('lets as many requests wait under overload as three quarters of the concurrency limit', async () => {
     const { ask, later, figures } = open(20, 12);
     for (let number = 1; number <= 61; number++) ask(`a${number}`);
     await later(0);
     expect(figures).toMatchObject({ waiting: 9, turnedAway: 52 });
   });
 
-  it('has a burst that is too long make room as under overload for another client', async () => {
+  it('shortens the queue as under overload when a request of another client overflows a burst', async () => {
     const { ask, later } = open(2);
     for (let number = 1; number <= 6; number++) ask(`a${number}`);
     ask('b1');
     expect((await later(0)).sort()).toEqual(['a2 503', 'a3 503', 'a4 503', 'a5 503', 'a6 503']);
   });
 
-  it('has whoever sends most make room for the others', async () => {
+  it('rejects the newest requests of the client with the most, to make room for other clients', async () => {
     const { ask, later, makeRoom } = open(2, 4);
     for (const name of ['a1', 'a2']) ask(name);
     await later(150);
@@ -518,11 +518,11 @@ describe('the load shedder', () => {
     expect(await later(5)).toEqual(['b1 ok']);
   });
 
-  it('turns away who asks last where nobody has more', async () => {
+  it('rejects the request that comes last if no client has more waiting', async () => {
     const { shed, state, ask, later, makeRoom } = open(3, 6);
     for (const name of ['a1', 'b1', 'c1']) ask(name);
     await later(150);
-    // At once, so that it takes next to nothing; nor does its time count.
+    // Synchronously, which costs next to nothing, and without an effect on its deadline.
     const exchange = openAlone();
     expect(shed(exchange, () => 'd')).toBe(true);
     expect(state.begun).not.toContain(exchange);
@@ -541,7 +541,7 @@ describe('the load shedder', () => {
     expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
   });
 
-  it('counts a batch as what it has, and lets it wait alone however many that are', async () => {
+  it('counts a batch as its number of requests, and lets it wait alone however many those are', async () => {
     const { state, shed, isOverload, ask, later, makeRoom } = open(3);
     ask('a1', 100);
     expect(await later(200)).toEqual([]);
@@ -555,7 +555,7 @@ describe('the load shedder', () => {
     expect(await later(0)).toContain('e1 503');
     makeRoom(9);
     await later(500);
-    // One that was let through as a request alone, to look up its token, has to be as a batch.
+    // A batch that was let through as a single request, to look up its token, has to be let through again as a batch.
     const exchange = openAlone();
     state.room = 1;
     expect(shed(exchange, () => 'f', 1)).toBe(false);

@@ -1,4 +1,4 @@
-/** What is said of a port. */
+/** Who listens on a port. */
 
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
@@ -18,37 +18,37 @@ async function portOf(listening: Server, host = '127.0.0.1'): Promise<number> {
   return (listening.address() as AddressInfo).port;
 }
 
-/** A server that says the text at the path, with the header of a gateway or without. */
-const speaker = (path: string, text: string, id?: string) =>
+/** A server that responds with the text at the path, with the X-Request-Id of a gateway or without. */
+const serving = (path: string, text: string, id?: string) =>
   createHttpServer((request, response) => {
     if (id !== undefined) response.setHeader('X-Request-Id', id);
     response.setHeader('Connection', 'close').end(request.url === path ? text : 'no');
   });
 
 describe('a port', () => {
-  it.each<[string, () => Server]>([
-    ['gateway', () => speaker('/healthz', 'alive\n', 'x')],
-    ['gateway', () => speaker('/metrics', '# TYPE dovetail_build_info gauge')],
-    ['taken', () => speaker('/healthz', 'alive\n')],
-    ['taken', () => speaker('/healthz', 'alive', 'x')],
-    ['taken', () => createServer((socket) => socket.end('220 ready\r\n'))],
-  ])('is a %s by what it says', async (is, open) => {
+  it.each<[string, string, () => Server]>([
+    ['the liveness probe of a gateway', 'gateway', () => serving('/healthz', 'alive\n', 'x')],
+    ['the metrics of a gateway', 'gateway', () => serving('/metrics', '# TYPE dovetail_build_info gauge')],
+    ['such a probe without X-Request-Id', 'taken', () => serving('/healthz', 'alive\n')],
+    ['a similar text', 'taken', () => serving('/healthz', 'alive', 'x')],
+    ['a message that is not HTTP', 'taken', () => createServer((socket) => socket.end('220 ready\r\n'))],
+  ])('that responds with %s is classified as %s', async (_, is, open) => {
     expect(await lookAtPort('127.0.0.1', await portOf(open()))).toEqual({ is });
   });
 
-  it('is a gateway on every address as well', async () => {
-    const port = await portOf(speaker('/healthz', 'alive\n', 'x'), '0.0.0.0');
+  it('is recognised as that of a gateway also if the gateway listens on every address', async () => {
+    const port = await portOf(serving('/healthz', 'alive\n', 'x'), '0.0.0.0');
     expect(await lookAtPort('0.0.0.0', port)).toEqual({ is: 'gateway' });
   });
 
-  it('is free if nobody listens, and still is when it has been looked at', async () => {
+  it('is free if nothing listens on it, and can still be used after the check', async () => {
     const port = await portOf(createServer());
     server?.close();
     expect(await lookAtPort('127.0.0.1', port)).toEqual({ is: 'free' });
     await once(createServer().listen(port, '127.0.0.1').close(), 'close');
   });
 
-  it('of a host that is not here cannot be used, and why is told', async () => {
+  it('of an address that this host does not have is unusable, with the reason', async () => {
     expect(await lookAtPort('192.0.2.1', 4000)).toEqual({
       is: 'unusable',
       reason: expect.stringContaining('EADDRNOTAVAIL'),

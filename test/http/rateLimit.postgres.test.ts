@@ -1,4 +1,4 @@
-/** Limits, and those that gateways over one database keep together. */
+/** Rate limits, of one gateway and shared by several over one database. */
 
 import fc from 'fast-check';
 import type pg from 'pg';
@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
-describe('gateways over one database', () => {
-  needsEngine('postgres', 'the embedded engine has one gateway, which counts alone');
+describe('several gateways over one database', () => {
+  needsEngine('postgres', 'the embedded engine has a single gateway');
 
   let database: TestDatabase;
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe('gateways over one database', () => {
   });
   afterAll(() => database?.close());
 
-  /** How many requests are let through of those that come one after the other, spread over the gateways. */
+  /** How many of so many consecutive requests, spread over the gateways, are let through. */
   async function letThrough(gateways: readonly RateLimit[], requests: number): Promise<number> {
     let count = 0;
     for (let index = 0; index < requests; index++) {
@@ -24,27 +24,27 @@ describe('gateways over one database', () => {
         isExceeded: true,
       };
       if (!isExceeded) count++;
-      // As long as it takes to tell.
+      // Until the counts are shared.
       if (index % 10 === 0) await vi.waitFor(() => expect(database.pool.waitingCount + busy()).toBe(0));
     }
     return count;
   }
   const busy = () => database.pool.totalCount - database.pool.idleCount;
 
-  it('let through what one alone would, but for a portion each, and tell each other seldom', async () => {
+  it('let through about as many requests as one would, and share their counts rarely', async () => {
     const limit = 200;
     const gateways = Array.from({ length: 4 }, () =>
       createRateLimit({ name: 'together', limit, shared: database.pool }),
     );
-    const told = vi.spyOn(database.pool, 'query');
+    const sharing = vi.spyOn(database.pool, 'query');
     const count = await letThrough(gateways, 1_000);
     expect(count).toBeGreaterThanOrEqual(limit);
     expect(count).toBeLessThanOrEqual(limit + gateways.length * (limit / 20 + 1));
-    expect(told.mock.calls.length).toBeLessThanOrEqual(20 + gateways.length);
-    told.mockRestore();
+    expect(sharing.mock.calls.length).toBeLessThanOrEqual(20 + gateways.length);
+    sharing.mockRestore();
   });
 
-  it('refuse for no longer than a minute although the clock of another is an hour ahead', async () => {
+  it('reject for at most a minute although the clock of one is an hour ahead', async () => {
     const limit = 20;
     const [ahead, gateway] = ['clocks', 'clocks'].map((name) =>
       createRateLimit({ name, limit, shared: database.pool }),
@@ -63,7 +63,7 @@ describe('gateways over one database', () => {
     }, 10_000);
   });
 
-  it('count each for itself while the database cannot be reached', async () => {
+  it('each count alone while the database cannot be reached', async () => {
     const away = vi.spyOn(database.pool, 'query').mockImplementation(() => Promise.reject(new Error('away')));
     const limit = 100;
     const gateways = Array.from({ length: 2 }, () =>
@@ -74,9 +74,9 @@ describe('gateways over one database', () => {
   });
 });
 
-describe('a limit', () => {
+describe('a rate limit', () => {
   let now = Date.now();
-  /** How far the clock is behind, in milliseconds, that people set. */
+  /** How far the system clock is set back, in milliseconds. */
   let setBack = 0;
   beforeEach(() => {
     vi.spyOn(Date, 'now').mockImplementation(() => now);
@@ -86,7 +86,7 @@ describe('a limit', () => {
     vi.restoreAllMocks();
   });
 
-  it('lets through as many a minute as it says, and says how many are left and for how long', async () => {
+  it('lets so many requests a minute through, and says how many are left and for how long', async () => {
     const { spend } = createRateLimit({ name: 'x', limit: 2, shared: undefined });
     const headers = (left: number, seconds: number) => ({
       'RateLimit-Policy': '"x";q=2;w=60',
@@ -97,7 +97,7 @@ describe('a limit', () => {
     expect(await spend('alice')).toEqual({ isExceeded: false, headers: headers(0, 59) });
     expect(await spend('bob')).toEqual({ isExceeded: false, headers: headers(1, 60) });
     now += 58_900;
-    // Whoever comes again after so many whole seconds is let through.
+    // Rounded up, so that a client that waits for so many seconds is let through.
     for (let time = 0; time < 2; time++)
       expect(await spend('alice')).toEqual({
         isExceeded: true,
@@ -105,7 +105,7 @@ describe('a limit', () => {
       });
   });
 
-  it('counts as the limiter does that keeps the counts of all gateways, whoever asks and when', async () => {
+  it('counts as RateLimiterMemory does, for any clients and times', async () => {
     vi.useFakeTimers();
     try {
       const request = fc.record({
@@ -138,7 +138,7 @@ describe('a limit', () => {
     }
   });
 
-  it('is over after a minute although the clock is set back meanwhile', () => {
+  it('rejects for at most a minute although the clock is set back meanwhile', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
     spend('alice');
     setBack += 3_600_000;
@@ -146,7 +146,7 @@ describe('a limit', () => {
     expect(spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });
   });
 
-  it('holds no count in memory for whoever has not come again within a minute', () => {
+  it('evicts the count of a client without requests for a minute', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
     const set = vi.spyOn(Map.prototype, 'set');
     for (let client = 0; client < 100; client++) spend(`client ${client}`);
@@ -157,13 +157,13 @@ describe('a limit', () => {
     expect(counts).toHaveProperty('size', 1);
   });
 
-  it('of 0 is none', async () => {
+  it('of 0 means no limit', async () => {
     const { spend } = createRateLimit({ name: 'x', limit: 0, shared: undefined });
     for (let time = 0; time < 3; time++)
       expect(await spend('alice')).toEqual({ isExceeded: false, headers: {} });
   });
 
-  /** What all gateways have counted, as the database has it. */
+  /** A fake of the database with the counts of all gateways. */
   function openStore() {
     const counted = new Map<string, { points: number; expire: number }>();
     const query = vi.fn(async (_text: string, [key, points, expire]: [string, number, number]) => {
@@ -171,63 +171,63 @@ describe('a limit', () => {
       counted.set(key, { ...row, points: row.points + points });
       return { rows: [counted.get(key)] };
     });
-    // As much of a pool as is used.
+    // The parts of a pool that are used.
     const shared = { query } as unknown as pg.Pool;
-    const told = () => query.mock.calls.map(([, [key, points]]) => [key, points]);
-    return { counted, query, shared, told };
+    const shares = () => query.mock.calls.map(([, [key, points]]) => [key, points]);
+    return { counted, query, shared, shares };
   }
   async function spendAll({ spend }: RateLimit, times: number): Promise<number> {
     let through = 0;
     for (let time = 0; time < times; time++) if (!(await spend('alice')).isExceeded) through++;
-    // As long as it takes to tell.
+    // Until the counts are shared.
     await new Promise((settle) => setImmediate(settle));
     return through;
   }
 
-  it('is told to others a twentieth at a time, under its own name, and not what is refused', async () => {
-    const { shared, told } = openStore();
+  it('shares its count a twentieth of the limit at a time, under its own name, without rejected requests', async () => {
+    const { shared, shares } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 30, shared });
     await spendAll(limit, 1);
-    expect(told()).toEqual([]);
+    expect(shares()).toEqual([]);
     await spendAll(limit, 2);
-    expect(told()).toEqual([['x:alice', 2]]);
+    expect(shares()).toEqual([['x:alice', 2]]);
     await spendAll(limit, 1);
-    expect(told()).toHaveLength(2);
+    expect(shares()).toHaveLength(2);
     expect(await spendAll(limit, 1_000)).toBe(26);
-    expect(told()).toEqual(Array(15).fill(['x:alice', 2]));
+    expect(shares()).toEqual(Array(15).fill(['x:alice', 2]));
   });
 
-  it('counts a request as as many as it is told, for itself and for others', async () => {
-    const { shared, told } = openStore();
+  it('counts a request with as many points as it is given, in its own count and the shared one', async () => {
+    const { shared, shares } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 40, shared });
     expect((await limit.spend('alice', 10)).headers.RateLimit).toBe('"x";r=30;t=60');
-    expect(told()).toEqual([['x:alice', 10]]);
+    expect(shares()).toEqual([['x:alice', 10]]);
     await limit.spend('alice');
     expect(await limit.spend('alice', 30)).toMatchObject({ isExceeded: true });
-    expect(told()).toHaveLength(1);
+    expect(shares()).toHaveLength(1);
   });
 
-  it('counts on from what others counted, and from what it has not told yet', async () => {
+  it('adds the counts of other gateways to its own, shared and not yet shared', async () => {
     const { counted, shared, query } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 40, shared });
     counted.set('x:alice', { points: 20, expire: now + 30_000 });
     const response = query.getMockImplementation();
-    let tell = () => {};
+    let respond = () => {};
     query.mockImplementationOnce(async (...given) => {
       await new Promise<void>((settle) => {
-        tell = settle;
+        respond = settle;
       });
       return response?.(...given) ?? { rows: [] };
     });
     await spendAll(limit, 3);
-    tell();
+    respond();
     await new Promise((settle) => setImmediate(settle));
-    // 20 of others, 2 that were told and 1 that was not: then this one.
+    // 20 of others, 2 of its own that were shared, 1 that was not, and this one.
     const { headers } = await limit.spend('alice');
     expect(headers.RateLimit).toBe('"x";r=16;t=30');
   });
 
-  it('counts no less than it did itself, whatever others say', async () => {
+  it('never counts less than its own requests, whatever the shared count is', async () => {
     const { counted, shared } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 40, shared });
     await spendAll(limit, 20);
@@ -236,7 +236,7 @@ describe('a limit', () => {
     expect((await limit.spend('alice')).headers.RateLimit).toMatch(/^"x";r=17;/);
   });
 
-  it('is over after a minute although the clock of who began to count is ahead', async () => {
+  it('rejects for at most a minute although the clock of the gateway that began to count is ahead', async () => {
     const { counted, shared } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 20, shared });
     counted.set('x:alice', { points: 20, expire: now + 3_600_000 });
@@ -246,7 +246,7 @@ describe('a limit', () => {
     expect((await limit.spend('alice')).isExceeded).toBe(false);
   });
 
-  it('is counted alone while the others cannot be told', async () => {
+  it('is enforced by its own count while counts cannot be shared', async () => {
     const { shared, query } = openStore();
     query.mockRejectedValue(new Error('away'));
     expect(await spendAll(createRateLimit({ name: 'x', limit: 30, shared }), 100)).toBe(30);

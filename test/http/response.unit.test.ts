@@ -4,10 +4,10 @@ import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 
 describe.each([
-  ['textAnswer', textResponse, 'text/plain; charset=utf-8', '…\n'],
-  ['jsonAnswer', jsonResponse, 'application/json; charset=utf-8', '…'],
+  ['textResponse', textResponse, 'text/plain; charset=utf-8', '…\n'],
+  ['jsonResponse', jsonResponse, 'application/json; charset=utf-8', '…'],
 ] as const)('%s', (_, make, type, body) => {
-  it('says what it is, and how many bytes', () => {
+  it('has the Content-Type, and the Content-Length in bytes', () => {
     const response = make(200, '…');
     expect(response.body.toString()).toBe(body);
     expect(response).toMatchObject({ status: 200 });
@@ -22,7 +22,7 @@ describe.each([
     expect(make(status, 'x').headers['Cache-Control']).toBe(expected);
   });
 
-  it('has the headers that it is given, which go before its own', () => {
+  it('has the headers that it is given, which override its own', () => {
     const given = { 'Content-Type': 'a/b', 'Cache-Control': 'private', Allow: 'GET' };
     expect(make(404, 'x').headers).not.toMatchObject(given);
     expect(make(404, 'x', given).headers).toMatchObject(given);
@@ -30,7 +30,7 @@ describe.each([
 });
 
 describe('revalidated', () => {
-  it('has the same tag for the same bytes, and what a 304 needs beside it', () => {
+  it('has the same ETag for the same bytes, and the headers that a 304 needs as well', () => {
     const one = revalidated(jsonResponse(200, '1'), 'Authorization', { Deprecation: '@1' });
     const headers = {
       ETag: expect.stringMatching(/^"[\w-]{43}"$/),
@@ -68,7 +68,7 @@ describe('send', () => {
     seen = undefined;
   });
 
-  it('answers with what there is, and what the exchange adds', async () => {
+  it('sends the response with the headers that the exchange adds', async () => {
     handle = (exchange) => {
       exchange.headers.RateLimit = 'few';
       send(exchange, plain);
@@ -91,7 +91,7 @@ describe('send', () => {
     ['the tag, weak', `W/${tag}`],
     ['the tag among others', `"x" ,  ${tag} , W/"y"`],
     ['anything', '*'],
-  ])('answers 304 to who has %s', async (_, condition) => {
+  ])('sends a 304 if the client has %s', async (_, condition) => {
     handle = (exchange) => {
       exchange.headers.RateLimit = 'few';
       send(exchange, tagged);
@@ -111,17 +111,17 @@ describe('send', () => {
   it.each([
     ['another tag', tagged, '"x"'],
     ['a part of the tag', tagged, tag.slice(0, -2)],
-    ['anything, of an answer that has no tag', plain, '*'],
-  ])('answers in full to who has %s', async (_, response, condition) => {
+    ['anything, and the response has no tag', plain, '*'],
+  ])('sends the whole response if the client has %s', async (_, response, condition) => {
     sending(response);
     expect((await ask({ 'If-None-Match': condition })).status).toBe(200);
   });
 
   it.each([
-    ['nothing', plain, 'Origin'],
-    ['nothing, where it replaces another header', jsonResponse(200, '1', { 'X-Request-Id': 'x' }), 'Origin'],
-    ['something', tagged, 'Authorization, Origin'],
-  ])('adds to %s what the answer varies by already', async (_, response, expected) => {
+    ['without Vary', plain, 'Origin'],
+    ['without Vary that replaces another header', jsonResponse(200, '1', { 'X-Request-Id': 'x' }), 'Origin'],
+    ['with Vary', tagged, 'Authorization, Origin'],
+  ])('merges the Vary of the exchange into a response %s', async (_, response, expected) => {
     handle = (exchange) => {
       exchange.headers.Vary = 'Origin';
       send(exchange, response);
@@ -130,7 +130,7 @@ describe('send', () => {
       expect((await ask(headers)).headers.get('Vary')).toBe(expected);
   });
 
-  it('does nothing for a request that was answered before', async () => {
+  it('does nothing if a response was sent before', async () => {
     const again = vi.fn();
     handle = (exchange) => {
       send(exchange, plain);
@@ -141,13 +141,13 @@ describe('send', () => {
     expect(again).toHaveBeenCalled();
   });
 
-  it('names the operation as the answer does, unless it has its name already', async () => {
-    sending({ ...plain, operation: 'of the answer' });
+  it('takes the operation from the response, unless the exchange has one already', async () => {
+    sending({ ...plain, operation: 'of the response' });
     await ask();
-    expect(seen?.operation).toBe('of the answer');
+    expect(seen?.operation).toBe('of the response');
     handle = (exchange) => {
       exchange.operation = 'of the exchange';
-      send(exchange, { ...plain, operation: 'of the answer' });
+      send(exchange, { ...plain, operation: 'of the response' });
     };
     await ask();
     expect(seen?.operation).toBe('of the exchange');

@@ -1,4 +1,4 @@
-/** The rules by which answers are kept, with a feed that does what the test says. */
+/** The rules by which responses are cached, with a feed that does what the test says. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formFor } from '../../src/http/compression.ts';
@@ -34,7 +34,7 @@ type Opened = ReturnType<typeof open>;
 
 const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
 function textOf(response: ReturnType<ResponseCache['get']>): unknown {
-  if (response instanceof Promise) throw new Error('it is waited for');
+  if (response instanceof Promise) throw new Error('it is a promise');
   return response && JSON.parse(response.body.toString());
 }
 const good = (text: string) => async (): Promise<Computed> => ({
@@ -42,7 +42,7 @@ const good = (text: string) => async (): Promise<Computed> => ({
   isCacheable: true,
 });
 
-/** A computation that ends when the test says so. */
+/** A computation that ends when the test ends it. */
 function pending() {
   let settle: (computed: Computed) => void = () => {};
   let fail: (error: Error) => void = () => {};
@@ -57,19 +57,19 @@ function pending() {
   };
 }
 
-describe('an answer', () => {
-  it('is kept for the viewer and the request that it was computed for, and nobody else', async () => {
+describe('a response', () => {
+  it('is cached only for the viewer and the request that it was computed for', async () => {
     const { responseCache } = open();
     expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
     expect(responseCache.get(alice, '/dtt?limit=1')).toBeUndefined();
     expect(responseCache.get(bob, '/dtt')).toBeUndefined();
-    // Neither is the end of a viewer's id mistaken for the beginning of a request.
+    // The digits of a viewer's id do not run into the request.
     expect(responseCache.get(11, '/dtt')).toBeUndefined();
   });
 
-  it('holds until something of the viewer’s changes, and stays gone', async () => {
+  it('is served until the viewer’s data changes, and not after that', async () => {
     const { responseCache, announce } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     announce(bob);
@@ -79,16 +79,16 @@ describe('an answer', () => {
     expect(responseCache.get(alice, '/dtt')).toBeUndefined();
   });
 
-  it('holds until this process writes, whatever the feed says', async () => {
+  it('is served until this process writes the viewer’s data, also if the feed announces nothing', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
-    await responseCache.compute(bob, '/dtt', good('his')); // is not touched
+    await responseCache.compute(bob, '/dtt', good('his'));
     responseCache.invalidate(alice);
     expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(textOf(responseCache.get(bob, '/dtt'))).toBe('his');
   });
 
-  it('holds until anything may have changed', async () => {
+  it('is served until the feed announces that any data may have changed', async () => {
     const { responseCache, announce, announceAll } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     announce(bob);
@@ -98,7 +98,7 @@ describe('an answer', () => {
     expect(responseCache.get(bob, '/dtt')).toBeUndefined();
   });
 
-  it('is not served once so many viewers have changed that their versions are forgotten', async () => {
+  it('is not served once so many viewers have changed data that the version of its viewer was evicted', async () => {
     const { responseCache, announce } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     for (let viewer = 1_000; viewer < 1_000 + 99_999; viewer++) announce(viewer);
@@ -110,7 +110,7 @@ describe('an answer', () => {
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 
-  it('is not kept when the viewer’s data changed while it was computed', async () => {
+  it('is not cached if the viewer’s data changed while it was computed', async () => {
     for (const change of ['announced', 'written here', 'anything'] as const) {
       const { responseCache, announce, announceAll } = open();
       const slow = pending();
@@ -125,7 +125,7 @@ describe('an answer', () => {
     }
   });
 
-  it('is kept when somebody else’s data changed while it was computed', async () => {
+  it('is cached if another viewer’s data changed while it was computed', async () => {
     const { responseCache, announce } = open();
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
@@ -136,7 +136,7 @@ describe('an answer', () => {
     expect(responseCache.counters.overtaken).toBe(0);
   });
 
-  it('that was overtaken does not replace the one that overtook it', async () => {
+  it('that is out of date does not replace a newer one that is cached', async () => {
     const { responseCache, announce } = open();
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
@@ -147,7 +147,7 @@ describe('an answer', () => {
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 
-  it('is not kept when it is an error', async () => {
+  it('is not cached if it is an error', async () => {
     const { responseCache } = open();
     const failed = async () => ({ response: jsonResponse(404, '"missing"'), isCacheable: false });
     expect(textOf(await responseCache.compute(alice, '/dtt/9', failed))).toBe('missing');
@@ -155,12 +155,12 @@ describe('an answer', () => {
     expect(responseCache.counters.overtaken).toBe(0);
   });
 
-  it('that cannot be computed leaves nothing behind', async () => {
+  it('whose computation fails is computed anew by the next request', async () => {
     const { responseCache } = open();
     const slow = pending();
     const computing = [
       responseCache.compute(alice, '/dtt', slow.compute),
-      responseCache.compute(alice, '/dtt', good('not asked')),
+      responseCache.compute(alice, '/dtt', good('not computed')),
     ];
     slow.fail();
     expect((await Promise.allSettled(computing)).map(({ status }) => status)).toEqual([
@@ -189,7 +189,7 @@ describe('identical requests in flight', () => {
     expect(responseCache.counters).toEqual({ hits: 0, misses: 10, shared: 9, overtaken: 0 });
   });
 
-  it('of different viewers share nothing', async () => {
+  it('of different viewers do not share a computation', async () => {
     const { responseCache } = open();
     const slow = pending();
     const first = responseCache.compute(alice, '/dtt', slow.compute);
@@ -199,17 +199,17 @@ describe('identical requests in flight', () => {
   });
 
   it.each([
-    ['announced', ({ announce }: Opened) => announce(alice)],
-    ['written here', ({ responseCache }: Opened) => responseCache.invalidate(alice)],
-    ['of anything', ({ announceAll }: Opened) => announceAll()],
+    ['that is announced', ({ announce }: Opened) => announce(alice)],
+    ['that this process writes', ({ responseCache }: Opened) => responseCache.invalidate(alice)],
+    ['of any data', ({ announceAll }: Opened) => announceAll()],
     [
-      'across a loss of the feed',
+      'that is missed while the feed is down',
       ({ lose, regain }: Opened) => {
         lose();
         regain();
       },
     ],
-  ])('do not share what began before a change with what began after it: one %s', async (_, change) => {
+  ])('do not share a computation that began before a change: one %s', async (_, change) => {
     const opened = open();
     const { responseCache } = opened;
     const before = pending();
@@ -217,35 +217,35 @@ describe('identical requests in flight', () => {
     const first = responseCache.compute(alice, '/dtt', before.compute);
     change(opened);
     const second = responseCache.compute(alice, '/dtt', after.compute);
-    const third = responseCache.compute(alice, '/dtt', good('not asked'));
-    // In this order, so that what is old is there when the others could take it.
+    const third = responseCache.compute(alice, '/dtt', good('not computed'));
+    // In this order, so that the old response is there when the others could share it.
     before.finish('old');
     expect(textOf(await first)).toBe('old');
-    const fourth = responseCache.compute(alice, '/dtt', good('not asked'));
+    const fourth = responseCache.compute(alice, '/dtt', good('not computed'));
     after.finish('new');
     expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 });
 
-describe('once a viewer may have seen what is not announced yet', () => {
-  /** A feed that is asked whether it has heard everything, and says so when the test does. */
+describe('once a viewer may have seen a change that is not announced yet', () => {
+  /** A feed that is asked whether it has received all changes, and responds when the test does. */
   function openLate() {
-    const asked: ((heard: boolean) => void)[] = [];
+    const asked: ((hasCaughtUp: boolean) => void)[] = [];
     const opened = open(mebibyte, () => new Promise((settle) => asked.push(settle)));
     return { ...opened, asked };
   }
   const isPending = async (promise: unknown) =>
     (await Promise.race([promise, new Promise((settle) => setImmediate(settle, 'pending'))])) === 'pending';
 
-  it('what was stored before is served when it is known that nothing of theirs was', async () => {
+  it('a cached response is served when the feed has caught up without a change of theirs', async () => {
     const { responseCache, asked } = openLate();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     const waiting = responseCache.get(alice, '/dtt');
     expect(await isPending(waiting)).toBe(true);
     asked[0]?.(true);
     expect(textOf(await waiting)).toBe('trainers');
-    // Known once, it is known until they are shown something again, which others are as well.
+    // That holds until this viewer reads something again, also if others do.
     await responseCache.compute(bob, '/dtt', good('his'));
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
     expect(asked).toHaveLength(1);
@@ -254,7 +254,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('what was stored before is not served when the change is heard of meanwhile', async () => {
+  it('a cached response is not served if the change is announced meanwhile', async () => {
     const { responseCache, asked, announce } = openLate();
     await responseCache.compute(alice, '/dtt', good('old'));
     await responseCache.compute(alice, '/users/me', good('new'));
@@ -264,7 +264,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     expect(await waiting).toBeUndefined();
   });
 
-  it('what was found out for an earlier read is not enough', async () => {
+  it('having caught up with an earlier read is not enough', async () => {
     const { responseCache, asked } = openLate();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     const waiting = responseCache.get(alice, '/dtt');
@@ -274,18 +274,18 @@ describe('once a viewer may have seen what is not announced yet', () => {
     expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
   });
 
-  it('nothing is served from memory where it does not come to be known, and soon nobody waits for it', async () => {
-    for (const answer of ['no', 'none'] as const) {
+  it('nothing is served from the cache if the feed does not catch up, and after one timeout no request waits for it', async () => {
+    for (const reply of ['no', 'none'] as const) {
       const { responseCache, asked } = openLate();
       await responseCache.compute(alice, '/dtt', good('old'));
       const waiting = responseCache.get(alice, '/dtt');
-      if (answer === 'no') asked[0]?.(false);
-      expect(await waiting, answer).toBeUndefined();
+      if (reply === 'no') asked[0]?.(false);
+      expect(await waiting, reply).toBeUndefined();
       await responseCache.compute(alice, '/dtt', good('new'));
-      expect(await responseCache.get(alice, '/dtt'), answer).toBeUndefined();
-      expect(asked, answer).toHaveLength(1);
-      if (answer === 'no') continue;
-      // It comes after all, for what was read until it was asked for.
+      expect(await responseCache.get(alice, '/dtt'), reply).toBeUndefined();
+      expect(asked, reply).toHaveLength(1);
+      if (reply === 'no') continue;
+      // The feed catches up after all, with what was read before it was asked.
       asked[0]?.(true);
       await new Promise(setImmediate);
       const again = responseCache.get(alice, '/dtt');
@@ -294,7 +294,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     }
   });
 
-  it('no computation is shared that began before', async () => {
+  it('no computation is shared that began before the read', async () => {
     const { responseCache } = openLate();
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
@@ -304,21 +304,21 @@ describe('once a viewer may have seen what is not announced yet', () => {
     await computing;
   });
 
-  it('the version that stands for their data is raised, unless it is known that nothing was', async () => {
+  it('the version of their data is raised, unless the feed has caught up without a change', async () => {
     const { responseCache, asked } = openLate();
     const before = responseCache.versionOf(alice);
     await responseCache.settleVersion(alice);
     expect([responseCache.versionOf(alice), asked.length]).toEqual([before, 0]);
-    for (const heard of [true, false]) {
+    for (const hasCaughtUp of [true, false]) {
       responseCache.noteRead(alice);
       const settling = responseCache.settleVersion(alice);
-      asked.at(-1)?.(heard);
+      asked.at(-1)?.(hasCaughtUp);
       await settling;
-      expect(responseCache.versionOf(alice) === before).toBe(heard);
+      expect(responseCache.versionOf(alice) === before).toBe(hasCaughtUp);
     }
   });
 
-  it('is known of the last hundred thousand, and taken to be so of all others', async () => {
+  it('this is remembered for the last hundred thousand viewers, and assumed for all others', async () => {
     const { responseCache, asked } = openLate();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     const waiting = responseCache.get(alice, '/dtt');
@@ -331,7 +331,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
 });
 
 describe('while the feed is down', () => {
-  it('nothing is served from memory, nor shared, nor kept', async () => {
+  it('nothing is served from the cache, shared or cached', async () => {
     const { responseCache, lose } = open();
     await responseCache.compute(alice, '/dtt', good('old'));
     lose();
@@ -345,7 +345,7 @@ describe('while the feed is down', () => {
     expect(responseCache.counters.shared).toBe(0);
   });
 
-  it('what is computed across its loss or its return is not kept', async () => {
+  it('a response is not cached if the feed went down or came back while it was computed', async () => {
     const { responseCache, lose, regain } = open();
     const across = pending();
     const computing = responseCache.compute(alice, '/dtt', across.compute);
@@ -360,7 +360,7 @@ describe('while the feed is down', () => {
     expect(responseCache.get(alice, '/users/me')).toBeUndefined();
   });
 
-  it('what was kept before stays gone when it is back', async () => {
+  it('what was cached before is not served either once the feed is back', async () => {
     const { responseCache, lose, regain } = open();
     await responseCache.compute(alice, '/dtt', good('old'));
     lose();
@@ -373,7 +373,7 @@ describe('while the feed is down', () => {
 
 it.each<[string, (opened: Opened) => void, (opened: Opened) => void]>([
   [
-    'the feed does not listen, though it has not said so',
+    'the feed is not listening, but has not reported that it is down',
     ({ falter }) => falter(),
     ({ falter }) => falter(true),
   ],
@@ -382,7 +382,7 @@ it.each<[string, (opened: Opened) => void, (opened: Opened) => void]>([
     ({ doubt }) => doubt(alice),
     ({ believe }) => believe(alice),
   ],
-])('nothing of a viewer’s is served from memory, nor stored, while %s', async (_, begin, end) => {
+])('no response is served from the cache, nor cached, while %s', async (_, begin, end) => {
   const opened = open();
   const { responseCache } = opened;
   await responseCache.compute(alice, '/dtt', good('trainers'));
@@ -399,7 +399,7 @@ it.each<[string, (opened: Opened) => void, (opened: Opened) => void]>([
 });
 
 describe('the maximum age', () => {
-  it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
+  it('applies although no change is announced, and is not extended by use', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     const clock = stopClock();
@@ -423,7 +423,7 @@ describe('memory', () => {
   const size = 10_000;
   const long = (letter: string) => good(letter.repeat(size));
 
-  it('is bounded in bytes: what was not asked for the longest goes first', async () => {
+  it('is limited in bytes, and the least recently used response is evicted first', async () => {
     const { responseCache } = open(5.5 * size);
     const viewers = [1, 2, 3, 4, 5];
     for (const viewer of viewers.slice(0, 4)) await responseCache.compute(viewer, '/dtt', long('x'));
@@ -432,11 +432,11 @@ describe('memory', () => {
     expect(viewers.filter((viewer) => responseCache.get(viewer, '/dtt') !== undefined)).toEqual([1, 3, 4, 5]);
   });
 
-  it('is shared: whoever asks for a lot lets go of their own oldest, and of nobody else’s', async () => {
+  it('is shared: of a viewer with many responses their own oldest are evicted, and none of other viewers', async () => {
     const { responseCache } = open(10 * 1.2 * size);
     await responseCache.compute(bob, '/dtt', long('x'));
     for (let index = 0; index < 20; index++) await responseCache.compute(alice, `/${index}`, long('x'));
-    // Asked again, one that is stored takes its place once.
+    // A response that is replaced counts once.
     await responseCache.compute(alice, '/19', long('y'));
     expect(responseCache.get(bob, '/dtt')).toBeDefined();
     const cached = Array.from({ length: 20 }, (_, index) => `/${index}`).filter(
@@ -446,18 +446,18 @@ describe('memory', () => {
     expect(responseCache.usage().entries).toBe(3);
   });
 
-  it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
+  it('of a small response does not include the larger buffer that it was made in', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
-    const { body } = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not kept');
+    const { body } = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not cached');
     expect(body.buffer.byteLength).toBe(body.length);
     expect(JSON.parse(body.toString())).toBe('trainers');
-    // The text, what is asked (two bytes a character), and what an entry costs beside.
+    // The text, the request (two bytes a character), and the overhead of an entry.
     const bytes = '"trainers"'.length + 2 * `${alice} /dtt`.length + 1_000;
     expect(responseCache.usage()).toEqual({ entries: 1, bytes });
   });
 
-  it('counts what is asked, too: a long query takes its place', async () => {
+  it('includes the requests: a long query evicts others', async () => {
     const { responseCache } = open(3 * size);
     await responseCache.compute(alice, '/short', good('x'));
     await responseCache.compute(alice, `/long${'q'.repeat(size)}`, good('x'));
@@ -465,16 +465,16 @@ describe('memory', () => {
     expect(responseCache.get(alice, '/short')).toBeUndefined();
   });
 
-  it('keeps no answer that is larger than the bound, and serves it all the same', async () => {
+  it('never holds a response that is larger than the limit, which is served all the same', async () => {
     const { responseCache } = open(size);
     expect(textOf(await responseCache.compute(alice, '/1', long('x')))).toHaveLength(size);
     expect(responseCache.get(alice, '/1')).toBeUndefined();
-    // Nor does it take the room of small ones.
+    // Nor does it reduce the room for small ones.
     for (const path of ['/2', '/3']) await responseCache.compute(alice, path, good('x'));
     expect(responseCache.usage().entries).toBe(2);
   });
 
-  it('of none keeps nothing, and shares nothing', async () => {
+  it('of 0 bytes has nothing cached, and no computation shared', async () => {
     const { responseCache } = open(0);
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
@@ -486,27 +486,27 @@ describe('memory', () => {
   });
 });
 
-describe('compressed', () => {
+describe('compression', () => {
   const exchangeFor = (coding: string) =>
     ({ endpoint: 'rest', request: { headers: { 'accept-encoding': coding } } }) as unknown as Exchange;
   const size = 10_000;
   const long = good('x'.repeat(size));
   const cachedIn = async ({ responseCache }: Opened, viewer: number, path: string, coding: string) => {
-    const cached = (await responseCache.get(viewer, path)) ?? expect.fail('it was not kept');
+    const cached = (await responseCache.get(viewer, path)) ?? expect.fail('it was not cached');
     return formFor(exchangeFor(coding), cached);
   };
 
-  it('a response is kept in each form that was asked for, within the same memory', async () => {
+  it('has a response cached in each coding that was requested, within the same memory', async () => {
     const opened = open();
     const { responseCache } = opened;
     const computed = await responseCache.compute(alice, '/dtt', long);
     const plain = size + 2 + 2 * `${alice} /dtt`.length + 1_000;
     expect(responseCache.usage().bytes).toBe(plain);
-    // As the one that it was computed for gets it.
+    // The client that it was computed for gets the same form.
     const first = await formFor(exchangeFor('gzip'), computed);
     expect(first.headers['Content-Encoding']).toBe('gzip');
     expect(await cachedIn(opened, alice, '/dtt', 'gzip')).toBe(first);
-    // Plain, it has headers of its own, and no other body.
+    // The uncompressed form has headers of its own, and the same body.
     expect(responseCache.usage().bytes).toBe(plain + 500 + first.body.length + 500);
     const other = await cachedIn(opened, alice, '/dtt', 'br');
     expect(responseCache.usage()).toEqual({
@@ -515,26 +515,26 @@ describe('compressed', () => {
     });
   });
 
-  it('what is let go of goes with its forms, and what is in its place begins anew', async () => {
+  it('has a response evicted with all its forms, and its replacement begins without any', async () => {
     const opened = open();
     const { responseCache, announce } = opened;
     await responseCache.compute(alice, '/dtt', long);
     const { bytes } = responseCache.usage();
-    const before = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not kept');
+    const before = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not cached');
     await formFor(exchangeFor('gzip'), before);
     announce(alice);
     await responseCache.compute(alice, '/dtt', long);
     expect(responseCache.usage().bytes).toBe(bytes);
-    // Somebody is still sending the old one.
+    // The old one is still being sent.
     await formFor(exchangeFor('br'), before);
     expect(responseCache.usage().bytes).toBe(bytes);
   });
 
-  it('forms count as their viewer’s: they let go of their own oldest', async () => {
+  it('counts each form for its viewer, whose own oldest responses are evicted for it', async () => {
     const opened = open(4 * (2 * (size + 1_100) + 2_000));
     const { responseCache } = opened;
     await responseCache.compute(bob, '/dtt', long);
-    // Which do not shrink.
+    // Random text, which compresses badly.
     const noise = good(
       Array.from({ length: size }, () => String.fromCharCode(33 + Math.random() * 90)).join(''),
     );
@@ -546,7 +546,7 @@ describe('compressed', () => {
     expect(responseCache.get(bob, '/dtt')).toBeDefined();
   });
 
-  it('a response that is too large with its forms is sent, and let go of', async () => {
+  it('has a response sent and then evicted if it is too large with its forms', async () => {
     const opened = open(size + 2_000);
     const form = async () => textOf(await cachedIn(opened, alice, '/dtt', ''));
     await opened.responseCache.compute(alice, '/dtt', long);
@@ -556,7 +556,7 @@ describe('compressed', () => {
     expect(opened.responseCache.usage()).toEqual({ entries: 0, bytes: 0 });
   });
 
-  it('a response gets no younger for a form', async () => {
+  it('does not reset the age of a response', async () => {
     const opened = open();
     await opened.responseCache.compute(alice, '/dtt', long);
     const clock = stopClock();
@@ -572,7 +572,7 @@ describe('compressed', () => {
 });
 
 describe('the counters', () => {
-  it('tell hits, misses and what was not stored apart', async () => {
+  it('distinguish hits, misses and responses that were out of date when they were ready', async () => {
     const { responseCache, announce } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     responseCache.get(alice, '/dtt');
@@ -586,7 +586,7 @@ describe('the counters', () => {
   });
 });
 
-describe('an activation that is committed and then fails', () => {
+describe('an activation that is committed, but whose response is an error', () => {
   let database: TestDatabase;
   let gateway: TestGateway;
   let account: Account;
@@ -603,7 +603,7 @@ describe('an activation that is committed and then fails', () => {
         return rows;
       },
     };
-    // A feed that says nothing of what is written.
+    // A feed that announces no changes.
     const { feed } = createFakeFeed();
     const responseCache = createResponseCache(feed, { maxBytes: mebibyte, maxAge });
     gateway = await openTestGateway({ ...database, sql: breaking }, { feed, responseCache });
@@ -628,7 +628,7 @@ describe('an activation that is committed and then fails', () => {
     [
       'GraphQL, compiled',
       async (id: number) => {
-        // As it is the second time.
+        // A document is compiled from its second use on.
         fails = false;
         await graphqlOnce(gateway, account.token, mutation(id));
         await graphqlOnce(gateway, account.token, mutation(account.dttTemplates[0]));
@@ -637,7 +637,7 @@ describe('an activation that is committed and then fails', () => {
         return (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code;
       },
     ],
-  ])('is seen by what is read next: %s', async (_, activate) => {
+  ])('is visible in the next read: %s', async (_, activate) => {
     const [before, after] = account.dttTemplates;
     fails = false;
     await postJson(gateway, account.token, `/dtt/templates/${before}`, { isActive: true });

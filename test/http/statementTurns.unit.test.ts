@@ -23,8 +23,8 @@ function open(duration = 100) {
   return { pool, turns, begun, ask };
 }
 
-describe('statements', () => {
-  it('begin at once while there is room', () => {
+describe('a statement', () => {
+  it('begins at once while a connection is free', () => {
     const { turns, begun, ask } = open();
     void ask('1a');
     void ask('1b');
@@ -32,7 +32,7 @@ describe('statements', () => {
     expect(turns.users).toBe(0);
   });
 
-  it('of one user wait behind themselves, and not in front of those of others', async () => {
+  it('waits behind the other statements of its user, while those of other users are served in turn', async () => {
     const { turns, begun, ask } = open();
     const all = ['1a', '1b', '1c', '1d', '1e', '1f', '2a', '2b'].map(ask);
     expect([turns.users, turns.isWaiting(1), turns.isWaiting(3)]).toEqual([2, true, false]);
@@ -44,7 +44,7 @@ describe('statements', () => {
     expect(turns.users).toBe(0);
   });
 
-  it('have their turn also where no event tells of room, as after a connection that could not be made', async () => {
+  it('begins also when a connection becomes free without an event, as after a failed attempt to connect', async () => {
     const { pool, begun, ask } = open(10_000);
     void ask('1a');
     void ask('1b');
@@ -54,7 +54,7 @@ describe('statements', () => {
     expect(begun).toEqual(['1a', '1b', '1c']);
   });
 
-  it('that wait as long as a connection may fail, and are not run', async () => {
+  it('fails, and is never run, if it waits as long as an attempt to connect may take', async () => {
     const { begun, ask } = open(6_000);
     void ask('1a');
     void ask('1b');

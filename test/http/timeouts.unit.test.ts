@@ -1,4 +1,4 @@
-/** What becomes of connections, on a clock of the test's own. That HTTP is spoken well is tested in http/hostile. */
+/** Timeouts of connections, and errors of the HTTP parser, with fake timers. HTTP over real sockets is tested in hostile.postgres.test.ts. */
 
 import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
@@ -17,12 +17,12 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** As much of a server as connections are watched at. */
+/** The parts of a server that watchConnections uses. */
 function open() {
   const server = Object.assign(new EventEmitter(), { headersTimeout: 0, requestTimeout: 0, timeout: 0 });
   const closing = new AbortController();
   const connections = watchConnections(server as unknown as Server, timeouts, closing.signal);
-  /** As much of a socket as is used. */
+  /** The parts of a socket that it uses. */
   const connect = () => {
     const socket = Object.assign(new EventEmitter(), {
       writable: true,
@@ -36,7 +36,7 @@ function open() {
   };
   type FakeSocket = ReturnType<typeof connect>;
   const begin = (socket: FakeSocket, request: object, response: object = {}) => {
-    const given = Object.assign(new EventEmitter(), {
+    const outgoing = Object.assign(new EventEmitter(), {
       headersSent: false,
       writableEnded: false,
       writableFinished: false,
@@ -44,37 +44,36 @@ function open() {
       end: vi.fn(),
       ...response,
     });
-    const asked = { socket: socket as unknown as Socket, headers: {}, complete: true, ...request };
-    // As much of an exchange as is looked at.
-    const exchange = { endpoint: 'rest', headers: {}, request: asked, response: given };
+    const incoming = { socket: socket as unknown as Socket, headers: {}, complete: true, ...request };
+    // The parts of an exchange that it uses.
+    const exchange = { endpoint: 'rest', headers: {}, request: incoming, response: outgoing };
     connections.begin(exchange as unknown as Exchange);
-    return given;
+    return outgoing;
   };
   return { server, closing, connect, begin };
 }
 
-it('a client is waited for so long', () => {
+it('sets the timeouts of the server, which have these defaults', () => {
   expect(open().server).toMatchObject({ headersTimeout: 1, requestTimeout: 2, timeout: 3 });
-  // As the README has it, where it says it.
   expect(usual).toEqual({ head: 10_000, request: 30_000, silence: 120_000, idle: 75_000, closing: 5_000 });
 });
 
 describe('when the gateway closes', () => {
-  it('who has nothing to wait for any more is cut off, after a while', () => {
+  it('destroys the connections that wait for no response after the closing timeout', () => {
     const { closing, connect, begin } = open();
     const silent = connect();
-    const answered = connect();
-    begin(answered, {}, { headersSent: true, writableEnded: true });
+    const responded = connect();
+    begin(responded, {}, { headersSent: true, writableEnded: true });
     const streaming = connect();
     begin(streaming, { complete: false }, { headersSent: true });
     closing.abort();
     vi.advanceTimersByTime(timeouts.closing - 1);
-    for (const socket of [silent, answered, streaming]) expect(socket.destroy).not.toHaveBeenCalled();
+    for (const socket of [silent, responded, streaming]) expect(socket.destroy).not.toHaveBeenCalled();
     vi.advanceTimersByTime(101);
-    for (const socket of [silent, answered, streaming]) expect(socket.destroy).toHaveBeenCalled();
+    for (const socket of [silent, responded, streaming]) expect(socket.destroy).toHaveBeenCalled();
   });
 
-  it('who has sent half of a request is told that it took too long', () => {
+  it('responds 408 after the closing timeout to a client that has sent half of a request', () => {
     const { closing, connect, begin } = open();
     const socket = connect();
     const { writeHead } = begin(socket, { complete: false });
@@ -83,10 +82,10 @@ describe('when the gateway closes', () => {
     expect(writeHead).toHaveBeenCalledWith(408, expect.arrayContaining(['Connection', 'close']));
   });
 
-  it('who waits for an answer gets it, however long it takes', () => {
+  it('leaves a connection open that waits for a response, however long it takes', () => {
     const { closing, connect, begin } = open();
     const socket = connect();
-    // Of several on a connection it is the last that counts.
+    // Of several requests on a connection, the last one counts.
     begin(socket, {}, { headersSent: true, writableEnded: true });
     const { writeHead } = begin(socket, {});
     closing.abort();
@@ -95,7 +94,7 @@ describe('when the gateway closes', () => {
     expect(socket.destroy).not.toHaveBeenCalled();
   });
 
-  it('who has left is looked at no more', () => {
+  it('no longer checks a connection that its client has closed', () => {
     const { closing, connect } = open();
     const socket = connect();
     socket.emit('close');
@@ -104,7 +103,7 @@ describe('when the gateway closes', () => {
     expect(socket.destroy).not.toHaveBeenCalled();
   });
 
-  it('nothing is looked at any more once it has closed', () => {
+  it('stops checking the connections once the server has closed', () => {
     const { server, closing } = open();
     closing.abort();
     expect(vi.getTimerCount()).toBe(1);
@@ -113,7 +112,7 @@ describe('when the gateway closes', () => {
   });
 });
 
-describe('what is no HTTP', () => {
+describe('a message that is not valid HTTP', () => {
   const fail = (server: EventEmitter, socket: object, code = 'HPE_INVALID_METHOD') =>
     server.emit('clientError', Object.assign(new Error(), { code }), socket);
 
@@ -122,7 +121,7 @@ describe('what is no HTTP', () => {
     ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
     ['HPE_INVALID_METHOD', '400 Bad Request'],
     ['ECONNRESET', '400 Bad Request'],
-  ])('is answered on a connection without a request: %s', (code, status) => {
+  ])('gets an error response on a connection without a request: %s', (code, status) => {
     const { server, connect } = open();
     const socket = connect();
     fail(server, socket, code);
@@ -136,7 +135,7 @@ describe('what is no HTTP', () => {
     expect(JSON.parse(body)).toEqual({ ok: false, error: expect.any(String) });
   });
 
-  it('is cut off when it goes on for a second after that, unless it has left', () => {
+  it('has its connection destroyed a second after the error response, unless the client closes it first', () => {
     const { server, connect } = open();
     const [staying, leaving] = [connect(), connect()];
     for (const socket of [staying, leaving]) {
@@ -151,14 +150,14 @@ describe('what is no HTTP', () => {
     expect(leaving.destroy).not.toHaveBeenCalled();
   });
 
-  it('is not answered where nobody can hear it', () => {
+  it('gets no response on a connection that cannot be written to', () => {
     const { server, connect } = open();
     const socket = Object.assign(connect(), { writable: false });
     fail(server, socket);
     expect(socket.end).not.toHaveBeenCalled();
   });
 
-  it('behind a request is answered after it', () => {
+  it('gets its error response after the response to the request before it', () => {
     const { server, connect, begin } = open();
     const socket = connect();
     const response = begin(socket, {});
@@ -166,13 +165,13 @@ describe('what is no HTTP', () => {
     expect(socket.end).not.toHaveBeenCalled();
     response.emit('finish');
     expect(socket.end).toHaveBeenCalledTimes(1);
-    // At once when it is answered already.
+    // At once if the response to the request is already sent.
     begin(socket, {}, { writableFinished: true });
     fail(server, socket);
     expect(socket.end).toHaveBeenCalledTimes(2);
   });
 
-  it('in the middle of a request ends it: with the reason, unless its answer has begun', () => {
+  it('in the body of a request gets an error response, or has the connection destroyed if a response has begun', () => {
     const { server, connect, begin } = open();
     const socket = connect();
     const { writeHead } = begin(socket, { complete: false });
@@ -185,7 +184,7 @@ describe('what is no HTTP', () => {
     expect(socket.end).not.toHaveBeenCalled();
   });
 
-  it('is refused where it is a tunnel', () => {
+  it('that asks for a tunnel gets a 405', () => {
     const { server, connect } = open();
     const socket = connect();
     server.emit('connect', {}, socket);
