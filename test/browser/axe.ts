@@ -1,17 +1,17 @@
-/** What axe finds wrong with a page. */
+/** The violations of accessibility that axe finds on a page. */
 
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** The levels of WCAG that the console promises, and what axe holds to be good practice beside them. */
+/** The levels of WCAG that the console promises, and the best practices of axe. */
 const runOnly = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
-/** Rules that are not run unless they are asked for. */
+/** Rules that axe runs only if they are enabled. */
 const rules = { 'target-size': { enabled: true } };
 
-/** One line for each element that breaks a rule: the rule, and the element. */
+/** One line for each element that violates a rule: the rule, the element, and why. */
 export async function violationsOf(page: Page): Promise<string[]> {
-  // The page's own policy forbids scripts of others, so this is no script of the page.
+  // The content security policy of the page forbids other scripts, so axe is not added to the page as a script element.
   await page.evaluate(`globalThis.axe ?? (() => {${axe.source}})()`);
   const { violations } = await page.evaluate<axe.AxeResults>(
     `axe.run(document, ${JSON.stringify({ runOnly, rules, resultTypes: ['violations'] })})`,

@@ -1,4 +1,4 @@
-/** A real browser for tests: Chromium, cut off from everything but the gateway, and watched for complaints. */
+/** A real browser for tests: Chromium, which can reach nothing but the gateway, and whose errors and warnings are collected. */
 
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -12,28 +12,28 @@ const executablePath = [
   '/usr/bin/google-chrome',
 ].find((path) => path && existsSync(path));
 
-/** A name that somebody else has given to this machine. */
+/** A host name that anybody's DNS record may give to this machine (DNS rebinding). */
 export const reboundName = 'rebound.example';
 
 export interface Tab {
   readonly page: Page;
-  /** Errors and warnings of the console, what the page's policy refused among them, and requests to elsewhere. */
+  /** Errors and warnings of the browser's console, violations of the content security policy among them, and requests to other origins. */
   readonly complaints: string[];
 }
 
-/** The screen, the language, the clocks and so on; whatever is not given is as it would be without a choice. */
+/** The size of the window, the language, the time zone and so on; Playwright's default is used for each that is not given. */
 export interface TabOptions extends BrowserContextOptions {
-  /** What else a page may ask beside where it comes from. */
+  /** Origins to which the page may send requests, beside its own. */
   readonly others?: readonly string[];
 }
 
-/** Starts a browser for the tests of a file, and skips them, saying why, where there is none. Each test closes its tabs. */
+/** Starts a browser for the tests of a file, or skips them with a reason when none is installed. The tabs of a test are closed after it. */
 export function useBrowser(): { open(url: string, options?: TabOptions): Promise<Tab> } {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!executablePath) return;
-    // Without names nothing can be reached by accident, not even by the browser itself. One name leads to this machine, as
-    // any name can be made to.
+    // No host name resolves, so that neither a page nor the browser itself can reach anything by accident. One name resolves
+    // to this machine, as it may for an attacker.
     const args = [`--host-resolver-rules=MAP ${reboundName} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`];
     browser = await chromium.launch({ executablePath, args });
   });
@@ -51,20 +51,20 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
       const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
       const page = await context.newPage();
       const complaints: string[] = [];
-      const mayAsk = (asked: string) =>
-        [url, ...others].some((allowed) => new URL(allowed).origin === new URL(asked).origin);
+      const isAllowed = (target: string) =>
+        [url, ...others].some((allowed) => new URL(allowed).origin === new URL(target).origin);
       page.on('pageerror', (error) => complaints.push(error.message));
       page.on('console', (message) => {
         if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
       });
       page.on('websocket', (socket) => {
-        const asked = socket.url().replace(/^ws/, 'http');
-        if (!mayAsk(asked)) complaints.push(`asked for ${socket.url()}`);
+        const target = socket.url().replace(/^ws/, 'http');
+        if (!isAllowed(target)) complaints.push(`connected to ${socket.url()}`);
       });
       await page.route('**/*', (route) => {
-        const asked = route.request().url();
-        if (mayAsk(asked)) return route.continue();
-        complaints.push(`asked for ${asked}`);
+        const target = route.request().url();
+        if (isAllowed(target)) return route.continue();
+        complaints.push(`requested ${target}`);
         return route.abort();
       });
       await page.goto(url);
@@ -73,8 +73,8 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
   };
 }
 
-/** Keeps what the page looks like, for people to see. */
-export async function keepScreenshot(page: Page, name: string): Promise<void> {
+/** Saves a screenshot of the page in test/output, for people to look at. */
+export async function saveScreenshot(page: Page, name: string): Promise<void> {
   const folder = 'test/output';
   await mkdir(folder, { recursive: true });
   await page.screenshot({ path: `${folder}/${name}.png` });

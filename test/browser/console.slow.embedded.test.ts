@@ -1,14 +1,14 @@
-/** The console as somebody sees it who opens it for the first time: every view, with the demo account. */
+/** The console with the demo account, in a browser that opens it for the first time: every view, and the form for signing in. */
 
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
-import { keepScreenshot, type Tab, useBrowser } from './browser.ts';
+import { saveScreenshot, type Tab, useBrowser } from './browser.ts';
 import { expectView, overhang, shiftOf, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
-// Every view is drawn several times, which takes its time on a busy machine.
+// Every view is rendered several times, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
@@ -26,12 +26,12 @@ async function openView({ path, ...view }: ConsoleView): Promise<Tab> {
   return tab;
 }
 
-describe('signing in', () => {
-  it('says what is wrong with a token, takes one that is pasted, and forgets it', async () => {
+describe('the sign-in form', () => {
+  it('shows why a token is rejected, stores a pasted token for the tab alone, and deletes it on sign-out', async () => {
     const { page, complaints } = await browser.open(`${gateway.url}/console/locks`);
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
-    page.on('websocket', (socket) => asked.push(socket.url()));
+    const urls: string[] = [];
+    page.on('request', (request) => urls.push(request.url()));
+    page.on('websocket', (socket) => urls.push(socket.url()));
     const stored = () =>
       page.evaluate(async () => ({
         session: Object.values(sessionStorage),
@@ -44,13 +44,13 @@ describe('signing in', () => {
     await page.getByRole('alert').getByText('the token is unknown').waitFor();
     expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
 
-    // As it stands in a header.
+    // Pasted as it is in a header, with the scheme before it.
     await signIn(page, ` Bearer ${gateway.token}\n`);
     await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
     expect(await stored()).toEqual({ session: [gateway.token], others: '', databases: 0 });
     await page.reload();
     await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
-    // Another tab knows nothing of it.
+    // Another tab does not have the token.
     const other = await page.context().newPage();
     await other.goto(page.url());
     await other.getByLabel('API token').waitFor();
@@ -58,69 +58,72 @@ describe('signing in', () => {
 
     await page.getByRole('link', { name: 'Programs' }).click();
     await expectView(page, { title: 'Programs', shows: 'Beginner Program' });
-    asked.push(page.url());
+    urls.push(page.url());
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByLabel('API token').waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
     expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
     await page.reload();
     await page.getByLabel('API token').waitFor();
-    expect(asked.filter((url) => url.includes(gateway.token) || url.includes(wrong))).toEqual([]);
-    expect(asked.length).toBeGreaterThan(10);
+    expect(urls.filter((url) => url.includes(gateway.token) || url.includes(wrong))).toEqual([]);
+    expect(urls.length).toBeGreaterThan(10);
     expect(complaints).toEqual([]);
   });
 
-  it('is a form that everybody can use', async () => {
+  it('is accessible, and is no wider than the window', async () => {
     const { page, complaints } = await browser.open(`${gateway.url}/console`);
     await signIn(page, 'none');
     await page.getByRole('alert').waitFor();
-    await expectGoodForEverybody(page, 'sign-in');
+    await expectAccessible(page, 'sign-in');
     expect(complaints).toEqual([]);
   });
 });
 
-/** How a page is looked at: all that differs by width and all that differs by colour, not each with each. */
-const looks = [
+/** The windows in which a page is checked: each width and each colour scheme, though not every combination. */
+const windows = [
   { width: 1200, colorScheme: 'light' },
   { width: 1200, colorScheme: 'dark' },
   { width: 360, colorScheme: 'dark' },
 ] as const;
 
-/** By day and by night, wide and as narrow as a small telephone. */
-async function expectGoodForEverybody(page: Page, name: string): Promise<void> {
+/** Expects that the page is accessible and no wider than the window, in each of the windows. */
+async function expectAccessible(page: Page, name: string): Promise<void> {
   const problems: string[] = [];
-  for (const { width, colorScheme } of looks) {
+  for (const { width, colorScheme } of windows) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await keepScreenshot(page, `console-${name}-${width}-${colorScheme}`);
+    await saveScreenshot(page, `console-${name}-${width}-${colorScheme}`);
     const found = await violationsOf(page);
     const pixels = await overhang(page);
-    if (pixels > 0) found.push(`${pixels} pixels stand out`);
+    if (pixels > 0) found.push(`${pixels} pixels wider than the window`);
     problems.push(...found.map((problem) => `${width}, ${colorScheme}: ${problem}`));
   }
   expect(problems).toEqual([]);
 }
 
-it.each(Object.entries(views))('shows everybody the demo account: %s', async (name, view: ConsoleView) => {
-  const { page, complaints } = await openView(view);
-  expect(await page.title()).toBe(`${view.title} · Dovetail`);
-  await expectGoodForEverybody(page, name);
+it.each(Object.entries(views))(
+  'renders the view %s accessibly, with the data of the demo account',
+  async (name, view: ConsoleView) => {
+    const { page, complaints } = await openView(view);
+    expect(await page.title()).toBe(`${view.title} · Dovetail`);
+    await expectAccessible(page, name);
 
-  // As narrow as it was left: nothing moves while it is loaded, and Tab walks through it in the order that it is read in.
-  await page.reload();
-  await expectView(page, view);
-  expect(await shiftOf(page)).toBeLessThan(0.1);
-  expect(await walk(page)).toEqual({ missing: [], inOrder: true });
+    // In the narrow window that was the last: the layout does not shift while it loads, and Tab follows the reading order.
+    await page.reload();
+    await expectView(page, view);
+    expect(await shiftOf(page)).toBeLessThan(0.1);
+    expect(await pressTabToTheEnd(page)).toEqual({ missing: [], inOrder: true });
 
-  // One that opens is one less.
-  const closed = page.locator('main details:not([open]) > summary');
-  while ((await closed.count()) > 0) await closed.first().click();
-  await page.locator('.sources pre').first().waitFor();
-  await expectGoodForEverybody(page, `${name}-opened`);
-  expect(complaints).toEqual([]);
-});
+    // Each click opens one, so that fewer are left.
+    const closed = page.locator('main details:not([open]) > summary');
+    while ((await closed.count()) > 0) await closed.first().click();
+    await page.locator('.sources pre').first().waitFor();
+    await expectAccessible(page, `${name}-opened`);
+    expect(complaints).toEqual([]);
+  },
+);
 
-it('has a link past the navigation, which comes first, and goes on at the heading of the next view', async () => {
+it('begins with a link that skips the navigation, and focuses the heading of a view that is opened', async () => {
   const { page } = await openView(views.overview);
   await page.reload();
   await expectView(page, views.overview);
@@ -140,7 +143,7 @@ it('has a link past the navigation, which comes first, and goes on at the headin
   await expectView(page, views.overview);
 });
 
-it('opens the query behind a view in GraphiQL, with its variables, where it gives what the view shows', async () => {
+it('opens the query of a view in GraphiQL, where it returns what the view shows, with the token of the tab', async () => {
   const { page, complaints } = await openView(views.programs);
   await page.locator('.sources summary').click();
   await page.getByRole('link', { name: 'Open in GraphiQL' }).first().click();
@@ -150,17 +153,17 @@ it('opens the query behind a view in GraphiQL, with its variables, where it give
   expect(await page.locator('.graphiql-tab').first().innerText()).toContain('Programs');
   expect(complaints).toEqual([]);
 
-  // It asks as whoever is signed in in this tab, not as the demo account.
+  // It sends the token with which this tab is signed in, not that of the demo account.
   await page.evaluate(() => sessionStorage.setItem('dovetail-token', 'of-somebody-else'));
   await page.reload();
-  const [asked] = await Promise.all([
-    page.waitForRequest((request) => request.method() === 'POST'),
+  const [request] = await Promise.all([
+    page.waitForRequest((each) => each.method() === 'POST'),
     page.getByRole('button', { name: 'Execute query' }).click(),
   ]);
-  expect(asked.headers().authorization).toBe('Bearer of-somebody-else');
+  expect(request.headers().authorization).toBe('Bearer of-somebody-else');
 });
 
-it('opens the subscription behind a view in GraphiQL', async () => {
+it('opens the subscription of a view in GraphiQL', async () => {
   const { page, complaints } = await openView(views.overview);
   await page.locator('.sources summary').click();
   await page.getByRole('link', { name: 'as a subscription' }).first().click();
@@ -169,7 +172,7 @@ it('opens the subscription behind a view in GraphiQL', async () => {
   expect(complaints).toEqual([]);
 });
 
-it('leaves what is typed as it is while it is searched for, and has what was gone back to', async () => {
+it('does not change the text of the search field while it searches, and restores it when the user goes back', async () => {
   const { page, complaints } = await openView(views.programs);
   const field = page.getByLabel('Search by name');
   await field.pressSequentially('Beginner ');
@@ -184,7 +187,7 @@ it('leaves what is typed as it is while it is searched for, and has what was gon
   expect(complaints).toEqual([]);
 });
 
-it('says that one date is after the other, and comes back from a session to what was chosen', async () => {
+it('says that From is after To without applying it, and returns from a session to the chosen filters', async () => {
   const { page, complaints } = await openView(views.history);
   await page.getByLabel('Result').selectOption('Passed');
   const { href } = new URL(page.url());
@@ -199,7 +202,7 @@ it('says that one date is after the other, and comes back from a session to what
   expect(complaints).toEqual([]);
 });
 
-it('begins with the first page, and says why, where an address has a page of other days', async () => {
+it('shows the first page, and says why, when the cursor in the address is for other days', async () => {
   const { page } = await openView(views.history);
   await page.getByRole('link', { name: 'Next →' }).click();
   await page.waitForURL(/after=/);
@@ -217,8 +220,8 @@ it('begins with the first page, and says why, where an address has a page of oth
   expect(elsewhere.complaints).toEqual([]);
 });
 
-/** Presses Tab from the top of the page to its end, and says what was not come to, and whether it went down the page. */
-async function walk(page: Page) {
+/** Presses Tab from the top of the page to its end; returns the controls that were never focused, and whether the order is that of the page. */
+async function pressTabToTheEnd(page: Page) {
   await page.evaluate(() => {
     const stops: Element[] = [];
     addEventListener('focusin', ({ target }) => target instanceof Element && stops.push(target));
@@ -230,13 +233,13 @@ async function walk(page: Page) {
     if (await isOver()) break;
   }
   return page.evaluate(() => {
-    // What the listener above has noted.
+    // The listener above has stored them there.
     const { stops } = globalThis as unknown as { stops: Element[] };
     const usable = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter(
       (element) =>
         element.checkVisibility({ visibilityProperty: true }) &&
         !element.matches(':disabled, [tabindex="-1"]') &&
-        // Of a group of radio buttons Tab comes to the chosen one.
+        // In a group of radio buttons, Tab focuses only the checked one.
         !(element instanceof HTMLInputElement && element.type === 'radio' && !element.checked),
     );
     const follows = (before: Element, after: Element) =>

@@ -1,4 +1,4 @@
-/** How the tests of the console come to its views, and when they are there. */
+/** How the tests of the console sign in, and wait until a view is loaded. */
 
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
@@ -10,14 +10,14 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-/** Signs in with the token that the form has at hand. */
+/** Signs in with the button for the demo account. */
 export const signInToDemo = (page: Page): Promise<void> =>
   page.getByRole('button', { name: /demo account/ }).click();
 
-/** In milliseconds: more than any view takes, on a busy machine as well. */
+/** In milliseconds: more than any view needs, even on a busy machine. */
 const timeout = 40_000;
 
-/** Waits until a view shows what it has to show. */
+/** Waits until a view shows its heading and this text, and is no longer loading. */
 export async function expectView(page: Page, { title, shows }: Omit<ConsoleView, 'path'>): Promise<void> {
   await page.getByRole('heading', { level: 1, name: title }).waitFor({ timeout });
   await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor({ timeout });
@@ -31,14 +31,14 @@ export async function expectView(page: Page, { title, shows }: Omit<ConsoleView,
   expect(await loading.count()).toBe(0);
 }
 
-/** How many pixels of the page stand out to the side, where one has to scroll for them. */
+/** How many pixels the page is wider than its window, so that the user has to scroll sideways. */
 export const overhang = (page: Page): Promise<number> =>
   page.evaluate(() => {
     const { scrollWidth, clientWidth } = document.documentElement;
     return scrollWidth - clientWidth;
   });
 
-/** How much of a page has moved under one's eyes since it was loaded (Cumulative Layout Shift): up to 0.1 is called good. */
+/** How much the layout of the page has shifted since it was loaded (Cumulative Layout Shift): up to 0.1 counts as good. */
 export const shiftOf = (page: Page): Promise<number> =>
   page.evaluate(
     () =>
@@ -51,7 +51,7 @@ export const shiftOf = (page: Page): Promise<number> =>
               .reduce((sum, entry) => sum + Number(Reflect.get(entry, 'value')), 0),
           ),
         ).observe({ type: 'layout-shift', buffered: true });
-        // It is not told of none.
+        // The observer is not called when there was no shift.
         setTimeout(() => resolve(0), 200);
       }),
   );

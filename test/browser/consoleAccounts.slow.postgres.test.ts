@@ -1,4 +1,4 @@
-/** The console with nothing to show, with very much of it, with long words, and where clocks are changed. */
+/** The console with accounts without records, with very many, with long words, and with sessions around a change of the clocks. */
 
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
@@ -9,13 +9,13 @@ import {
   type TestGateway,
 } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
-import { keepScreenshot, useBrowser } from './browser.ts';
+import { saveScreenshot, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn } from './console.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
 
-/** Days of 23 and 25 hours, with sessions in the last second before each, in its first and last one, and in the first after it. */
-const nights = [
+/** Days of 23 and 25 hours, with sessions in the last second before each, in its first and last second, around the change, and in the first second after it. */
+const clockChanges = [
   {
     locale: 'de-DE',
     timezoneId: 'Europe/Berlin',
@@ -29,7 +29,7 @@ const nights = [
       '2026-03-29T21:59:59Z',
       '2026-03-29T22:00:00Z',
     ],
-    // Newest first; what was 2 o'clock was 3 o'clock.
+    // Newest first; at 2 o'clock the clocks went forward to 3 o'clock.
     times: ['29 Mar 2026, 23:59', '29 Mar 2026, 03:00', '29 Mar 2026, 01:59', '29 Mar 2026, 00:00'],
   },
   {
@@ -45,17 +45,17 @@ const nights = [
       '2026-11-02T04:59:59Z',
       '2026-11-02T05:00:00Z',
     ],
-    // Half past one came twice.
+    // 1:30 came twice.
     times: ['Nov 1, 2026, 11:59 PM', 'Nov 1, 2026, 1:30 AM', 'Nov 1, 2026, 1:30 AM', 'Nov 1, 2026, 12:00 AM'],
   },
 ];
 
-/** Text without a space, as an upstream may have it anywhere. */
+/** Text without a space, which an upstream may have in any field of text. */
 const longWord = 'w'.repeat(200);
 
 const browser = useBrowser();
 let gateway: TestGateway;
-/** A token for each account: without records, with ten years of them, with long words, and with changes of clocks. */
+/** A token for each account: without records, with ten years of them, with long words, and with sessions around changes of the clocks. */
 let tokens: Record<'nobody' | 'veteran' | 'wordy' | 'traveller', string>;
 /** The ids of the records of the account with long words. */
 let wordy: { readonly session: number; readonly template: number; readonly lock: number };
@@ -72,7 +72,7 @@ beforeAll(async () => {
       SELECT 's' || n, d."ownerId", now() - n * interval '52 minutes', n % 3 > 0, d.id, t.id
       FROM generate_series(1, 100000) n, "DttDevice" d, (SELECT min(id) AS id FROM "DttTemplate") t;
     INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", "goneTrainerId")
-      SELECT 't' || at, id, at, 1 FROM "User", unnest('{${nights.flatMap(({ sessions }) => sessions).join()}}'::timestamptz[]) at
+      SELECT 't' || at, id, at, 1 FROM "User", unnest('{${clockChanges.flatMap(({ sessions }) => sessions).join()}}'::timestamptz[]) at
       WHERE username = 'traveller';
     INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured", "durationMeasured", "createdAt")
       SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession";
@@ -92,7 +92,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('says in an empty account what would be where', async () => {
+it('says in each view of an empty account that there are no records yet', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`, {
     viewport: { width: 360, height: 800 },
   });
@@ -110,7 +110,7 @@ it('says in an empty account what would be where', async () => {
   ] as const) {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows });
-    await keepScreenshot(page, `console-empty${path.replaceAll('/', '-')}`);
+    await saveScreenshot(page, `console-empty${path.replaceAll('/', '-')}`);
     const [pixels, violations] = [await overhang(page), await violationsOf(page)];
     expect({ path, pixels, violations, complaints }).toEqual({
       path,
@@ -121,7 +121,7 @@ it('says in an empty account what would be where', async () => {
   }
 });
 
-it('is as quick with 100,000 sessions', async () => {
+it('shows an account with 100,000 sessions with a limited number of elements in each view', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`);
   await signIn(page, tokens.veteran);
   const took: string[] = [];
@@ -135,16 +135,16 @@ it('is as quick with 100,000 sessions', async () => {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows });
     took.push(`${path} ${Math.round(performance.now() - start)} ms`);
-    await keepScreenshot(page, `console-many${new URL(page.url()).pathname.replaceAll('/', '-')}`);
+    await saveScreenshot(page, `console-many${new URL(page.url()).pathname.replaceAll('/', '-')}`);
     expect(await overhang(page)).toBe(0);
-    // What a page draws does not grow with what there is.
+    // The number of elements does not grow with the number of records.
     expect(await page.locator('main *').count()).toBeLessThan(6_000);
   }
   process.stdout.write(`with 100,000 sessions: ${took.join(', ')}\n`);
   expect(complaints).toEqual([]);
 });
 
-it.each([1200, 700, 360])('breaks words that are longer than a page of %i pixels is wide', async (width) => {
+it.each([1200, 700, 360])('breaks words that are wider than a window of %i pixels', async (width) => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`, {
     viewport: { width, height: 900 },
   });
@@ -161,7 +161,7 @@ it.each([1200, 700, 360])('breaks words that are longer than a page of %i pixels
   ] as const) {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows: longWord });
-    await keepScreenshot(page, `console-words${path.replaceAll('/', '-')}-${width}`);
+    await saveScreenshot(page, `console-words${path.replaceAll('/', '-')}-${width}`);
     const pixels = await overhang(page);
     if (pixels > 0) overhangs.push([path, pixels]);
   }
@@ -169,10 +169,9 @@ it.each([1200, 700, 360])('breaks words that are longer than a page of %i pixels
   expect(complaints).toEqual([]);
 });
 
-it.each(nights)(
-  'has the days and hours of $timezoneId and $locale, while clocks are changed',
-  async (night) => {
-    const { locale, timezoneId, range, day, times } = night;
+it.each(clockChanges)(
+  'shows days and times of $timezoneId in the format of $locale when the clocks change',
+  async ({ locale, timezoneId, range, day, times }) => {
     const { page, complaints } = await browser.open(`${gateway.url}/console/history?${range}`, {
       locale,
       timezoneId,
@@ -186,13 +185,13 @@ it.each(nights)(
     await page.goto(`${gateway.url}/console/history?${day}`);
     await expectView(page, { title: 'History', shows: '4 sessions' });
     const shown = await page.getByRole('region', { name: 'Sessions' }).locator('time').allInnerTexts();
-    // Between the hour and what half of the day it is stands a space of another kind.
+    // The space before AM and PM is not an ordinary one.
     expect(shown.map((text) => text.replaceAll(/\s/g, ' '))).toEqual(times);
     expect(complaints).toEqual([]);
   },
 );
 
-/** Gives the account one record of each kind, with a long word wherever the service may write what it likes. */
+/** Gives the account one record of each type, with a long word in every field that is free text. */
 async function addLongWords({ pool }: TestDatabase): Promise<typeof wordy> {
   const { rows } = await pool.query<typeof wordy>(
     `

@@ -1,4 +1,4 @@
-/** The console while things change: in another tab, by somebody else, with the gateway, with the token. */
+/** The console while something changes: in another tab, in the database, the gateway itself, or the token. */
 
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -8,7 +8,7 @@ import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from 
 import { useBrowser } from './browser.ts';
 import { expectView, signIn } from './console.ts';
 
-// A gateway is started twice, and waited for.
+// One of the tests starts two gateways and waits for them.
 vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** Opens a view of alice's, of whom a program is active or not. */
+/** Opens a view, signed in as alice. */
 async function openSignedIn(path: string, title: string, token = alice.token) {
   const tab = await browser.open(gateway.url + path);
   await signIn(tab.page, token);
@@ -35,7 +35,7 @@ const activate = (templateId: number | null) =>
     data: { activeTemplateId: templateId },
   });
 
-/** When a page shows a text, by the one clock that all tabs have. Asked before it does. */
+/** The time at which a page shows a text for the first time, by the clock that all tabs share. Call it before the text is there. */
 const whenShown = (page: Page, text: string): Promise<number> =>
   page.evaluate(
     (wanted) =>
@@ -49,10 +49,10 @@ const whenShown = (page: Page, text: string): Promise<number> =>
     text,
   );
 
-/** In milliseconds: how long a change may take on the busiest machine until a tab shows it. Otherwise it is a fraction of a second. */
+/** In milliseconds: until a tab has to show a change, on a very busy machine as well. It usually takes a fraction of a second. */
 const timeout = 5_000;
 
-it('shows in every tab what was activated in one, without loading anything anew', async () => {
+it('shows a program that is activated in one tab as active in every tab, without a reload', async () => {
   await activate(null);
   const overview = await openSignedIn('/console', 'Overview');
   const programs = await openSignedIn('/console/programs', 'Programs');
@@ -79,7 +79,7 @@ it('shows in every tab what was activated in one, without loading anything anew'
   const clicked = await here.page.evaluate(() => Reflect.get(globalThis, 'clicked'));
   process.stdout.write(`activated in one tab, shown in another after ${(await shown) - clicked} ms\n`);
 
-  // Another goes at once where it is shown as active.
+  // The program that was active before is no longer shown as active in any tab.
   await programs.page.getByRole('button', { name: 'Activate Program 2 of alice' }).click();
   const other = programs.page.getByRole('dialog');
   await other.getByText('takes the place of Program 1 of alice').waitFor();
@@ -90,7 +90,7 @@ it('shows in every tab what was activated in one, without loading anything anew'
   for (const { complaints } of [overview, programs, here]) expect(complaints).toEqual([]);
 });
 
-it('leaves no subscription behind where one goes on, and no connection when one signs out', async () => {
+it('ends the subscriptions of a view that is left, and opens no new connection after sign-out', async () => {
   const tab = await browser.open(`${gateway.url}/console`);
   const { page } = tab;
   const open = new Set<string>();
@@ -108,7 +108,7 @@ it('leaves no subscription behind where one goes on, and no connection when one 
     await page.getByRole('link', { name, exact: true }).click();
     await expectView(page, { title: name, shows: /\w/ });
   }
-  // Longer than the console waits until it asks again for what has ended.
+  // Longer than the console waits before it subscribes again to what has ended.
   await page.waitForTimeout(6_000);
   expect(open.size).toBe(1);
   await page.getByRole('button', { name: 'Sign out' }).click();
@@ -118,18 +118,18 @@ it('leaves no subscription behind where one goes on, and no connection when one 
   expect(tab.complaints).toEqual([]);
 });
 
-it('shows what somebody else has changed: a new session, and a lock that ends', async () => {
+it('shows a record that was changed in the database, without a reload', async () => {
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks');
   await page.getByText('Lock session 0 of alice').waitFor();
   await gateway.database.client.lockSession.update({
     where: { id: alice.lockSessions[0] },
-    data: { name: 'Renamed by somebody else' },
+    data: { name: 'Renamed in the database' },
   });
-  await page.getByText('Renamed by somebody else').waitFor({ timeout });
+  await page.getByText('Renamed in the database').waitFor({ timeout });
   expect(complaints).toEqual([]);
 });
 
-it('traps the focus in a dialog, gives it back, and takes no for an answer', async () => {
+it('traps the focus in a dialog, restores it afterwards, and activates nothing when the dialog is cancelled', async () => {
   await activate(alice.dttTemplates[0]);
   const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
   const trigger = page.getByRole('button', { name: 'Activate Program 1 of alice' });
@@ -138,7 +138,7 @@ it('traps the focus in a dialog, gives it back, and takes no for an answer', asy
     await trigger.press('Enter');
     await dialog.waitFor();
     for (let presses = 0; presses < 5; presses++) {
-      // Beyond the last comes the browser itself, for which the page has no element.
+      // After the last control the focus is on the browser's own controls, which are no elements of the page.
       const isInside = await page.evaluate(
         () => document.activeElement === document.body || document.activeElement?.closest('dialog') !== null,
       );
@@ -153,13 +153,13 @@ it('traps the focus in a dialog, gives it back, and takes no for an answer', asy
   expect(complaints).toEqual([]);
 });
 
-it('says in the dialog why the gateway does not activate a program, and can try again', async () => {
+it('shows in the dialog why a program was not activated, and can try again', async () => {
   await activate(null);
   const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
   await page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
   const dialog = page.getByRole('dialog');
   const confirm = dialog.getByRole('button', { name: 'Activate', exact: true });
-  // As if the program were gone since.
+  // As if the program had been deleted meanwhile.
   await page.route('**/graphql', (route) =>
     route.continue({
       postData:
@@ -177,14 +177,14 @@ it('says in the dialog why the gateway does not activate a program, and can try 
   expect(complaints).toEqual([]);
 });
 
-it('says that the gateway is gone, comes back with it, and shows what has changed meanwhile', async () => {
+it('says that the gateway cannot be reached, reconnects when it runs again, and shows what has changed meanwhile', async () => {
   await activate(null);
   const settings = { RATE_LIMIT_ANONYMOUS: '1000000000' };
   const first = await openTestGateway(await openBeside(gateway.database), { settings });
   const { page, complaints } = await browser.open(`${first.url}/console`);
   await signIn(page, alice.token);
   await page.getByText('No program is active').waitFor();
-  // The other views are loaded ahead, of which this is the last.
+  // The scripts of the other views are loaded in advance; this is the last of them.
   await page.waitForFunction(() =>
     performance.getEntriesByType('resource').some(({ name }) => /\/lock-[^/]*\.js$/.test(name)),
   );
@@ -192,21 +192,21 @@ it('says that the gateway is gone, comes back with it, and shows what has change
   expect(marker).toBe(true);
 
   await first.close();
-  const note = page.getByText('The gateway cannot be reached');
-  await note.waitFor();
-  // What was there is there still.
+  const notice = page.getByText('The gateway cannot be reached');
+  await notice.waitFor();
+  // The page still shows the data that it had.
   await page.getByText('No program is active').waitFor();
   await activate(alice.dttTemplates[2]);
   const port = Number(new URL(first.url).port);
   const second = await openTestGateway(await openBeside(gateway.database), { settings, port });
   try {
     await page.getByText('Program 2 of alice').waitFor();
-    await note.waitFor({ state: 'detached' });
-    // And it hears of what comes.
+    await notice.waitFor({ state: 'detached' });
+    // It also receives later changes.
     await activate(alice.dttTemplates[0]);
     await page.getByText('Program 0 of alice').waitFor({ timeout });
     expect(await page.evaluate(() => Reflect.get(globalThis, 'isTheSame'))).toBe(true);
-    // What the browser says of a connection that is not there, and nothing else.
+    // Only the browser's own messages about failed connections.
     expect(complaints.filter((each) => !/^WebSocket connection to .* failed/.test(each))).toEqual([]);
   } finally {
     await page.close();
@@ -214,9 +214,9 @@ it('says that the gateway is gone, comes back with it, and shows what has change
   }
 });
 
-it('asks for another token when its own is revoked, and says so; another tab goes on', async () => {
+it('asks for another token when its own is revoked, and says so, while a tab with another token stays signed in', async () => {
   const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
-  const kept = await openSignedIn('/console/locks', 'Locks');
+  const other = await openSignedIn('/console/locks', 'Locks');
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);
   await revokeToken(gateway.database.client, id);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
@@ -224,11 +224,11 @@ it('asks for another token when its own is revoked, and says so; another tab goe
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   await page.reload();
   await page.getByLabel('API token').waitFor();
-  // Nor does it let anybody in.
+  // The revoked token is rejected by the form as well.
   await signIn(page, token);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
   await signIn(page, alice.token);
   await expectView(page, { title: 'Locks', shows: /\w/ });
-  await kept.page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor();
-  expect([...complaints, ...kept.complaints]).toEqual([]);
+  await other.page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor();
+  expect([...complaints, ...other.complaints]).toEqual([]);
 });

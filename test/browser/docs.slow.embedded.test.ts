@@ -1,8 +1,8 @@
-/** The REST reference as somebody sees it who opens it for the first time. */
+/** The REST reference in a browser that opens it for the first time. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
-import { keepScreenshot, useBrowser } from './browser.ts';
+import { saveScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: DemoGateway;
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('tries a route with the demo token, which is filled in already', async () => {
+it('executes a route with the demo token, which is filled in already', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/docs`);
   const route = page.locator('.opblock', {
     has: page.locator('[data-path="/dtt/templates/active"]'),
@@ -23,15 +23,15 @@ it('tries a route with the demo token, which is filled in already', async () => 
   expect(await response.locator('tbody td.response-col_status').innerText()).toMatch(/^200/);
   await response.scrollIntoViewIfNeeded();
   await page.getByText('The token of the demo account is filled in').waitFor();
-  await keepScreenshot(page, 'docs');
+  await saveScreenshot(page, 'docs');
   expect(complaints).toEqual([]);
 });
 
-it('is light by day and dark by night', async () => {
+it('follows the light or dark colour scheme of the browser', async () => {
   const { page } = await browser.open(`${gateway.url}/docs`);
   const heading = page.getByRole('heading', { name: 'Users' });
   await heading.waitFor();
-  /** Of what is behind the page, and of what is written on it: from 0 for black to 255 for white. */
+  /** The brightness of the background and of the text: from 0 for black to 255 for white. */
   const brightness = () =>
     heading.evaluate((element) =>
       [getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(element).color].map(
@@ -39,11 +39,11 @@ it('is light by day and dark by night', async () => {
       ),
     );
   await page.emulateMedia({ colorScheme: 'dark' });
-  await keepScreenshot(page, 'docs-dark');
-  const [paper = 255, ink = 0] = await brightness();
-  expect(paper).toBeLessThan(80);
-  expect(ink).toBeGreaterThan(160);
+  await saveScreenshot(page, 'docs-dark');
+  const [background = 255, text = 0] = await brightness();
+  expect(background).toBeLessThan(80);
+  expect(text).toBeGreaterThan(160);
   await page.emulateMedia({ colorScheme: 'light' });
-  // Colours fade over.
+  // The change of colours is animated.
   await expect.poll(async () => (await brightness()).at(1)).toBeLessThan(100);
 });

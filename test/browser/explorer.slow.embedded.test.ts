@@ -1,11 +1,11 @@
-/** GraphiQL as somebody sees it who opens it for the first time. */
+/** GraphiQL in a browser that opens it for the first time. */
 
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type DemoGateway, graphqlOnce, openDemoGateway } from '../support/gateway.ts';
-import { keepScreenshot, reboundName, useBrowser } from './browser.ts';
+import { reboundName, saveScreenshot, useBrowser } from './browser.ts';
 
-// Much is loaded and drawn, which takes its time on a busy machine.
+// Much is loaded and rendered, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** The editor sets its lines with spaces that do not break. */
+/** The text of an element. The editor uses no-break spaces, which are replaced by ordinary ones. */
 async function shown(page: Page, place: string): Promise<string> {
   return (await page.locator(place).innerText()).replaceAll('\u00a0', ' ');
 }
@@ -23,7 +23,7 @@ async function shown(page: Page, place: string): Promise<string> {
 async function expectResponse(page: Page, text: string): Promise<void> {
   const look = async () => {
     const response = await shown(page, '.result-window');
-    // For a moment after a change of tabs GraphiQL asks for the operation of the tab before.
+    // For a moment after the tab is changed, GraphiQL still sends the name of the previous tab's operation.
     if (response.includes('Cannot infer operation')) await run(page);
     return response;
   };
@@ -32,7 +32,7 @@ async function expectResponse(page: Page, text: string): Promise<void> {
 
 const run = (page: Page) => page.getByRole('button', { name: 'Execute query' }).click();
 
-it('runs every example on the demo account, follows what it changes, has the docs, and completes what is typed', async () => {
+it('runs every example with the demo account, receives events, shows the documentation, and completes names', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
   await expect.poll(() => page.title()).toBe('Dovetail');
   const responses = [
@@ -46,7 +46,7 @@ it('runs every example on the demo account, follows what it changes, has the doc
     await page.getByRole('tab', { name: tab }).getByText(tab).click();
     await run(page);
     await expectResponse(page, response);
-    await keepScreenshot(page, `explorer-${tab}`);
+    await saveScreenshot(page, `explorer-${tab}`);
   }
   await graphqlOnce(
     gateway,
@@ -57,30 +57,30 @@ it('runs every example on the demo account, follows what it changes, has the doc
   await page.getByRole('button', { name: 'Stop query' }).click();
 
   await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
-  // That of the schema, where GraphiQL would otherwise say what a schema is.
+  // The description of the schema replaces GraphiQL's general explanation of schemas.
   await page.getByText('all that belongs to the user whose token comes with the').waitFor();
-  await keepScreenshot(page, 'explorer-schema');
+  await saveScreenshot(page, 'explorer-schema');
   await page.getByRole('link', { name: 'Query', exact: true }).click();
   await page.getByText('What can be read. Everything belongs to the viewer.').waitFor();
-  await keepScreenshot(page, 'explorer-docs');
+  await saveScreenshot(page, 'explorer-docs');
 
   await page.getByRole('button', { name: 'New tab' }).click();
   await page.locator('.graphiql-query-editor .monaco-editor').click();
   await page.keyboard.type('{ activeL');
   await expect.poll(() => shown(page, '.suggest-widget')).toContain('activeLockTemplate');
-  await keepScreenshot(page, 'explorer-completion');
+  await saveScreenshot(page, 'explorer-completion');
   expect(complaints).toEqual([]);
 });
 
-it('has no token to ask with under a name that somebody else has given to the gateway, and takes one that is typed', async () => {
+it('has no demo token under a host name that the gateway does not know, and uses a token that is typed', async () => {
   const url = gateway.url.replace('127.0.0.1', reboundName);
   const { page, complaints } = await browser.open(`${url}/graphql`);
   await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
   expect((await page.content()).includes(gateway.token)).toBe(false);
   await run(page);
   await expectResponse(page, '"Unauthorized: the ');
-  await keepScreenshot(page, 'explorer-token');
-  // The browser says so whenever an answer is a 401, and that it trusts no such name.
+  await saveScreenshot(page, 'explorer-token');
+  // The browser itself logs each 401, and that an origin under such a name is not trustworthy.
   expect(complaints.splice(0)).toEqual([
     expect.stringContaining('origin was untrustworthy'),
     expect.stringContaining('status of 401'),
@@ -102,47 +102,47 @@ async function expectTabs(page: Page, tabs: readonly string[], open: string): Pr
   await expect.poll(() => shown(page, '.graphiql-query-editor')).toContain(open);
 }
 
-/** Opens an address once GraphiQL, which takes its time for that, has stored which tab is open, or what was typed there. */
-async function openAgain(page: Page, open: number | string, url = page.url()): Promise<void> {
+/** Opens an address as soon as GraphiQL, which delays that, has stored which tab is open, or what was typed there. */
+async function reopen(page: Page, open: number | string, url = page.url()): Promise<void> {
   const stored = () => page.evaluate(() => localStorage.getItem('graphiql:tabState'));
   await expect.poll(stored).toContain(typeof open === 'number' ? `"activeTabIndex":${open}` : open);
   await page.goto(url);
 }
 
-it('has the tabs that it was left with, and opens the one that was open', async () => {
+it('restores its tabs with their text, and the open one, when it is opened again', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
   await expectTabs(page, exampleTabs, 'Devices');
-  await openAgain(page, 0);
+  await reopen(page, 0);
   await expectTabs(page, exampleTabs, 'Devices');
   await page.getByRole('tab', { name: 'LockHistory' }).getByText('LockHistory').click();
   await expectTabs(page, exampleTabs, 'LockHistory');
-  await openAgain(page, 2, `${gateway.url}/graphql`);
+  await reopen(page, 2, `${gateway.url}/graphql`);
   await expectTabs(page, exampleTabs, 'LockHistory');
 
   await page.locator('.graphiql-query-editor .monaco-editor').click();
   await page.keyboard.type('# Mine');
-  await openAgain(page, '# Mine');
+  await reopen(page, '# Mine');
   await expectTabs(page, exampleTabs, 'LockHistory');
   await expect.poll(() => shown(page, '.graphiql-query-editor')).toContain('# Mine');
   expect(complaints).toEqual([]);
 });
 
-it('has the examples beside each query that it is opened with', async () => {
+it('opens a query from the address in a tab of its own, beside the examples and earlier queries', async () => {
   const url = (query: string, variables: string) =>
     `${gateway.url}/graphql?${new URLSearchParams({ query, ...(variables && { variables }) })}`;
   const first = url('query First($size: Int) { dttSessions(first: $size) { totalCount } }', '{"size":1}');
   const { page, complaints } = await browser.open(first);
   await expectTabs(page, ['First', ...exampleTabs], 'First');
-  await openAgain(page, 0);
+  await reopen(page, 0);
   await expectTabs(page, ['First', ...exampleTabs], 'First');
-  await openAgain(page, 0, url('query Second { viewer { username } }', ''));
+  await reopen(page, 0, url('query Second { viewer { username } }', ''));
   await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'Second');
   await run(page);
   await expectResponse(page, '"username": "demo"');
   expect(await page.locator('.graphiql-editors').innerText()).not.toContain('size');
-  await openAgain(page, 6, `${gateway.url}/graphql`);
+  await reopen(page, 6, `${gateway.url}/graphql`);
   await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'Second');
-  await openAgain(page, 6, first);
+  await reopen(page, 6, first);
   await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'First');
   await run(page);
   await expectResponse(page, '"totalCount"');

@@ -1,4 +1,4 @@
-/** A page of another origin, as the documents have it, in a real browser. */
+/** The pages of docs/getting-started.md, served from another origin, in a real browser. */
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const [block, live] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).
 
 let frontend: Server;
 let origin: string;
-/** What the frontend's server sends. */
+/** The page that the frontend's server sends. */
 let html = '';
 let open: TestGateway;
 let closed: TestGateway;
@@ -41,24 +41,24 @@ afterAll(async () => {
   frontend?.close();
 });
 
-/** Opens the page of the documents for a gateway. */
+/** Opens the documented page with the address of this gateway and this token. */
 async function openPage(gateway: TestGateway, token: string, text = block?.text ?? '') {
   html = text.replace('http://localhost:4000', gateway.url).replace('YOUR_API_TOKEN', token);
   return browser.open(origin, { others: [gateway.url] });
 }
 
-it('shows what the documented page asked for', async () => {
+it('shows the data of the documented query', async () => {
   const { page, complaints } = await openPage(open, alice.token);
   await page.getByText('alice').waitFor();
   expect(complaints).toEqual([]);
 });
 
-it('shows why it was refused', async () => {
+it('shows the error of the documented query when the token is unknown', async () => {
   const { page } = await openPage(open, 'dvt_none');
   await page.getByText('Unauthorized').waitFor();
 });
 
-it('shows the documented subscription as it changes', async () => {
+it('shows each change that the documented subscription receives', async () => {
   const { page, complaints } = await openPage(open, alice.token, live?.text);
   await page.getByText('none is active').waitFor();
   const [id] = alice.dttTemplates;
@@ -69,12 +69,12 @@ it('shows the documented subscription as it changes', async () => {
   await page.close();
 });
 
-it('shows why a subscription was refused', async () => {
+it('shows the error of the documented subscription when the token is unknown', async () => {
   const { page } = await openPage(open, 'dvt_none', live?.text);
   await page.getByText('Unauthorized').waitFor();
 });
 
-it('is refused where its origin is not named, and the log says what would allow it', async () => {
+it('is blocked by CORS when CORS_ORIGINS does not list its origin, and the gateway logs the setting that would allow it', async () => {
   const { page, complaints } = await openPage(closed, alice.token);
   await expect.poll(() => complaints.join('\n')).toMatch(/blocked by CORS policy/);
   expect(await page.getByText('alice').count()).toBe(0);

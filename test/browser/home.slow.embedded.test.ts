@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allLinks } from '../../src/pages/home.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { keepScreenshot, useBrowser } from './browser.ts';
+import { saveScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: TestGateway;
@@ -14,11 +14,11 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('leads to everything, by day and by night', async () => {
+it('has a link to each page, which responds with 200', async () => {
   const { page, complaints } = await browser.open(gateway.url);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    await keepScreenshot(page, `home-${colorScheme}`);
+    await saveScreenshot(page, `home-${colorScheme}`);
   }
   for (const { path, name } of allLinks) {
     const [response] = await Promise.all([
@@ -31,7 +31,7 @@ it('leads to everything, by day and by night', async () => {
   expect(complaints).toEqual([]);
 });
 
-it('has the demo token to copy, says whose it is, and breaks no line of code off', async () => {
+it('copies the demo token, says whose it is, and cuts off no line of code', async () => {
   const { page, complaints } = await browser.open(gateway.url);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.getByText('alice: 6 devices, 6 training sessions, 2 lock sessions').waitFor();
@@ -45,7 +45,7 @@ it('has the demo token to copy, says whose it is, and breaks no line of code off
   expect(complaints).toEqual([]);
 });
 
-it('is as wide as the screen of a small telephone', async () => {
+it('fits a screen of 320 pixels', async () => {
   const { page } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
   await page.getByText('alice: 6 devices').waitFor();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);

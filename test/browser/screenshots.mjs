@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: the pictures of the console in `docs/images/console`: every view, wide and narrow, by day and by night.
- * They are of the demo account at a certain time, so that they differ only where the console does.
+ * `npm run screenshots`: the pictures of the console in `docs/images/console`: every view, wide and narrow, light and dark.
+ * They show the demo account at a fixed time, so that a picture changes only when the console does.
  */
 
 import { existsSync } from 'node:fs';
@@ -19,10 +19,10 @@ const inClone = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url
 const target = inClone('docs/images/console');
 const { views } = (await runnerImport(inClone('test/browser/views.ts'))).module;
 
-/** When the account is loaded, a Monday; it is looked at a while later. */
+/** The time at which the demo account is created, a Monday. The pictures are taken as if some minutes later. */
 const now = new Date('2026-06-15T18:30:00Z');
 
-/** A picture has as much of a view as a screen, and not all of a long list. */
+/** The sizes of a screen: a picture does not show the whole of a long list. */
 const sizes = [
   { size: 'wide', width: 1200, height: 900 },
   { size: 'narrow', width: 360, height: 780 },
@@ -36,7 +36,7 @@ const executablePath = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chr
   (path) => path && existsSync(path),
 );
 
-/** The built gateway, with the demo account as it is then. */
+/** Starts the built gateway, with the demo account as it is at that time. */
 async function startGateway(folder) {
   const config = readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' });
   const database = await openDatabase(config);
@@ -45,7 +45,7 @@ async function startGateway(folder) {
   return openGateway(config);
 }
 
-/** Waits until nothing of the page has changed for a while: charts are drawn after their data has come. */
+/** Waits until the page has not changed for 400 ms: charts are rendered after their data has arrived. */
 const settle = (page) =>
   page.evaluate(
     () =>
@@ -77,19 +77,19 @@ async function takePictures(browser, url) {
     const page = await context.newPage();
     await page.clock.setFixedTime(now.getTime() + 1_043_000);
     await page.goto(`${url}/console`);
-    const inEveryLight = async (name) => {
+    const takeInEachScheme = async (name) => {
       for (const { time, colorScheme } of schemes) {
         await page.emulateMedia({ colorScheme });
         await takePicture(page, `${name}-${size}-${time}`);
       }
     };
-    await inEveryLight('sign-in');
+    await takeInEachScheme('sign-in');
     await page.getByRole('button', { name: /demo account/ }).click();
     for (const [name, { path, title, shows }] of Object.entries(views)) {
       await page.goto(url + path);
       await page.getByRole('heading', { level: 1, name: title }).waitFor();
       await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor();
-      await inEveryLight(name);
+      await takeInEachScheme(name);
     }
     await context.close();
   }

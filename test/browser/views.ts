@@ -1,13 +1,13 @@
-/** The views of the console: whatever looks at the console looks at each of them. */
+/** The views of the console. Tests and screenshots of the console go through all of them. */
 
 export interface ConsoleView {
   readonly path: string;
   readonly title: string | RegExp;
-  /** Something that it shows of the demo account. */
+  /** Text of the demo account that the view shows. */
   readonly shows: string | RegExp;
 }
 
-/** Every view by a name for files, with what the demo account has there. */
+/** Every view by the name that its files have, with what it shows of the demo account. */
 export const views = {
   overview: { path: '/console', title: 'Overview', shows: 'Beginner Program' },
   programs: { path: '/console/programs', title: 'Programs', shows: 'Coach’s Pick' },
