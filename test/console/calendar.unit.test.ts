@@ -11,17 +11,18 @@ import {
 const zoneBefore = process.env.TZ;
 afterAll(() => inZone(zoneBefore, () => {}));
 
-/** Sets the clocks by which `Date` goes. */
+/** Calls the function with the time zone that `Date` uses set to this one. */
 function inZone<Value>(zone: string | undefined, act: () => Value): Value {
   if (zone === undefined) delete process.env.TZ;
   else process.env.TZ = zone;
   return act();
 }
 
-/** What the calendar on the wall of a zone says, by another way than the one that is tried. */
-const wallOf = (zone: string) => new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
+/** Formats the date in a time zone, independently of the code that is tested. */
+const formatterOf = (zone: string) =>
+  new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
 
-describe('a day begins at the first instant that the clocks of the browser have of it', () => {
+describe('a day begins at its first instant in the time zone of the browser', () => {
   it.each([
     ['UTC', '2026-02-17', '2026-02-17T00:00:00.000Z'],
     ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z'],
@@ -29,12 +30,12 @@ describe('a day begins at the first instant that the clocks of the browser have 
     ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00.000Z'],
     ['Europe/Berlin', '2026-10-26', '2026-10-25T23:00:00.000Z'],
     ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z'],
-    // There was no midnight: the clocks went from 23:59:59 to 01:00.
+    // There was no midnight: the clocks went forward from 23:59:59 to 01:00.
     ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00.000Z'],
     ['Asia/Beirut', '2026-03-29', '2026-03-28T22:00:00.000Z'],
-    // Midnight came twice: at 01:00 the clocks went back to 00:00.
+    // Midnight occurred twice: at 01:00 the clocks went back to 00:00.
     ['America/Havana', '2026-11-01', '2026-11-01T04:00:00.000Z'],
-    // The day before its midnight came twice: at midnight the clocks went back to 23:00.
+    // The last hour of the day before occurred twice: at midnight the clocks went back to 23:00.
     ['America/Sao_Paulo', '2018-02-18', '2018-02-18T03:00:00.000Z'],
     ['Pacific/Apia', '2011-12-31', '2011-12-30T10:00:00.000Z'],
   ])('%s %s', (zone, day, instant) => {
@@ -48,19 +49,19 @@ describe('a day begins at the first instant that the clocks of the browser have 
     'Asia/Beirut',
     'Australia/Lord_Howe',
     'Pacific/Kiritimati',
-  ])('on every day of two years in %s', (zone) => {
-    const wall = wallOf(zone);
+  ])('every day of two years in %s', (zone) => {
+    const formatter = formatterOf(zone);
     inZone(zone, () => {
       for (let day = '2018-01-01'; day < '2020-01-01'; day = addDays(day, 1)) {
         const start = startOf(day).getTime();
-        expect(wall.format(start)).toBe(day);
-        expect(wall.format(start - 1)).toBe(addDays(day, -1));
+        expect(formatter.format(start)).toBe(day);
+        expect(formatter.format(start - 1)).toBe(addDays(day, -1));
         expect(dayOf(new Date(start))).toBe(day);
       }
     });
   });
 
-  it('a day that a zone left out begins and ends with the next', () => {
+  it('a day that a time zone skipped begins when the next day begins', () => {
     inZone('Pacific/Apia', () => {
       expect(startOf('2011-12-30')).toEqual(startOf('2011-12-31'));
     });
@@ -81,11 +82,11 @@ it.each([
   ['yesterday', undefined],
   ['', undefined],
   [undefined, undefined],
-])('of %s only a day of the calendar is taken', (text, day) => {
+])('parses %s as a day: %s', (text, day) => {
   expect(parseDay(text)).toBe(day);
 });
 
-it('an instant that is infinite is on no day', () => {
+it('has no day for an infinite date', () => {
   expect(dayOf(new Date('Infinity'))).toBeUndefined();
 });
 
@@ -93,7 +94,7 @@ it.each([
   ['2026-03-28', 2, '2026-03-30'],
   ['2024-02-28', 1, '2024-02-29'],
   ['2026-01-01', -1, '2025-12-31'],
-])('by the calendar %s and %s days is %s', (day, count, later) => {
+])('%s plus %s days is %s in every time zone', (day, count, later) => {
   for (const zone of ['UTC', 'Europe/Berlin', 'Pacific/Apia'])
     inZone(zone, () => {
       expect(addDays(day, count)).toBe(later);

@@ -29,11 +29,11 @@ describe('a cell', () => {
   });
 });
 
-it('a line has its cells in order and ends as RFC 4180 has it', () => {
+it('writes the cells of a line in order, and ends the line with CRLF as RFC 4180 requires', () => {
   expect(csvLine(['a', 1, null, 'b'])).toBe('a,1,,b\r\n');
 });
 
-it('periods have a column for each figure, and those that were not measured are empty', () => {
+it('exports periods with a column for each figure, which is empty when it was not measured', () => {
   const group = {
     period: { date: '2026-03-01', from: '2026-02-28T23:00:00.000Z', to: '2026-03-01T23:00:00.000Z' },
     sessionCount: 2,
@@ -58,7 +58,7 @@ const unknown = {
   distanceTravelledMetres: null,
 };
 
-it('sessions say what is known of them', () => {
+it('exports sessions with the sums of their segments, and with empty cells for what is unknown', () => {
   const session = {
     id: 'x',
     databaseId: 7,

@@ -1,4 +1,4 @@
-/** A client of WebSockets without any: a test says what comes. */
+/** A fake of the graphql-ws client without a WebSocket: the test decides which results arrive. */
 
 import type { Client, Sink, SubscribePayload } from 'graphql-ws';
 
@@ -26,14 +26,14 @@ export function createFakeSocket() {
     all.push(subscription);
     return () => {
       subscription.isOver = true;
-      // As the real one does, a moment later.
+      // The real client also completes a moment later.
       queueMicrotask(() => sink.complete());
     };
   };
   return {
     subscribe,
     all,
-    /** Those that somebody still wants. */
+    /** The subscriptions that have not been ended. */
     open: () => all.filter(({ isOver }) => !isOver),
   };
 }

@@ -1,9 +1,9 @@
-/** Documents of the console: each goes to the gateway whole, with the fragments that it spreads, each once. */
+/** The documents that the console sends: each contains the fragments that it spreads, each fragment once. */
 
 import { expect, test } from 'vitest';
 import { textOf, graphql as typed } from '../../console/src/api/graphql.ts';
 
-// The types are those of the console's own documents, of which these are none.
+// Its types are for the console's own documents only, and these are others.
 const graphql = typed as unknown as (text: string) => Parameters<typeof textOf>[0];
 
 graphql('fragment SegmentPart on DttTemplateSegment { id type }');
@@ -11,7 +11,7 @@ graphql('fragment ProgramPart on DttTemplate { id segments { ...SegmentPart } }'
 
 const count = (text: string, part: string) => text.split(part).length - 1;
 
-test('A document has the fragments that it spreads, and those that they spread, once', () => {
+test('A document contains every fragment that it spreads, directly or through another fragment, once', () => {
   const text = textOf(
     graphql('query A { a: activeDttTemplate { ...ProgramPart segments { ...SegmentPart } } }'),
   );
@@ -19,12 +19,12 @@ test('A document has the fragments that it spreads, and those that they spread, 
   expect(count(text, 'fragment SegmentPart on DttTemplateSegment')).toBe(1);
 });
 
-test('A document without fragments has none, and an inline one is none', () => {
+test('A document with only an inline fragment gets no fragment definition', () => {
   const text = textOf(graphql('query B { node(id: "1") { id ... on DttTemplate { name } } }'));
   expect(text).not.toContain('fragment ');
   expect(text).not.toContain('__typename');
 });
 
-test('A fragment that was not written yet is an error that names it', () => {
+test('A document that spreads an undefined fragment is an error that names the fragment', () => {
   expect(() => graphql('query C { viewer { ...Later } }')).toThrow('There is no fragment Later yet.');
 });

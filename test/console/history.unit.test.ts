@@ -11,7 +11,7 @@ import { choosePeriod, daysOf, isPossible, lengthOf } from '../../console/src/hi
 
 const queryOf = (href: string) => Object.fromEntries(new URL(href, 'http://localhost').searchParams);
 
-describe('what the history shows is in its address', () => {
+describe('the address of the history', () => {
   it.each<[HistoryAddress, string]>([
     [defaults, ''],
     [{ ...defaults, range: 'all' }, '?last=all'],
@@ -29,7 +29,7 @@ describe('what the history shows is in its address', () => {
     [{ ...defaults, range: { from: undefined, to: '2026-03-31' } }, '?to=2026-03-31'],
     [{ ...defaults, program: 'none', passed: 'no', after: 'MC8x' }, '?program=none&passed=no&after=MC8x'],
     [{ ...defaults, before: 'a+b/c==' }, '?before=a%2Bb%2Fc%3D%3D'],
-  ])('%j', (address, query) => {
+  ])('contains what is shown: %j', (address, query) => {
     expect(hrefOf(address)).toBe(`/console/history${query}`);
     expect(readAddress(queryOf(hrefOf(address)))).toEqual(address);
   });
@@ -47,27 +47,27 @@ describe('what the history shows is in its address', () => {
     'after=%00&before=%20',
     `after=${'a'.repeat(2_001)}`,
     'something=else',
-  ])('what cannot be meant is left out of it: %s', (query) => {
+  ])('is read without values that are invalid: %s', (query) => {
     expect(readAddress(queryOf(`/?${query}`))).toEqual(defaults);
   });
 
-  it('a range that ends before it begins is open', () => {
+  it('is read without the end of a range that is before its beginning', () => {
     expect(readAddress({ from: '2026-03-02', to: '2026-03-01' }).range).toEqual({
       from: '2026-03-02',
       to: undefined,
     });
   });
 
-  it('of two cursors the one is taken that leads on', () => {
+  it('is read with `after` alone when it has both cursors', () => {
     expect(readAddress({ after: 'a', before: 'b' })).toEqual({ ...defaults, after: 'a' });
   });
 
-  it('the list begins anew when what it has is changed', () => {
+  it('loses its cursor when a filter is changed, so that the list begins with its first page', () => {
     expect(change({ ...defaults, after: 'a' }, { trainer: 3 })).toEqual({ ...defaults, trainer: 3 });
   });
 });
 
-describe('the condition for sessions', () => {
+describe('the filter for sessions', () => {
   const days = { from: undefined, to: undefined };
 
   it.each<[Partial<HistoryAddress>, object]>([
@@ -78,11 +78,11 @@ describe('the condition for sessions', () => {
     [{ passed: 'yes' }, { passed: { eq: true } }],
     [{ passed: 'no' }, { passed: { eq: false } }],
     [{ passed: 'unknown' }, { passed: { isNull: true } }],
-  ])('%j', (address, condition) => {
+  ])('of the address %j is %j', (address, condition) => {
     expect(filterOf(days, { ...defaults, ...address })).toEqual(condition);
   });
 
-  it('takes in the last day as a whole', () => {
+  it('includes the whole of the last day', () => {
     const { createdAt } = filterOf({ from: '2026-03-01', to: '2026-03-31' }, defaults);
     expect(createdAt).toEqual({
       gte: new Date(2026, 2, 1).toISOString(),
@@ -99,7 +99,7 @@ describe('the range', () => {
     [30, { from: '2026-10-24', to: '2026-11-22' }],
     [365, { from: '2025-11-23', to: '2026-11-22' }],
     ['all', { from: undefined, to: undefined }],
-  ] as const)('of %s ends today', (range, days) => {
+  ] as const)('of the preset %s ends today', (range, days) => {
     expect(daysOf(range, '2026-11-22')).toEqual(days);
   });
 
@@ -112,7 +112,7 @@ describe('the range', () => {
     [{ from: undefined, to: '2020-01-31' }, extent, 31],
     [{ from: undefined, to: undefined }, {}, undefined],
     [{ from: undefined, to: undefined }, { ...extent, lastSessionAt: 'infinity' }, Number.POSITIVE_INFINITY],
-  ])('%j of sessions %j has %s days', (days, sessions, length) => {
+  ])('%j with the first and last session at %j has %s days', (days, sessions, length) => {
     expect(lengthOf(days, sessions)).toBe(length);
   });
 
@@ -126,12 +126,12 @@ describe('the range', () => {
     [367, 'DAY', 'WEEK'],
     [90, 'MONTH', 'MONTH'],
     [3_650, 'WEEK', 'MONTH'],
-  ] as const)('%s days, %s chosen by hand, are shown by %s', (days, chosen, period) => {
+  ] as const)('of %s days, with the chosen period %s, is shown by %s', (days, chosen, period) => {
     expect(choosePeriod(days, chosen)).toBe(period);
   });
 
-  it('never has more groups than the gateway gives', () => {
-    // From a Sunday on, the first week has a day of the range.
+  it('is never split into more groups than the gateway returns', () => {
+    // When the range begins on a Sunday, only one day of the first week is in it.
     const weeks = (days: number) => 1 + Math.ceil((days - 1) / 7);
     for (let days = 1; days < 4_000; days++) {
       if (isPossible('DAY', days)) expect(days).toBeLessThanOrEqual(366);

@@ -1,4 +1,4 @@
-/** Queries that are kept live, over a real client and cache of urql: no socket, and no browser. */
+/** Live queries, with a real client and cache of urql, but without a socket or a browser. */
 
 import { Client, fetchExchange, gql, type OperationResult } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
@@ -19,7 +19,7 @@ const viewer = (activeDttTemplate: object | null) => ({
 const one = viewer(template(1, { name: 'One' }));
 const two = viewer(template(2, { name: 'Two' }));
 const nameOf = (result: OperationResult | undefined) => result?.data?.viewer?.activeDttTemplate?.name;
-const refused = (code: string, retryAfter?: number) => [
+const errorsWith = (code: string, retryAfter?: number) => [
   { message: `It is ${code}`, extensions: { code, retryAfter } },
 ];
 
@@ -46,7 +46,7 @@ function createConsole() {
     fetch: () => Promise.resolve(Response.json({ data: activated })),
   });
 
-  /** As a view shows a query. */
+  /** Subscribes to a query as a view does that shows it. */
   function show(query: typeof active, variables = {}) {
     const results: OperationResult[] = [];
     const { unsubscribe } = pipe(
@@ -63,7 +63,7 @@ function createConsole() {
       },
     };
   }
-  /** Activates a template, of which the payload has only the id. */
+  /** Activates a template. The payload contains only its id. */
   async function mutate(id: number) {
     const payload = { __typename: 'ActivateTemplatePayload', ...viewer(template(id, {})).data };
     activated = { activateTemplate: payload };
@@ -73,10 +73,10 @@ function createConsole() {
   return { socket, show, mutate };
 }
 
-/** Lets everything come that is on its way. */
+/** Waits until all pending results are delivered. */
 const settle = () => vi.advanceTimersByTimeAsync(1);
 
-test('A query is asked as a subscription, with its variables, and each result is its new result', () => {
+test('A query is sent as a subscription with its variables, and each event is its new result', () => {
   const { socket, show } = createConsole();
   const shown = show(program, { databaseId: 7 });
   expect(socket.all.map(({ payload }) => payload)).toEqual([
@@ -91,7 +91,7 @@ test('A query is asked as a subscription, with its variables, and each result is
   }
 });
 
-test('Only the first word of a document changes', () => {
+test('Only the keyword of the operation is changed to make a query a subscription', () => {
   const document = gql(`
     query A($id: Int!) { dttTemplate(databaseId: $id) { ...Name } }
     fragment Name on DttTemplate { query: name }
@@ -100,7 +100,7 @@ test('Only the first word of a document changes', () => {
   expect(subscriptionOf({ query: document })).toContain('query: name');
 });
 
-test('A query that is shown twice is asked once, and both have every result', async () => {
+test('A query that is shown twice is subscribed to once, and both views get every result', async () => {
   const { socket, show } = createConsole();
   const first = show(active);
   socket.all[0]?.next(one);
@@ -118,7 +118,7 @@ test('A query that is shown twice is asked once, and both have every result', as
   expect(socket.all).toHaveLength(1);
 });
 
-test('A query that is shown twice before its first result gives it to both', () => {
+test('A query that is shown twice before its first result gives this result to both views', () => {
   const { socket, show } = createConsole();
   const [first, second] = [show(active), show(active)];
   socket.all[0]?.next(one);
@@ -126,7 +126,7 @@ test('A query that is shown twice before its first result gives it to both', () 
   expect(socket.all).toHaveLength(1);
 });
 
-test('A query that is hidden and shown again has what was read before at once, and is asked again', async () => {
+test('A query that is hidden and shown again has the cached result at once, and subscribes again', async () => {
   const { socket, show } = createConsole();
   const before = show(active);
   socket.all[0]?.next(one);
@@ -135,14 +135,14 @@ test('A query that is hidden and shown again has what was read before at once, a
   expect(nameOf(after.last)).toBe('One');
   await settle();
   expect(socket.open()).toHaveLength(1);
-  // What was still on its way for the one before.
+  // A late result of the subscription that was ended.
   socket.all[0]?.next(two);
   expect(nameOf(after.last)).toBe('One');
   socket.all[1]?.next(two);
   expect(nameOf(after.last)).toBe('Two');
 });
 
-test('A query that is hidden before its first result is not asked any more, and shown again it is', () => {
+test('A query that is hidden before its first result ends its subscription, and subscribes again when it is shown', () => {
   const { socket, show } = createConsole();
   show(active).hide();
   const after = show(active);
@@ -151,7 +151,7 @@ test('A query that is hidden before its first result is not asked any more, and 
   expect(nameOf(after.last)).toBe('One');
 });
 
-test('Results for other variables go to those who asked with them, in whatever order they come', () => {
+test('Results for different variables go to the views with these variables, in whatever order they arrive', () => {
   const { socket, show } = createConsole();
   const [seven, eight] = [show(program, { databaseId: 7 }), show(program, { databaseId: 8 })];
   const [ofSeven, ofEight] = socket.all;
@@ -161,7 +161,7 @@ test('Results for other variables go to those who asked with them, in whatever o
   expect(eight.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Eight']);
 });
 
-test('What one query hears, another one shows', async () => {
+test('A result of one query updates the other queries that show the same record', async () => {
   const { socket, show } = createConsole();
   const shown = show(active);
   socket.all[0]?.next(one);
@@ -171,10 +171,10 @@ test('What one query hears, another one shows', async () => {
   expect(nameOf(shown.last)).toBe('One, renamed');
 });
 
-test('An error is followed by what comes after it', () => {
+test('A result that follows an error replaces it', () => {
   const { socket, show } = createConsole();
   const shown = show(active);
-  socket.all[0]?.next({ data: { viewer: null }, errors: refused('BAD_GATEWAY') });
+  socket.all[0]?.next({ data: { viewer: null }, errors: errorsWith('BAD_GATEWAY') });
   expect(shown.last?.error?.graphQLErrors[0]?.message).toBe('It is BAD_GATEWAY');
   socket.all[0]?.next(one);
   expect(shown.last?.error).toBeUndefined();
@@ -184,24 +184,27 @@ test('An error is followed by what comes after it', () => {
 test.each([
   ['TOO_MANY_REQUESTS', 12, 12],
   ['SERVICE_UNAVAILABLE', undefined, 5],
-])('A subscription that gets %s is begun again when it may pass', async (code, retryAfter, seconds) => {
-  const { socket, show } = createConsole();
-  const shown = show(active);
-  socket.all[0]?.error(refused(code, retryAfter));
-  expect(shown.last?.error?.graphQLErrors[0]?.message).toBe(`It is ${code}`);
-  await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
-  expect(socket.all).toHaveLength(1);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(socket.all).toHaveLength(2);
-  socket.all[1]?.next(one);
-  expect(nameOf(shown.last)).toBe('One');
-  expect(shown.last?.error).toBeUndefined();
-});
+])(
+  'A subscription that fails with %s and retryAfter %s is started again after %s s',
+  async (code, retryAfter, seconds) => {
+    const { socket, show } = createConsole();
+    const shown = show(active);
+    socket.all[0]?.error(errorsWith(code, retryAfter));
+    expect(shown.last?.error?.graphQLErrors[0]?.message).toBe(`It is ${code}`);
+    await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
+    expect(socket.all).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(socket.all).toHaveLength(2);
+    socket.all[1]?.next(one);
+    expect(nameOf(shown.last)).toBe('One');
+    expect(shown.last?.error).toBeUndefined();
+  },
+);
 
-test('A query that is wrong is not asked again until it is shown anew', async () => {
+test('A query that fails with BAD_USER_INPUT is not sent again until it is hidden and shown again', async () => {
   const { socket, show } = createConsole();
   const shown = show(active);
-  socket.all[0]?.error(refused('BAD_USER_INPUT'));
+  socket.all[0]?.error(errorsWith('BAD_USER_INPUT'));
   await vi.advanceTimersByTimeAsync(3_600_000);
   expect(socket.all).toHaveLength(1);
   const beside = show(active);
@@ -212,7 +215,7 @@ test('A query that is wrong is not asked again until it is shown anew', async ()
   expect(socket.all).toHaveLength(2);
 });
 
-test('A subscription that the gateway ends, or that loses its connection for good, is begun again after a while', async () => {
+test('A subscription that the gateway ends, or whose connection is lost, is started again after 5 s', async () => {
   const { socket, show } = createConsole();
   const shown = show(active);
   socket.all[0]?.next(one);
@@ -227,7 +230,7 @@ test('A subscription that the gateway ends, or that loses its connection for goo
   expect(nameOf(shown.last)).toBe('Two');
 });
 
-test('Nothing is begun again for a query that is not shown any more', async () => {
+test('A subscription that ended is not started again when its query is no longer shown', async () => {
   const { socket, show } = createConsole();
   const shown = show(active);
   socket.all[0]?.complete();
@@ -236,7 +239,7 @@ test('Nothing is begun again for a query that is not shown any more', async () =
   expect(socket.all).toHaveLength(1);
 });
 
-test('Going from view to view leaves nothing open, and nothing is begun later', async () => {
+test('A view that is left leaves no open subscription, and starts none later', async () => {
   const { socket, show } = createConsole();
   for (let round = 1; round <= 3; round++) {
     const views = [show(active), show(lengths), show(program, { databaseId: round })];
@@ -250,7 +253,7 @@ test('Going from view to view leaves nothing open, and nothing is begun later', 
   expect(socket.all).toHaveLength(10);
 });
 
-test('A query that is hidden ends its one subscription, and begins none, however often it is shown and hidden', async () => {
+test('A query that is shown and hidden several times has one subscription each time, which ends when it is hidden', async () => {
   const { socket, show } = createConsole();
   for (let time = 1; time <= 3; time++) {
     const { hide } = show(active);
@@ -262,23 +265,23 @@ test('A query that is hidden ends its one subscription, and begins none, however
   }
 });
 
-test('Whatever is said of when to ask again, it is within minutes', async () => {
+test('A subscription is started again within about 5 minutes, however long the gateway asks to wait', async () => {
   const { socket, show } = createConsole();
   show(active);
   await settle();
-  // Beyond what a timer can wait.
-  socket.all.at(-1)?.error(refused('TOO_MANY_REQUESTS', 10_000_000));
+  // Longer than a timer can wait.
+  socket.all.at(-1)?.error(errorsWith('TOO_MANY_REQUESTS', 10_000_000));
   await vi.advanceTimersByTimeAsync(290_000);
   expect(socket.all).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(20_000);
   expect(socket.all).toHaveLength(2);
 });
 
-test('What the cache misses is on its way: nothing is asked again, and the last result stays until then', async () => {
+test('A query for which the cache lacks a field is not sent again, and has its last result until the next event', async () => {
   const { socket, show, mutate } = createConsole();
   const shown = show(active);
   socket.all[0]?.next(one);
-  // It has not the name of the program that is active now.
+  // The cache does not have the name of the program that is active now.
   await mutate(3);
   expect(nameOf(shown.last)).toBe('One');
   const beside = show(active);
@@ -289,7 +292,7 @@ test('What the cache misses is on its way: nothing is asked again, and the last 
   expect([shown, beside].map(({ last }) => nameOf(last))).toEqual(['Two', 'Two']);
 });
 
-test('Queries that each miss what another one has read do not ask in turns', async () => {
+test('Queries that each lack a field in the cache when the other gets a result do not send each other again endlessly', async () => {
   const { socket, show } = createConsole();
   const [names, lasting] = [show(active), show(lengths)];
   const [ofNames, ofLengths] = socket.all;
@@ -304,7 +307,7 @@ test('Queries that each miss what another one has read do not ask in turns', asy
   expect(lasting.last?.data.viewer.activeDttTemplate.length).toBe(5);
 });
 
-test('A field that fails makes no query ask again, whatever others read', async () => {
+test('A field that fails causes no query to be sent again, whatever results other queries get', async () => {
   const { socket, show } = createConsole();
   const failing = { ...viewer(null), errors: [{ message: 'Away', path: ['viewer', 'activeDttTemplate'] }] };
   const [names, lasting] = [show(active), show(lengths)];
@@ -318,22 +321,22 @@ test('A field that fails makes no query ask again, whatever others read', async 
     expect(last?.error?.graphQLErrors[0]?.message).toBe('Away');
     expect(last?.data).toMatchObject({ viewer: { id: '1', activeDttTemplate: null } });
   }
-  // Also for who comes to it then.
+  // A view that shows the query later gets the error as well.
   expect(show(active).last?.error?.message).toContain('Away');
 });
 
-test('The result that came last is what everybody reads, also where the cache reserves places for results', async () => {
+test('Every view shows the result that arrived last, also when the cache has reserved a layer for a pending result', async () => {
   const { socket, show, mutate } = createConsole();
   show(program, { databaseId: 2 });
   socket.all[0]?.next({ data: { dttTemplate: template(2, { name: 'Two' }) } });
   const shown = show(active);
   socket.all[1]?.next(one);
-  // Asked again, it would have the first of all places for a result that does not come.
+  // If the query were sent again, the cache would reserve a layer for a result that never arrives.
   show(active);
   await settle();
   await mutate(2);
   expect(nameOf(shown.last)).toBe('Two');
-  // What was overtaken by another tab is not delivered.
+  // The gateway does not deliver events that a later change in another tab has superseded.
   socket.all[1]?.next(one);
   await settle();
   expect(nameOf(shown.last)).toBe('One');

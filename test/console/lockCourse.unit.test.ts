@@ -6,7 +6,7 @@ const hour = 3_600_000;
 const start = Date.parse('2026-03-01T12:00:00.000Z');
 const at = (hours: number) => new Date(start + hours * hour).toISOString();
 
-/** @param events the hour at which each happened, and its type; `start` and `lock` lock the device. */
+/** @param events the hour of each event and its type; `start` and `lock` lock the device. */
 function history(
   events: readonly (readonly [number, string])[],
   more: Partial<LockHistory> = {},
@@ -40,7 +40,7 @@ const whole = [
 ] as const;
 
 describe('the course of a lock session', () => {
-  it('lets each event last until the next one, and the last until the end', () => {
+  it('extends each event until the next one, and the last until the end of the session', () => {
     expect(seen(history(whole))).toEqual([
       ['locked', 0, 4],
       ['break', 4, 5],
@@ -48,7 +48,7 @@ describe('the course of a lock session', () => {
     ]);
   });
 
-  it('shows of an active session what is yet to come', () => {
+  it('shows the remaining time of an active session as ahead', () => {
     expect(seen(history(whole, { isActive: true }), 7)).toEqual([
       ['locked', 0, 4],
       ['break', 4, 5],
@@ -57,12 +57,12 @@ describe('the course of a lock session', () => {
     ]);
   });
 
-  it('goes on until now where an active session should have ended, or nobody said when it does', () => {
+  it('extends to the present when an active session should have ended already, or has no known end', () => {
     for (const endsAt of [at(6), null, 'infinity'])
       expect(seen(history(whole, { isActive: true, endsAt }), 7)?.at(-1)).toEqual(['locked', 5, 7]);
   });
 
-  it('shows all that happened where the clock of the browser is behind', () => {
+  it('shows events that are later than the clock of the browser, when this is slow', () => {
     expect(seen(history(whole, { isActive: true }), 3)).toEqual([
       ['locked', 0, 4],
       ['break', 4, 5],
@@ -70,11 +70,11 @@ describe('the course of a lock session', () => {
     ]);
   });
 
-  it('shows of a session that is over nothing that is yet to come', () => {
+  it('shows nothing ahead for a session that is over', () => {
     expect(seen(history(whole), 7)?.at(-1)).toEqual(['locked', 5, 7]);
   });
 
-  it('does not claim to know what was after the last event of a session whose end is not known', () => {
+  it('shows the time after the last event of a session without a known end as unknown', () => {
     expect(seen(history([...whole, [6, 'break']], { endsAt: null }))).toEqual([
       ['locked', 0, 4],
       ['break', 4, 5],
@@ -83,11 +83,11 @@ describe('the course of a lock session', () => {
     ]);
   });
 
-  it('tells a break from another time in which the device is open', () => {
+  it('distinguishes a break from other time in which the device is open', () => {
     expect(seen(history([...whole, [8, 'unlock']]))?.at(-1)).toEqual(['open', 8, 10]);
   });
 
-  it('leaves out events that last no time, and shows those after the end', () => {
+  it('omits events of zero length, and extends to an event after the end', () => {
     expect(
       seen(
         history([
@@ -106,7 +106,7 @@ describe('the course of a lock session', () => {
     ).toEqual([['locked', 0, 12]]);
   });
 
-  it('begins with the first event where that was before the start, and does not know what was between', () => {
+  it('begins with an event before the start, and shows the time between the start and a later first event as unknown', () => {
     expect(
       seen(
         history([
@@ -121,20 +121,20 @@ describe('the course of a lock session', () => {
     ]);
   });
 
-  it('is not there where nothing was locked', () => {
+  it('is undefined when the device was never locked', () => {
     expect(seen(history([]))).toBeUndefined();
     expect(seen(history([[0, 'created']]))).toBeUndefined();
     expect(seen(history([], { isActive: true }))).toBeUndefined();
   });
 
-  it('passes over times that no date can be', () => {
+  it('ignores times that are not representable as a date', () => {
     const session = history(whole, { startedAt: '-infinity' });
     const [first] = session.segments;
     const odd = first ? { ...first, id: 'odd', createdAt: 'infinity' } : [];
     expect(seen({ ...session, segments: [...session.segments, odd].flat() })).toEqual(seen(history(whole)));
   });
 
-  it('sums what is of a kind', () => {
+  it('counts and sums the stretches of each kind', () => {
     const course = courseOf(history(whole), start + 100 * hour);
     expect(course && sumOf(course, 'locked')).toEqual({ count: 2, seconds: 9 * 3_600 });
     expect(course && sumOf(course, 'break')).toEqual({ count: 1, seconds: 3_600 });
@@ -150,7 +150,7 @@ describe('the marks of a scale', () => {
       return [date.getDate(), date.getHours(), date.getMinutes()];
     });
 
-  it('are at round times of the clocks of the place', () => {
+  it('are at round local times', () => {
     expect(shown(local(3, 1), local(3, 4), 3)).toEqual([
       [3, 1, 0],
       [3, 2, 0],
@@ -170,16 +170,16 @@ describe('the marks of a scale', () => {
     ]);
   });
 
-  it('stay at round times on every day of a year, whatever is done to the clocks', () => {
+  it('are at round local times on every day of a year, also when the clocks change', () => {
     for (let day = 1; day <= 365; day++)
       for (const [, hours = 0, minutes] of shown(local(day), local(day + 1), 4)) {
-        // Where clocks are changed at midnight, the day begins at one.
+        // Where the clocks go forward at midnight, the day begins at one.
         expect(hours % 6).toBeLessThanOrEqual(1);
         expect(minutes).toBe(0);
       }
   });
 
-  it('are none where there is no room, and end where no date can be', () => {
+  it('are none where there is no room or no valid range, and few up to the last representable date', () => {
     expect(marksBetween(local(1), local(2), 0)).toEqual([]);
     expect(marksBetween(local(1), Number.NaN, 4)).toEqual([]);
     expect(marksBetween(local(1), 8.64e15, 4).length).toBeLessThanOrEqual(5);
