@@ -1,28 +1,28 @@
-/** What the three clients have in common: they know a base URL and a token, speak plain HTTP, and write down what they got. */
+/** What the three client programs share: a base URL, a token, plain HTTP, and a record of every response. */
 
-/** A response as a client sees it. */
-export interface Told {
+/** A response with the request that it belongs to, as the client records it. */
+export interface RecordedResponse {
   readonly method: string;
-  /** Below the base URL, with its query. */
+  /** Relative to the base URL, with the query string. */
   readonly path: string;
   readonly status: number;
   readonly contentType: string | null;
-  /** The JSON of the body, or its text if it is none. */
+  /** The parsed JSON of the body, or its text if it is not JSON. */
   readonly body: unknown;
 }
 
 export interface Client {
-  readonly transcript: readonly Told[];
-  get(path: string): Promise<Told>;
+  readonly transcript: readonly RecordedResponse[];
+  get(path: string): Promise<RecordedResponse>;
   /** Sends a JSON body. */
-  send(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Told>;
+  send(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<RecordedResponse>;
 }
 
-/** @param base with the version segment; the only thing that changes when a gateway comes in between. */
+/** @param base the base URL with the version segment; all that differs between the service and a gateway in front of it. */
 export function createClient(base: string, token: string): Client {
-  const transcript: Told[] = [];
+  const transcript: RecordedResponse[] = [];
 
-  async function ask(method: string, path: string, body?: unknown): Promise<Told> {
+  async function request(method: string, path: string, body?: unknown): Promise<RecordedResponse> {
     const response = await fetch(base + path, {
       method,
       headers: {
@@ -35,12 +35,12 @@ export function createClient(base: string, token: string): Client {
     });
     const text = await response.text();
     const contentType = response.headers.get('Content-Type');
-    const told = { method, path, status: response.status, contentType, body: parsed(text) };
-    transcript.push(told);
-    return told;
+    const recorded = { method, path, status: response.status, contentType, body: parsed(text) };
+    transcript.push(recorded);
+    return recorded;
   }
 
-  return { transcript, get: (path) => ask('GET', path), send: ask };
+  return { transcript, get: (path) => request('GET', path), send: request };
 }
 
 function parsed(text: string): unknown {
@@ -55,13 +55,13 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
 /** The data of the envelope, if it is a record. */
-export function recordOf({ body }: Told): Record<string, unknown> | undefined {
+export function recordOf({ body }: RecordedResponse): Record<string, unknown> | undefined {
   const data = isObject(body) && body.ok === true ? body.data : undefined;
   return isObject(data) && !Array.isArray(data) ? data : undefined;
 }
 
 /** The records of a list, whether it is paginated or bare. */
-export function listOf({ body }: Told): Record<string, unknown>[] {
+export function listOf({ body }: RecordedResponse): Record<string, unknown>[] {
   const data = isObject(body) ? body.data : undefined;
   const records = isObject(data) && !Array.isArray(data) ? data.data : data;
   return Array.isArray(records) ? records.filter(isObject) : [];

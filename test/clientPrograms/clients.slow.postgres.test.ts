@@ -1,6 +1,7 @@
 /**
- * Clients as there are three of, each used to the live service: they run against a stand-in for it and, unchanged, against
- * a gateway in front of an equal one. They must not notice, but where the gateway is better: each exception is named.
+ * Programs like the three clients in use, which were written for the live service. They run against a stand-in for it and,
+ * unchanged, against a gateway in front of an identical stand-in. They must get the same responses, except where the gateway's
+ * are better: each of these exceptions is listed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,59 +10,59 @@ import { readConfig } from '../../src/config.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
-import { type Client, createClient, type Told } from './client.ts';
+import { type Client, createClient, type RecordedResponse } from './client.ts';
 import { createHomeAutomation } from './homeAutomation.ts';
-import { keepInStep, tryUnlinked } from './lockBot.ts';
-import { lookAround, misunderstand, train } from './toolServer.ts';
+import { requestUnlinked, syncLock } from './lockBot.ts';
+import { changeProgram, listAll, sendInvalidRequests } from './toolServer.ts';
 
 const token = 'token-of-alice';
 const alice = 1;
 const bob = 2;
 const unlinked = 3;
 
-/** What each client does, more than once where that is what it does. */
+/** The requests of each client; several rounds of a client that polls. */
 const clients: Readonly<Record<string, (client: Client) => Promise<void>>> = {
   async 'a home automation integration that polls'(client) {
     const homeAutomation = createHomeAutomation(client);
     for (let poll = 0; poll < 3; poll++) await homeAutomation.poll();
   },
-  'a bot that keeps its own lock in step': (client) => keepInStep(client),
-  'a bot that keeps the lock of a linked user in step': (client) => keepInStep(client, bob),
-  'a bot that names its own account': (client) => keepInStep(client, alice),
-  'a bot that names a user who is not linked': (client) => tryUnlinked(client, unlinked),
-  'a tool server that lists everything and gets each': lookAround,
-  'a tool server that activates and changes a program': train,
-  'a tool server that has misunderstood': misunderstand,
+  'a bot that synchronizes the lock of its own account': (client) => syncLock(client),
+  'a bot that synchronizes the lock of a linked user': (client) => syncLock(client, bob),
+  'a bot that passes the id of its own account': (client) => syncLock(client, alice),
+  'a bot that passes the id of a user who is not linked': (client) => requestUnlinked(client, unlinked),
+  'a tool server that reads every list and every record': listAll,
+  'a tool server that activates and changes a program': changeProgram,
+  'a tool server that sends invalid requests': sendInvalidRequests,
 };
 
 interface Exception {
   readonly name: string;
-  /** Why what the gateway responds with is better, or no worse. */
+  /** Why the body that the gateway sends is better, or no worse. */
   readonly reason: string;
-  /** What the gateway responds with in place of what the service does; undefined where they are the same. */
-  readonly instead: (told: Told) => unknown;
+  /** The body that the gateway sends instead of the service's; undefined if both are the same. */
+  readonly instead: (response: RecordedResponse) => unknown;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const pathOf = ({ path }: Told) => path.replace(/\?.*/, '');
+const pathOf = ({ path }: RecordedResponse) => path.replace(/\?.*/, '');
 
-/** The fields of a segment of a program that the interface has. */
+/** The documented fields of a program's segment. */
 const segmentFields = ['id', 'type', 'duration', 'repeat'];
 
 const exceptions: readonly Exception[] = [
   {
-    name: 'no message beside a null',
-    reason: 'the envelope of the interface is `ok` and `data`; clients look at the data',
+    name: 'no message beside data that is null',
+    reason: 'the documented envelope is `ok` and `data`; clients read the data',
     instead: ({ method, body }) =>
       method === 'GET' && isObject(body) && body.data === null && 'message' in body
         ? { ok: true, data: null }
         : undefined,
   },
   {
-    name: 'an error that says what a page may be',
-    reason: 'the service only says that something is wrong (docs/rest.md#paging)',
+    name: 'an error that names the valid values of limit and offset',
+    reason: 'the error of the service does not say what is wrong (docs/rest.md#paging)',
     instead: ({ path, status }) => {
       if (status !== 400 || !/[?&](limit|offset)=/.test(path)) return undefined;
       const error = path.includes('limit=101')
@@ -71,11 +72,12 @@ const exceptions: readonly Exception[] = [
     },
   },
   {
-    name: 'no fields of segments that the interface does not have',
-    reason: 'a program that was written with `speed` and more is read with the documented fields alone',
-    instead(told) {
-      const { method, body } = told;
-      if (method !== 'GET' || !pathOf(told).startsWith('/dtt/templates/') || !isObject(body))
+    name: 'no undocumented fields of segments',
+    reason:
+      'a program that was written with `speed` and other fields is read with the documented fields only',
+    instead(response) {
+      const { method, body } = response;
+      if (method !== 'GET' || !pathOf(response).startsWith('/dtt/templates/') || !isObject(body))
         return undefined;
       const { data } = body;
       if (!isObject(data) || !Array.isArray(data.Segment)) return undefined;
@@ -89,14 +91,14 @@ const exceptions: readonly Exception[] = [
   },
 ];
 
-const used = new Set<string>();
+const usedExceptions = new Set<string>();
 
-/** What a client is told by a gateway that has the account here. */
-function byGateway(told: Told): Told {
-  const exception = exceptions.find(({ instead }) => instead(told) !== undefined);
-  if (!exception) return told;
-  used.add(exception.name);
-  return { ...told, body: exception.instead(told) };
+/** The response of a gateway that mirrors the account, in place of this response of the service. */
+function responseOfGateway(response: RecordedResponse): RecordedResponse {
+  const exception = exceptions.find(({ instead }) => instead(response) !== undefined);
+  if (!exception) return response;
+  usedExceptions.add(exception.name);
+  return { ...response, body: exception.instead(response) };
 }
 
 let standIns: StandIn[] = [];
@@ -112,7 +114,7 @@ afterEach(async () => {
   standIns = [];
 });
 
-/** One like all others: the writes of a client are a second apart for it. */
+/** Opens a stand-in that behaves the same each time: its clock advances by a second whenever it is read. */
 async function openStandIn(): Promise<StandIn> {
   let time = Date.UTC(2027, 0, 1);
   const now = () => {
@@ -132,8 +134,8 @@ async function openStandIn(): Promise<StandIn> {
   return standIn;
 }
 
-/** A gateway whose only setting is where the service is. */
-async function openInFront(standIn: StandIn): Promise<Gateway> {
+/** Opens a gateway in front of the stand-in. */
+async function openInFrontOf(standIn: StandIn): Promise<Gateway> {
   database = await openTestDatabase();
   gateway = await openGateway(
     readConfig({
@@ -148,8 +150,8 @@ async function openInFront(standIn: StandIn): Promise<Gateway> {
   return gateway;
 }
 
-/** Waits until the account is here: what is relayed until then has no age. */
-async function arrival({ url }: Pick<Gateway, 'url'>): Promise<void> {
+/** Waits until the gateway mirrors the account: responses that are relayed until then have no Age. */
+async function untilMirrored({ url }: Pick<Gateway, 'url'>): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     const response = await fetch(`${url}/api/v1/dtt/templates/active`, {
       headers: { Authorization: `Bearer ${token}` },
@@ -157,62 +159,65 @@ async function arrival({ url }: Pick<Gateway, 'url'>): Promise<void> {
     if (response.status === 200 && response.headers.has('Age')) return;
     await sleep(100);
   }
-  throw new Error('the account did not arrive');
+  throw new Error('the account was not mirrored in time');
 }
 
-async function transcriptOf(use: (client: Client) => Promise<void>, base: string): Promise<readonly Told[]> {
+async function transcriptOf(
+  use: (client: Client) => Promise<void>,
+  base: string,
+): Promise<readonly RecordedResponse[]> {
   const client = createClient(base, token);
   await use(client);
   return client.transcript;
 }
 
 describe.each(Object.entries(clients))('%s', (_name, use) => {
-  it('is told by the gateway what the service tells it', async () => {
+  it('gets the same responses from a gateway that mirrors its account as from the service', async () => {
     const direct = await transcriptOf(use, (await openStandIn()).base);
     expect(direct.length).toBeGreaterThan(2);
-    const { url } = await openInFront(await openStandIn());
-    await arrival({ url });
-    expect(await transcriptOf(use, `${url}/api/v1`)).toEqual(direct.map(byGateway));
+    const { url } = await openInFrontOf(await openStandIn());
+    await untilMirrored({ url });
+    expect(await transcriptOf(use, `${url}/api/v1`)).toEqual(direct.map(responseOfGateway));
   });
 
-  it('does not notice that the gateway meets its account for the first time', async () => {
+  it('gets the same responses while the gateway does not mirror its account yet', async () => {
     const direct = await transcriptOf(use, (await openStandIn()).base);
-    const { url } = await openInFront(await openStandIn());
-    const met = await transcriptOf(use, `${url}/api/v1`);
-    // What is relayed comes as it is, until the account is here.
-    const expected = direct.map((told, index) => {
-      const relayed = JSON.stringify(met[index]) === JSON.stringify(told);
-      return relayed ? told : byGateway(told);
+    const { url } = await openInFrontOf(await openStandIn());
+    const actual = await transcriptOf(use, `${url}/api/v1`);
+    // Until the account is mirrored, the responses of the service are relayed unchanged.
+    const expected = direct.map((response, index) => {
+      const isRelayed = JSON.stringify(actual[index]) === JSON.stringify(response);
+      return isRelayed ? response : responseOfGateway(response);
     });
-    expect(met).toEqual(expected);
+    expect(actual).toEqual(expected);
   });
 });
 
-describe('a home automation integration of somebody who sees the devices of a linked user', () => {
-  it('is told of its own account alone by a gateway that has the account here', async () => {
+describe('a home automation integration for an account whose lists include a linked user', () => {
+  it('gets only the records of its own account from a gateway that mirrors the account', async () => {
     const poll = (client: Client) => createHomeAutomation(client).poll();
     const own = await transcriptOf(poll, (await openStandIn()).base);
     const standIn = await openStandIn();
     standIn.account(alice).listsLinked = true;
     expect(await transcriptOf(poll, standIn.base)).not.toEqual(own);
-    const { url } = await openInFront(standIn);
-    await arrival({ url });
-    expect(await transcriptOf(poll, `${url}/api/v1`)).toEqual(own.map(byGateway));
+    const { url } = await openInFrontOf(standIn);
+    await untilMirrored({ url });
+    expect(await transcriptOf(poll, `${url}/api/v1`)).toEqual(own.map(responseOfGateway));
   });
 });
 
 describe('the exceptions', () => {
-  it('are all met by one of the clients', () => {
-    expect([...used].sort()).toEqual(exceptions.map(({ name }) => name).sort());
+  it('each apply to a response that one of the clients gets', () => {
+    expect([...usedExceptions].sort()).toEqual(exceptions.map(({ name }) => name).sort());
   });
 });
 
 describe.each(Object.entries(clients))('the stand-in', (name, use) => {
-  it(`tells the same twice to ${name}`, async () => {
+  it(`sends the same responses each time to ${name}`, async () => {
     const twice = [];
     for (let i = 0; i < 2; i++) twice.push(await transcriptOf(use, (await openStandIn()).base));
     expect(twice[0]).toEqual(twice[1]);
-    // Nothing but what a client expects to fail does.
+    // No request fails except with the errors that the clients provoke.
     const failed = (twice[0] ?? []).filter(({ status }) => ![200, 400, 403, 404, 422].includes(status));
     expect(failed).toEqual([]);
   });

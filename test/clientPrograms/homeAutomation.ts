@@ -1,12 +1,12 @@
 /**
- * A home automation integration: once a minute it asks eleven paths, one after the other, and shows what it got as
- * sensors. Of a session that is new it asks for all, and of OSSM devices what the service may have beside them.
+ * A home automation integration: once a minute it requests eleven paths, one after the other, and shows the responses as
+ * sensors. When there is a new session it requests the whole of it, and when there are OSSM devices, further paths about them.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, listOf, recordOf } from './client.ts';
 
-/** The eleven, in their order. */
+/** The eleven paths, in their order. */
 export const polledPaths = [
   '/dtt',
   '/dtt/sessions/latest',
@@ -21,12 +21,12 @@ export const polledPaths = [
   '/lkbx/session/current',
 ] as const;
 
-const ofOssm = ['/ossm/sessions', '/ossm/patterns', '/ossm/settings', '/ossm/firmware'] as const;
+const ossmPaths = ['/ossm/sessions', '/ossm/patterns', '/ossm/settings', '/ossm/firmware'] as const;
 
 export interface HomeAutomation {
-  /** Asks for everything once. */
+  /** Requests every path once. */
   poll(): Promise<void>;
-  /** Polls until it is told to stop. */
+  /** Polls until the signal is aborted. */
   run(interval: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -35,13 +35,14 @@ export function createHomeAutomation(client: Client): HomeAutomation {
 
   async function poll(): Promise<void> {
     for (const path of polledPaths) {
-      const told = await client.get(path);
-      if (path === '/dtt/sessions/latest') await askForNew(recordOf(told)?.id);
-      if (path === '/ossm' && listOf(told).length > 0) for (const more of ofOssm) await client.get(more);
+      const response = await client.get(path);
+      if (path === '/dtt/sessions/latest') await getIfNew(recordOf(response)?.id);
+      if (path === '/ossm' && listOf(response).length > 0)
+        for (const ossmPath of ossmPaths) await client.get(ossmPath);
     }
   }
 
-  async function askForNew(id: unknown): Promise<void> {
+  async function getIfNew(id: unknown): Promise<void> {
     if (id === undefined || id === lastSession) return;
     lastSession = id;
     await client.get(`/dtt/sessions/${id}`);

@@ -1,6 +1,6 @@
 /**
- * A tool server for assistants: each tool is one request. An assistant that looks around lists everything, gets each
- * record by its id, activates a training program and changes one.
+ * A tool server for assistants: each tool is one request. The assistant reads every list and each record by its id, activates
+ * a training program and changes one, and sends requests that are invalid.
  */
 
 import { type Client, listOf, recordOf } from './client.ts';
@@ -17,7 +17,8 @@ const lists = [
   ['/ossm', '/ossm'],
 ] as const;
 
-export async function lookAround(client: Client): Promise<void> {
+/** Reads every list, page by page, and each record of it. */
+export async function listAll(client: Client): Promise<void> {
   const me = recordOf(await client.get('/users/me'));
   await client.get(`/users/${me?.id}`);
   for (const [list, item] of lists) {
@@ -31,26 +32,26 @@ export async function lookAround(client: Client): Promise<void> {
     await client.get(path);
 }
 
-/** Activates the oldest program of its own, changes it, and reads after each write what it wrote. */
-export async function train(client: Client): Promise<void> {
+/** Activates the oldest program of its own, changes it, and reads it again after each write. */
+export async function changeProgram(client: Client): Promise<void> {
   const me = recordOf(await client.get('/users/me'))?.id;
   const programs = listOf(await client.get('/dtt/templates?limit=100'));
   const own = programs.filter(({ ownerId }) => ownerId === me);
   const imported = programs.find(({ ownerId }) => ownerId !== me);
   const program = `/dtt/templates/${own.at(-1)?.id}`;
-  const look = async () => {
+  const read = async () => {
     for (const path of [program, '/dtt/templates/active', '/dtt/templates']) await client.get(path);
   };
 
   await client.send('POST', `/dtt/templates/${own.at(0)?.id}`, { isActive: true });
-  await look();
+  await read();
   await client.send('POST', program, { isActive: true });
-  await look();
+  await read();
   await client.send('PATCH', program, { name: 'Changed by an assistant', targetDepth: 33, message: null });
-  await look();
+  await read();
   const segment = { type: 'endurance', duration: 300, speed: 50, repeat: 2 };
   await client.send('PATCH', program, { Segment: [segment, { ...segment, type: 'bounce' }] });
-  await look();
+  await read();
   await client.send('POST', program, { isActive: false });
   await client.send('PATCH', program, { name: 'x' });
   await client.send('PATCH', program, {});
@@ -60,8 +61,8 @@ export async function train(client: Client): Promise<void> {
   }
 }
 
-/** Asks for what there is not, as an assistant does that has misunderstood. */
-export async function misunderstand(client: Client): Promise<void> {
+/** Requests records and paths that do not exist, and sends invalid parameters, as an assistant does by mistake. */
+export async function sendInvalidRequests(client: Client): Promise<void> {
   for (const path of [
     '/dtt/999999',
     '/dtt/templates/999999',
