@@ -1,4 +1,4 @@
-/** Every example of the documents is run as it is printed, and prints what the page says. */
+/** Every example of a command in the documentation is run as it is written, and must print what the page says. */
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ import { blocksOf, pages, readPage } from './markdown.ts';
 let place: Place;
 beforeAll(async () => {
   const engine = inject('engine');
-  if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
+  if (engine.kind !== 'embedded') throw new Error('there is no data folder to copy');
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-docs-'));
-  // The gateway's own data, that of one that is started beside it, and that of a mirror.
+  // The data of the gateway, of a second gateway that the examples start, and of a mirror.
   for (const name of ['.data', 'spare', 'mirror']) await copyFolder(engine.template, join(folder, name));
   const { url } = await serve({ DATA_DIR: join(folder, '.data') });
   const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
@@ -22,12 +22,12 @@ beforeAll(async () => {
     root: process.cwd(),
     folder,
     gateway: new URL(url).host,
-    standIns: [
+    replacements: [
       ['https://example.com/api/v1', `${url}/api/v1`],
       ['UPSTREAM_TOKEN=…', `UPSTREAM_TOKEN=${token}`],
       ['TOKEN=…', `TOKEN=${token}`],
       ['your_name', 'demo'],
-      // The shell sees to what `curl` is told; other programs are told here.
+      // The preamble of the shell replaces the address for `curl`; for other programs it is replaced here.
       ['openapi-typescript http://localhost:4000', `openapi-typescript ${url}`],
     ],
   };
@@ -45,7 +45,7 @@ const examples = pages.flatMap((page) => {
 describe.each(examples)('$page', ({ page, blocks }) => {
   const run = blocks.filter((block) => reasonNotToRun(block) === undefined);
   if (run.length > 0)
-    it('prints what it says, and ends as it should', async ({ signal }) => {
+    it('has commands that print what the page says and exit with the expected code', async ({ signal }) => {
       for (const { line, command, expected, stdout, code } of await runBlocks(run, place, signal)) {
         const where = `${page}, the block of line ${line}: ${command}`;
         if (expected !== undefined) expect(stdout, where).toMatch(patternOf(expected));
@@ -56,11 +56,12 @@ describe.each(examples)('$page', ({ page, blocks }) => {
 
   for (const block of blocks) {
     const reason = reasonNotToRun(block);
-    if (reason !== undefined) it(`line ${block.line}`, ({ skip }) => skip(reason));
+    if (reason !== undefined)
+      it(`has an example that is not run in line ${block.line}`, ({ skip }) => skip(reason));
   }
 });
 
-it('leaves out no example that is not there', () => {
+it('lists no example as not run that is on no page', () => {
   const texts = examples.flatMap(({ blocks }) => blocks.map(({ text }) => text));
   const unused = Object.keys(notRun).filter((beginning) => !texts.some((text) => text.startsWith(beginning)));
   expect(unused).toEqual([]);

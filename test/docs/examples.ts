@@ -1,4 +1,4 @@
-/** How the examples of the documents are run: each page by one shell, its blocks in their order. */
+/** How the examples of the documentation are run: one shell runs all blocks of a page, in their order. */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 import type { Block } from './markdown.ts';
 
-/** The examples that no test runs, each by how it begins, with the reason. */
+/** The examples that this test does not run, each by its beginning, with the reason. */
 export const notRun: Readonly<Record<string, string>> = {
   'npm ci && npm start': 'installs all packages from the registry, which .ci/run does',
   'npm ci\n': 'installs all packages from the registry, which .ci/run does',
@@ -27,24 +27,24 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm run fuzz': 'runs for minutes',
 };
 
-/** The commands that end with another exit code than 0, each by how it begins, as the page has it. */
+/** The commands whose exit code is not 0, each by its beginning. */
 const exitCodes: Readonly<Record<string, number>> = {
-  // Settings that are wrong end a command.
+  // A command fails when a setting is wrong.
   'MAX_DEPTH=deep ': 1,
-  // The time for a subscription, which has no end of its own, is over.
+  // curl ends a subscription after the given time.
   'curl --no-buffer --max-time 2 ': 28,
 };
 
-/** The exit code that a command has when all is well. */
+/** The exit code that a command should have. */
 export function exitCodeOf(command: string): number {
   const [, code] = Object.entries(exitCodes).find(([beginning]) => command.startsWith(beginning)) ?? [];
   return code ?? 0;
 }
 
-/** What readers install for the clients that pages are about. */
+/** The packages of clients that readers of the pages install. */
 const clientPackages = 'test/generatedClients/node_modules';
 
-/** Why a block is not run, if it is not. */
+/** Why a block is not run, or undefined if it is run. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
@@ -62,11 +62,11 @@ export interface Place {
   readonly folder: string;
   /** The gateway that stands for `localhost:4000`, such as `127.0.0.1:40123`. */
   readonly gateway: string;
-  /** What stands in for what the reader has to fill in. */
-  readonly standIns: readonly (readonly [written: string, meant: string])[];
+  /** The values for the parts of the examples that readers have to replace. */
+  readonly replacements: readonly (readonly [written: string, value: string])[];
 }
 
-/** One command, or several, and what they print; undefined where the page does not say. */
+/** One command, or several, and their expected output; undefined where the page does not show it. */
 interface Step {
   readonly command: string;
   readonly expected: string | undefined;
@@ -78,12 +78,12 @@ export interface Outcome extends Step {
   readonly code: number;
 }
 
-/** Separates what steps print; nothing that they print has these. */
+/** These characters delimit the output of each step. No output contains them. */
 const mark = { begin: '\u001e', end: '\u001f' } as const;
 
 /**
- * What the commands of the pages mean here. `npm` runs what package.json has it run, but for the build, which came
- * first. What it starts is started behind the shell, on a free port, and stands for `localhost:4000` from then on.
+ * Defines the commands of the pages for the test. `npm` runs the command of package.json without the build, which has been
+ * done before. A gateway is started in the background, on a free port, which replaces `localhost:4000` from then on.
  */
 const preamble = `
 curl() {
@@ -97,7 +97,7 @@ npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;
     'run --silent dovetail -- '*) node "$root/dist/cli/cli.js" "\${@:5}" ;;
-    *) echo "npm $*: no test knows what this is" >&2; return 1 ;;
+    *) echo "npm $*: the test does not know this command" >&2; return 1 ;;
   esac
 }
 start() {
@@ -119,8 +119,8 @@ trap stop EXIT
 `;
 
 /**
- * Runs the blocks, and says what each of their commands came to.
- * @param signal aborted when nobody waits any longer.
+ * Runs the blocks, and returns the output and the exit code of each command.
+ * @param signal aborted when the test has timed out.
  */
 export async function runBlocks(
   blocks: readonly Block[],
@@ -129,7 +129,7 @@ export async function runBlocks(
 ): Promise<Outcome[]> {
   const steps = blocks.flatMap((block) => stepsOf(block).map((step) => ({ ...step, line: block.line })));
   const fill = (text: string) =>
-    place.standIns.reduce((filled, [written, meant]) => filled.replaceAll(written, meant), text);
+    place.replacements.reduce((filled, [written, value]) => filled.replaceAll(written, value), text);
   const script = steps
     .map(({ command }) => `printf '${mark.begin}'\n${fill(command)}\nprintf '${mark.end}%s' $?\n`)
     .join('');
@@ -165,10 +165,10 @@ export async function runBlocks(
   });
 }
 
-/** What is printed without colours, and without what ends a line of HTTP. */
+/** The output without colours and carriage returns. */
 const plain = (text: string) => stripVTControlCharacters(text).replaceAll('\r', '').trim();
 
-/** A block as commands, each with the lines behind it that say what it prints. */
+/** The commands of a block, each with its expected output from the comment after it. */
 function stepsOf({ text }: Block): Step[] {
   const steps: { command: string; expected: string | undefined }[] = [];
   for (const line of text.trimEnd().split('\n')) {
@@ -182,7 +182,7 @@ function stepsOf({ text }: Block): Step[] {
   return steps;
 }
 
-/** What a page says that is printed, where `…` stands for anything. */
+/** A pattern for the output that a page shows, in which `…` stands for any text. */
 export function patternOf(expected: string): RegExp {
   const parts = expected.split('…').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^${parts.join('[^]*')}$`);

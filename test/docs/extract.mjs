@@ -1,6 +1,6 @@
 /**
- * Writes the files that docs/clients.md shows, so that what is tested is what the page shows: those of the projects
- * that are named, into the folder that it is run in.
+ * Writes the files that docs/clients.md shows into the current folder, so that the tests use the very text of the page. The
+ * arguments name the projects whose files are written.
  */
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(root, 'docs/clients.md'), 'utf8');
 const output = join('generated', 'docs');
 const wanted = process.argv.slice(2);
-/** Sections that are a project of their own. All others share one. */
+/** The sections whose files form a project of their own. The files of all others form one project. */
 const projects = { 'gql.tada': 'tada', Relay: 'relay' };
 
 rmSync(output, { recursive: true, force: true });
@@ -22,7 +22,7 @@ for (const section of page.split(/^## /m)) {
   for (const [, name, text] of section.matchAll(/^```\w+\n\/\/ (\S+\.\w+)\n(.*?)^```$/gms)) {
     const file = join(output, project, name);
     mkdirSync(dirname(file), { recursive: true });
-    // The schema is the one that belongs to this code.
+    // The schema is that of this commit.
     writeFileSync(file, text.replace('http://localhost:4000/schema.graphql', 'schema.graphql'));
     copyFileSync(join(root, 'schema.graphql'), join(output, project, 'schema.graphql'));
   }

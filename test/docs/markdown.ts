@@ -1,8 +1,8 @@
-/** The documents of the repository, as the tests read them. */
+/** Reads the Markdown pages of the repository for the tests. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Every page for people, by its path from the root. */
+/** Every page, by its path from the root. */
 export const pages: readonly string[] = [
   'README.md',
   'CHANGELOG.md',
@@ -21,7 +21,7 @@ export const readPage = (page: string): string => readFileSync(page, 'utf8');
 export interface Block {
   readonly language: string;
   readonly text: string;
-  /** Where its fence opens, counted from one. */
+  /** The line of its opening fence, counted from one. */
   readonly line: number;
 }
 
@@ -35,7 +35,7 @@ export function blocksOf(text: string): Block[] {
   return blocks;
 }
 
-/** The page without its blocks: what is said, rather than shown. */
+/** The text of a page without its fenced blocks. */
 export const proseOf = (text: string): string => text.replace(/^```.*?^```$/gms, '');
 
 /** The anchors of a page's headings, as GitHub makes them. */
@@ -48,7 +48,7 @@ export function anchorsOf(text: string): Set<string> {
   return anchors;
 }
 
-/** The rows of a page's tables, as they are written, by what stands in code in the first cell. */
+/** The rows of a page's tables whose first cell is code that matches the pattern. */
 export function rowsOf(text: string, key: RegExp): { key: string; row: string }[] {
   return text.split('\n').flatMap((row) => {
     const [, name = ''] = /^\| `([^`]+)` \|/.exec(row) ?? [];

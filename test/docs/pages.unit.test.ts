@@ -1,4 +1,4 @@
-/** The documents lead where they say, and speak the words of the field. */
+/** The links and names in the documentation are right, and its words are those of the field. */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -7,18 +7,18 @@ import { settings } from '../../src/config.ts';
 import { statusOf } from '../../src/errors.ts';
 import { anchorsOf, blocksOf, pages, proseOf, readPage } from './markdown.ts';
 
-it('has a front page of at most 120 lines', () => {
+it('README.md has at most 120 lines', () => {
   expect(readPage('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
 });
 
-it('has an index that leads to every page', () => {
+it('docs/README.md and docs/decisions/README.md link to every page', () => {
   const index = readPage('docs/README.md') + readPage('docs/decisions/README.md');
   for (const page of pages.filter((path) => /^docs\/.*(?<!README)\.md$/.test(path))) {
     expect(index).toContain(`(${page.split('/').at(-1)})`);
   }
 });
 
-/** What is wrong with a link from a page: nothing, or why it leads nowhere. */
+/** What is wrong with a link from a page, or undefined if its target exists. */
 function problemOf(page: string, link: string): string | undefined {
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? page : normalize(join(dirname(page), path));
@@ -31,7 +31,7 @@ describe.each(pages)('%s', (page) => {
   const text = readPage(page);
   const prose = proseOf(text);
 
-  it('has links that lead somewhere', () => {
+  it('links only to files and headings that exist', () => {
     const links = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
     const internal = links.filter((link) => !/^https?:/.test(link));
     expect(internal.map((link) => problemOf(page, link)).filter((problem) => problem !== undefined)).toEqual(
@@ -39,27 +39,27 @@ describe.each(pages)('%s', (page) => {
     );
   });
 
-  it('names files that are there', () => {
+  it('names only files that exist', () => {
     const named = [...prose.matchAll(/`((?:src|test|docs|prisma|ops|\.ci|\.github)\/[\w./-]+)`/g)];
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(path))).toEqual([]);
   });
 
-  it('names settings and codes of errors that there are', () => {
+  it('names only settings and error codes that exist', () => {
     const known = new Set([...Object.keys(settings), ...Object.keys(statusOf)]);
     const named = [...prose.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name);
-    // A changelog names what there was.
+    // The changelog also names settings that existed earlier.
     const unknown = named.filter((name) => !known.has(name) && !/^(OTEL_|NODE_ENV$)/.test(name));
     expect(page === 'CHANGELOG.md' ? [] : unknown).toEqual([]);
   });
 
-  it('names scripts of the package that there are', () => {
+  it('names only npm scripts that exist', () => {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
     const named = [...text.matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
-  it('speaks the words of the field, and of no machine in particular', () => {
-    // In code there may be a name that something had once.
+  it('uses the terms of the field, and names no path of a particular machine', () => {
+    // Code may contain an earlier name of something.
     const found = prose
       .replace(/`[^`\n]*`/g, '')
       .match(
@@ -68,7 +68,7 @@ describe.each(pages)('%s', (page) => {
     expect(found ?? []).toEqual([]);
   });
 
-  it('shows nothing but in languages that are run, drawn, or shown as they are', () => {
+  it('has fenced blocks only in languages that are run, drawn, or shown as they are', () => {
     const languages = blocksOf(text).map(({ language }) => language);
     expect(
       languages.filter(
@@ -81,7 +81,7 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
-it('is cited by comments that lead somewhere', () => {
+it('comments in the code refer only to pages and headings that exist', () => {
   const files = ['src', 'test', '.ci'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter(

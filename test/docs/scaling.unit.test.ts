@@ -1,4 +1,4 @@
-/** The sizes in docs/scaling.md follow from what it says was measured. */
+/** The sizes in docs/scaling.md are calculated from the measurements on the same page. */
 
 import { expect, it } from 'vitest';
 import { type Measured, sizeOf } from '../bench/sizingModel.ts';
@@ -13,7 +13,7 @@ const rows = new Map(
   ]),
 );
 
-it('says of so many users what follows from the figures for one', () => {
+it('shows for each number of users the sizes that follow from the measurements', () => {
   const figures = Object.entries(labels).map(([key, label]) => {
     const [cell = ''] = rows.get(label) ?? [];
     return [key, Number(cell.replaceAll(',', ''))];

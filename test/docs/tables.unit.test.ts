@@ -1,4 +1,4 @@
-/** The tables of the documents are those of the code. */
+/** The tables of the documentation have the same content as the code. */
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import { createFakeFeed } from '../support/feed.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
 import { readPage, rowsOf } from './markdown.ts';
 
-it('lists each setting once, in one of the groups of the configuration', () => {
+it('docs/configuration.md lists each setting once, with its description and default', () => {
   const expected = Object.entries(settings).map(([name, { description, takes, schema }]) => {
     const { data } = schema.safeParse(undefined);
     return `| \`${name}\` | ${description} | ${takes} | ${data === undefined ? '' : `\`${data}\``} |`;
@@ -20,7 +20,7 @@ it('lists each setting once, in one of the groups of the configuration', () => {
   expect(rows.toSorted()).toEqual(expected.toSorted());
 });
 
-it('lists the routes, in the order of the operations', () => {
+it('docs/rest.md lists the routes in the order of the operations', () => {
   const expected = routes.map(
     ({ method, path, missing = '', description }) =>
       `| \`${method} ${path}\` | ${description} | ${missing} |`,
@@ -29,7 +29,7 @@ it('lists the routes, in the order of the operations', () => {
   expect(rows).toEqual(expected);
 });
 
-it('lists the errors of the OpenAPI document', () => {
+it('docs/rest.md lists every error of the OpenAPI document', () => {
   const rows = readPage('docs/rest.md').split('\n');
   const errors = JSON.stringify(describeShipped()).matchAll(/"value":\{"ok":false,"error":"([^"]+)"\}/g);
   const expected = new Set(Array.from(errors, ([, message]) => message));
@@ -42,16 +42,15 @@ it('lists the errors of the OpenAPI document', () => {
   expect(withoutRow).toEqual([]);
 });
 
-it('lists the codes of errors with their statuses, and shows each', () => {
+it('docs/errors.md lists each error code with its status, and has a section with an example for it', () => {
   const page = readPage('docs/errors.md');
   const rows = rowsOf(page, /^[A-Z_]+$/).map(({ key, row }) => [key, Number(row.split('|')[2])]);
   expect(rows).toEqual(Object.entries(statusOf));
-  // Each has a section of its own, with an example.
   for (const code of Object.keys(statusOf))
     expect(page).toMatch(new RegExp(`\\n## ${code}\\n[^#]*\`\`\`sh\\n`));
 });
 
-it('lists the metrics, with their kinds and what they are', async () => {
+it('docs/operations.md lists the metrics with their types and descriptions', async () => {
   const { feed } = createFakeFeed();
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });

@@ -1,4 +1,4 @@
-/** What docs/federation.md shows: a second subgraph, composed with the gateway and served by Hive Gateway. */
+/** The example of docs/federation.md: a second subgraph, composed with the gateway and served by Hive Gateway. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,10 +36,10 @@ beforeAll(async () => {
     NOTES_URL: `http://127.0.0.1:${notes}/graphql`,
   };
   run('notes.mjs', env);
-  await isServed(env.NOTES_URL);
+  await untilServed(env.NOTES_URL);
   composed = await textOf(run('compose.mjs', env));
   run('gateway.mjs', env);
-  await isServed(url);
+  await untilServed(url);
 }, 120_000);
 
 afterAll(async () => {
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const statements = noteStatements();
 
-/** The files that the page shows. Of the notes, one is for a session of each account. */
+/** Writes the files that the page shows. Each account has a session with a note. */
 function writeExample(): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -73,7 +73,7 @@ function run(file: string, env: NodeJS.ProcessEnv): ChildProcess {
   return child;
 }
 
-/** What a program says is wrong, once it has ended. */
+/** The errors that a program has written when it has exited. */
 async function textOf(child: ChildProcess): Promise<string> {
   let text = '';
   child.stderr?.on('data', (piece) => {
@@ -92,16 +92,16 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-async function isServed(address: string): Promise<void> {
+async function untilServed(address: string): Promise<void> {
   for (let attempt = 0; attempt < 300; attempt++) {
-    const asked = await fetch(`${address}?query=%7B__typename%7D`).catch(() => undefined);
-    if (asked) return;
+    const response = await fetch(`${address}?query=%7B__typename%7D`).catch(() => undefined);
+    if (response) return;
     await sleep(100);
   }
   expect.fail(`nothing is served at ${address}`);
 }
 
-async function ask(query: string, token?: string, variables: object = {}) {
+async function runQuery(query: string, token?: string, variables: object = {}) {
   const response = await fetch(url, {
     method: 'POST',
     headers: {
@@ -113,21 +113,21 @@ async function ask(query: string, token?: string, variables: object = {}) {
   return response.json();
 }
 
-it('is composed without errors or hints', () => {
+it('composes both subgraphs without errors or hints', () => {
   expect(composed).toBe('');
   const supergraph = readFileSync(join(folder, 'supergraph.graphql'), 'utf8');
   expect(supergraph).toContain('@join__type(graph: DOVETAIL, key: "databaseId")');
   expect(supergraph).toContain('@join__type(graph: NOTES, key: "databaseId")');
 });
 
-const joined = '{ dttSessions(first: 50) { nodes { databaseId note } } }';
+const joinedQuery = '{ dttSessions(first: 50) { nodes { databaseId note } } }';
 
-it('joins both subgraphs, for each user with their own records alone', async () => {
+it('joins the records of both subgraphs, for each user only their own', async () => {
   for (const [account, note] of [
     [alice, 'Slept well before it'],
     [bob, 'Too late in the evening'],
   ] as const) {
-    const { data, errors } = await ask(joined, account.token);
+    const { data, errors } = await runQuery(joinedQuery, account.token);
     expect(errors).toBeUndefined();
     const [first, ...others] = account.dttSessions;
     expect(data.dttSessions.nodes).toEqual([
@@ -137,12 +137,12 @@ it('joins both subgraphs, for each user with their own records alone', async () 
   }
 });
 
-it('gives null for entities of another user, whichever of both asks, at the same time as well', async () => {
+it('returns null for entities of another user, also when both users send requests at the same time', async () => {
   const query = '{ notes { text session { name trainer { bubbleId } } } }';
-  const asked = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => ask(query, (index % 2 === 0 ? alice : bob).token)),
+  const results = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => runQuery(query, (index % 2 === 0 ? alice : bob).token)),
   );
-  for (const [index, { data }] of asked.entries()) {
+  for (const [index, { data }] of results.entries()) {
     const [own, foreign] = index % 2 === 0 ? [0, 1] : [1, 0];
     const name = index % 2 === 0 ? 'alice' : 'bob';
     expect(data.notes[own].session.trainer.bubbleId).toBe(`${name}-dtt-0`);
@@ -152,14 +152,14 @@ it('gives null for entities of another user, whichever of both asks, at the same
 
 it('reads all entities of a type in one statement', async () => {
   statements.length = 0;
-  const { data } = await ask('{ notes { session { lengthInOneStatement: name } } }', alice.token);
+  const { data } = await runQuery('{ notes { session { lengthInOneStatement: name } } }', alice.token);
   expect(data.notes).toHaveLength(2);
   expect(statements).toHaveLength(1);
 });
 
-it('reads nothing without a token, nor with one that is unknown', async () => {
+it('returns no data and an error without a token or with an unknown token', async () => {
   for (const token of [undefined, 'dvt_unknown']) {
-    const { data, errors } = await ask('{ viewer { username } notes { session { name } } }', token);
+    const { data, errors } = await runQuery('{ viewer { username } notes { session { name } } }', token);
     expect(data?.viewer ?? null).toBeNull();
     for (const note of data?.notes ?? []) expect(note.session).toEqual({ name: null });
     expect(errors[0].message).toMatch(/Unauthorized/);

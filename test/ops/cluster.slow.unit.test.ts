@@ -1,4 +1,4 @@
-/** What `ops/cluster` sets up, by the very files, as processes of this machine. It has servers of its own. */
+/** The cluster of `ops/cluster`, run from its files as processes of this machine, with PostgreSQL servers of its own. */
 
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
@@ -18,7 +18,7 @@ const missing = [
 
 let cluster: LocalCluster;
 const gateways: ServedGateway[] = [];
-/** Of one user: a token is sent to a gateway whoever has it. */
+/** Several tokens of one user: the load balancer chooses a gateway by the token. */
 const tokens: string[] = [];
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ beforeEach(({ skip }) => {
   skip(missing.length > 0, `${missing.join(', ')} is not installed`);
 });
 
-it('has two standbys that commits wait for, each by its name', async () => {
+it('has two named standbys for which commits wait', async () => {
   const { rows } = await query(
     'primary',
     'SELECT application_name, sync_state FROM pg_stat_replication WHERE application_name LIKE $1 ORDER BY 1',
@@ -64,14 +64,14 @@ it('has two standbys that commits wait for, each by its name', async () => {
   ]);
 });
 
-it('sends each token to one gateway, and what has none to both', async () => {
+it('sends requests with the same token to one gateway, and requests without a token to both', async () => {
   const byToken: number[][] = [];
   for (const token of tokens) byToken.push(await servedBy(4, () => get('/dtt', token, 200)));
   expect(byToken.map((counts) => counts.toSorted())).toEqual(tokens.map(() => [0, 4]));
   expect(await servedBy(20, () => get('/dtt', undefined, 401))).not.toContain(0);
 });
 
-it('passes an event on as soon as it is there', async () => {
+it('passes the events of a subscription on without buffering', async () => {
   const [token = ''] = tokens;
   const { data } = await get('/dtt/templates?limit=100', token, 200);
   const other = data.data.find(({ isActive }: { isActive: boolean }) => !isActive);
@@ -93,7 +93,7 @@ it('passes an event on as soon as it is there', async () => {
   expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
 });
 
-it('waits no more than 10 seconds for the head of a request', async () => {
+it('responds with 408 when the headers of a request take more than 10 seconds', async () => {
   const { socket, ended } = await openRaw(`http://${cluster.address('balancer')}`);
   socket.write('GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nX-Slow: ');
   const writing = setInterval(() => socket.write('x'), 700);
@@ -101,19 +101,19 @@ it('waits no more than 10 seconds for the head of a request', async () => {
   clearInterval(writing);
 }, 20_000);
 
-it('has the other gateway serve the tokens of one that is gone', async () => {
-  const [gone, left] = gateways;
-  gone?.child.kill('SIGTERM');
-  await gone?.exit;
-  const before = requestsOf(left);
+it('sends the requests of all tokens to the other gateway when one has stopped', async () => {
+  const [stopped, running] = gateways;
+  stopped?.child.kill('SIGTERM');
+  await stopped?.exit;
+  const before = requestsOf(running);
   for (const token of tokens) await get('/dtt', token, 200);
-  // Lines of the log come in blocks: those of requests before may be among them.
+  // The log is written in blocks, so that lines of earlier requests may be among the new ones.
   await expect
-    .poll(() => requestsOf(left) - before, { timeout: 10_000 })
+    .poll(() => requestsOf(running) - before, { timeout: 10_000 })
     .toBeGreaterThanOrEqual(tokens.length);
 });
 
-/** The settings that the file gives a gateway, with the addresses of this machine. */
+/** The settings of a gateway in compose.yaml, with the addresses of this machine. */
 function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {
   const { services } = parse(readFileSync('ops/cluster/compose.yaml', 'utf8'), { merge: true });
   const settings = Object.entries(services[name].environment).map(([setting, value]) => [
@@ -125,7 +125,7 @@ function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {
 
 const authorization = (token: string) => ({ Authorization: `Bearer ${token}` });
 
-/** Asks through the balancer. */
+/** Sends a request through the load balancer. */
 async function get(path: string, token: string | undefined, status: number) {
   const response = await fetch(`http://${cluster.address('balancer')}/api/v1${path}`, {
     headers: token === undefined ? {} : authorization(token),
@@ -134,26 +134,26 @@ async function get(path: string, token: string | undefined, status: number) {
   return response.json();
 }
 
-/** How many of so many requests each gateway has in its log, once all are in one. */
-async function servedBy(times: number, ask: () => Promise<unknown>): Promise<number[]> {
+/** Makes requests until there were so many, and returns how many of them each gateway has logged. */
+async function servedBy(times: number, request: () => Promise<unknown>): Promise<number[]> {
   const before = gateways.map(requestsOf);
-  for (let time = 0; time < times; time++) await ask();
-  const made = () => gateways.map((gateway, index) => requestsOf(gateway) - (before[index] ?? 0));
-  await expect.poll(() => made().reduce((sum, count) => sum + count), { timeout: 10_000 }).toBe(times);
-  return made();
+  for (let time = 0; time < times; time++) await request();
+  const counts = () => gateways.map((gateway, index) => requestsOf(gateway) - (before[index] ?? 0));
+  await expect.poll(() => counts().reduce((sum, count) => sum + count), { timeout: 10_000 }).toBe(times);
+  return counts();
 }
 
 function requestsOf(gateway: ServedGateway | undefined): number {
   return gateway?.output.stderr.match(/"endpoint":"rest"/g)?.length ?? 0;
 }
 
-/** Reads on until the text has come. */
+/** Reads the stream until it has contained the text. */
 async function until(events: ReadableStreamDefaultReader<string> | undefined, text: string): Promise<void> {
-  let came = '';
-  while (!came.includes(text)) {
+  let received = '';
+  while (!received.includes(text)) {
     const { value, done } = (await events?.read()) ?? { done: true };
-    if (done) throw new Error(`the stream ended after ${came}`);
-    came += value ?? '';
+    if (done) throw new Error(`the stream ended after ${received}`);
+    received += value ?? '';
   }
 }
 

@@ -1,4 +1,4 @@
-/** Both files for `docker compose`, held against the Compose Specification and against what they name. */
+/** Both files for `docker compose` are valid, and the files, volumes, services and settings that they name exist. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,7 +21,7 @@ interface Compose {
   readonly volumes: Readonly<Record<string, unknown>>;
 }
 
-// The schema has names in the way of draft 4, which nothing refers to.
+// The schema has ids in the form of draft 4, which Ajv does not support and nothing refers to.
 const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
   key === '$schema' || (key === 'id' && typeof value === 'string') ? undefined : value,
 );
@@ -31,12 +31,12 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
   const compose: Compose = parse(readFileSync(file, 'utf8'), { merge: true });
   const services = Object.entries(compose.services);
 
-  it('is what the Compose Specification asks for', () => {
+  it('conforms to the Compose Specification', () => {
     expect(conforms(compose) ? [] : conforms.errors).toEqual([]);
     expect(conforms({ services: { gateway: { ports: 'all' } } })).toBe(false);
   });
 
-  it('mounts files that there are, and volumes that it has', () => {
+  it('mounts files that exist and volumes that it declares', () => {
     const mounted = services.flatMap(([, { volumes = [] }]) =>
       volumes.map((volume) => volume.split(':', 1)[0] ?? ''),
     );
@@ -47,7 +47,7 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
     expect(Object.keys(compose.volumes).filter((name) => !mounted.includes(name))).toEqual([]);
   });
 
-  it('builds from files that there are', () => {
+  it('builds from Dockerfiles that exist', () => {
     const built = services.flatMap(([, { build }]) => {
       if (build === undefined) return [];
       const { context, dockerfile } =
@@ -58,12 +58,12 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
     expect(built.filter((path) => !existsSync(path))).toEqual([]);
   });
 
-  it('has services wait for services', () => {
+  it('has only dependencies on services that it defines', () => {
     const awaited = services.flatMap(([, { depends_on = {} }]) => Object.keys(depends_on));
     expect(awaited.filter((name) => !(name in compose.services))).toEqual([]);
   });
 
-  it('gives gateways settings that they take, with addresses of its services', () => {
+  it('gives gateways valid settings whose hosts are its services', () => {
     const gateways = services.filter(([name]) => name.startsWith('gateway'));
     expect(gateways.length).toBeGreaterThan(0);
     for (const [, { environment = {} }] of gateways) {
@@ -79,7 +79,7 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
   });
 });
 
-/** What `${NAME:-default}` stands for where the environment has no such name. */
+/** The text with each `${NAME:-default}` replaced by its default. */
 function withDefaults(text: string): string {
   return text.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 }

@@ -1,6 +1,6 @@
 /**
- * What `ops/cluster/compose.yaml` describes, as processes of this machine: the same files, in which nothing is replaced but
- * the addresses and the places of other files.
+ * Runs the services of `ops/cluster/compose.yaml` as processes of this machine. It uses the files of the cluster, in which only
+ * addresses and paths are replaced.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -16,7 +16,7 @@ import { freePort } from '../support/postgres.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { haproxy, postgresFolder } from './programs.ts';
 
-/** The services that have an address, each with the port that it has in its container. */
+/** The services with the port that each has in its container. */
 const ports = {
   balancer: 4000,
   'gateway-1': 4000,
@@ -31,11 +31,11 @@ export type Service = keyof typeof ports;
 export const password = 'dovetail';
 
 export interface LocalCluster {
-  /** Where a service is, such as `127.0.0.1:40123`. */
+  /** The address of a service, such as `127.0.0.1:40123`. */
   address(service: Service): string;
-  /** The text with the addresses of this machine. */
+  /** The text with the addresses of the services replaced by those on this machine. */
   here(text: string): string;
-  /** Starts what the gateways are to be started before. */
+  /** Starts the database servers and the pooler, which the gateways need. */
   startServers(): Promise<void>;
   startBalancer(): Promise<void>;
   close(): Promise<void>;
@@ -56,23 +56,23 @@ export async function createLocalCluster(): Promise<LocalCluster> {
       text,
     );
 
-  /** Copies one of the files, with what is replaced in it. Everything that is named has to be there. */
+  /** Copies one of the files with these replacements. The file must contain each text that is to be replaced. */
   async function place(
     name: string,
     replacements: Readonly<Record<string, string>>,
     into = folder,
   ): Promise<string> {
     let text = await readFile(join('ops/cluster', name), 'utf8');
-    for (const [written, meant] of Object.entries(replacements)) {
-      if (!text.includes(written)) throw new Error(`${name} does not have: ${written}`);
-      text = text.replaceAll(written, meant);
+    for (const [original, replacement] of Object.entries(replacements)) {
+      if (!text.includes(original)) throw new Error(`${name} does not contain: ${original}`);
+      text = text.replaceAll(original, replacement);
     }
     const file = join(into, name);
     await writeFile(file, here(text));
     return file;
   }
 
-  /** A folder of a service's own, which its user may write to. */
+  /** Creates a folder for a service, owned by the user that runs it. */
   async function makeFolder(service: Service): Promise<string> {
     const own = join(folder, service);
     await mkdir(own);
@@ -95,30 +95,30 @@ export async function createLocalCluster(): Promise<LocalCluster> {
       detached: true,
     });
     processes.push(child);
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4_000);
+      output = (output + text).slice(-4_000);
     });
     child.once('exit', (code) => {
-      if (code) said += ` (${program} ended with ${code})`;
+      if (code) output += ` (${program} exited with ${code})`;
     });
-    return { child, said: () => said };
+    return { child, output: () => output };
   }
 
-  /** Waits until something listens where the service is to be. */
-  async function listens(service: Service, { child, said }: ReturnType<typeof run>): Promise<void> {
+  /** Waits until the service accepts connections. */
+  async function untilListening(service: Service, { child, output }: ReturnType<typeof run>): Promise<void> {
     const until = Date.now() + 30_000;
     while (Date.now() < until && child.exitCode === null) {
       const socket = connect(Number(portOf(service)), '127.0.0.1');
-      const isThere = await once(socket, 'connect').then(
+      const isConnected = await once(socket, 'connect').then(
         () => true,
         () => false,
       );
       socket.destroy();
-      if (isThere) return;
+      if (isConnected) return;
       await sleep(50);
     }
-    throw new Error(`${service} did not start: ${said()}`);
+    throw new Error(`${service} did not start: ${output()}`);
   }
 
   const environment = (service: Service, own: string) => ({
@@ -128,7 +128,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     POSTGRES_PASSWORD: password,
   });
 
-  /** As the image does it: a database of its own, which nobody can reach but by a socket until the script has run. */
+  /** Starts the primary as the Docker image does: until the script has run, the database accepts connections by a Unix socket only. */
   async function startPrimary(settings: string): Promise<void> {
     const own = await makeFolder('primary');
     const env = environment('primary', own);
@@ -178,7 +178,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     );
     await execute('sh', [await place('primary.sh', {}, folder)], options);
     await execute('pg_ctl', ['stop', '--wait', '--silent', '--mode=fast', '-D', env.PGDATA], options);
-    await listens('primary', run('postgres', server, own, env));
+    await untilListening('primary', run('postgres', server, own, env));
   }
 
   async function startStandby(service: 'standby-1' | 'standby-2', settings: string): Promise<void> {
@@ -192,7 +192,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
       own,
     );
     const env = { ...environment(service, own), STANDBY: service.replace('-', '_') };
-    await listens(service, run('sh', [script], own, env));
+    await untilListening(service, run('sh', [script], own, env));
   }
 
   async function startPooler(): Promise<void> {
@@ -206,7 +206,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
         'listen_addr = *': 'listen_addr = 127.0.0.1',
         'listen_port = 6432': `listen_port = ${portOf('pgbouncer')}`,
         '/tmp/userlist.txt': users,
-        // Older ones do not know it, and do not start.
+        // Older versions do not know this setting, and do not start with it.
         ...(major === 1 && minor < 21 && { 'max_prepared_statements = 200': '' }),
       },
       own,
@@ -216,7 +216,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
       { '/tmp/userlist.txt': users, '/etc/pgbouncer/pgbouncer.ini': settings },
       own,
     );
-    await listens('pgbouncer', run('sh', [script], own, { POSTGRES_PASSWORD: password }));
+    await untilListening('pgbouncer', run('sh', [script], own, { POSTGRES_PASSWORD: password }));
   }
 
   return {
@@ -233,7 +233,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     },
     async startBalancer() {
       const settings = await place('haproxy.cfg', { 'bind :4000': `bind ${address('balancer')}` });
-      await listens('balancer', run(haproxy, ['-db', '-f', settings], folder, {}, {}));
+      await untilListening('balancer', run(haproxy, ['-db', '-f', settings], folder, {}, {}));
     },
     async close() {
       await Promise.all(processes.map(end));
@@ -242,7 +242,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
   };
 }
 
-/** Ends a process, with all that it has started. */
+/** Kills a process with all processes that it has started. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   const ended = once(child, 'exit');

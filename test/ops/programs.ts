@@ -1,13 +1,13 @@
-/** The programs that run what is in `ops/cluster`, where they are installed. */
+/** Finds the programs that the cluster of `ops/cluster` needs, if they are installed. */
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Debian's, or the one that HAPROXY names. */
+/** The haproxy of the system, or the one that the variable HAPROXY names. */
 export const haproxy = process.env.HAPROXY ?? 'haproxy';
 
-/** A folder with all programs of one PostgreSQL, which npm's has not: Debian's, or the one that PGPROGRAMS names. */
+/** A folder with all programs of a PostgreSQL, which the npm package does not have: that of Debian, or the one that PGPROGRAMS names. */
 export const postgresFolder = process.env.PGPROGRAMS ?? findNewest('/usr/lib/postgresql');
 
 function findNewest(folder: string): string | undefined {

@@ -1,11 +1,11 @@
-/** Builds what docs/clients.md shows of Relay, as a frontend's build does: the compiler, the types, then Babel. */
+/** Builds the Relay example of docs/clients.md like a frontend: with Relay's compiler, the check of types, then Babel. */
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { transformFileSync } from '@babel/core';
 
-/** The page's configuration as it is, and with what it says of trusted documents. */
+/** The folders with the configuration of the page, and with that for trusted documents. */
 const project = 'generated/docs/relay';
 const trusted = 'generated/docs/trusted';
 cpSync(project, trusted, { recursive: true });
@@ -26,7 +26,7 @@ function run(command, parameters, cwd) {
   execFileSync(resolve(command), parameters, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** Has what is tagged with `graphql` be what the compiler made of it. */
+/** Replaces each text tagged with `graphql` by the module that the compiler has generated for it. */
 function translate(file) {
   const { code } = transformFileSync(file, {
     babelrc: false,

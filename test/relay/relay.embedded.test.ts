@@ -1,4 +1,4 @@
-/** What docs/clients.md shows of Relay, built by its compiler and run by its runtime against a gateway. */
+/** The Relay example of docs/clients.md, built with Relay's compiler and run with its runtime against a gateway. */
 
 import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, type Templates, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
-/** What the page shows, built. Its types are checked where it is built. */
+/** Imports a module of the built example. The build checks its types. */
 const load = (name: string) => import(/* @vite-ignore */ resolve('test/relay/generated/docs', name));
 type Built = Awaited<ReturnType<typeof loadAll>>;
 let built: Built;
@@ -33,7 +33,7 @@ beforeAll(async () => {
   built = await loadAll('relay');
 });
 
-/** As far as the tests look at the list. */
+/** The part of the list that the tests read. */
 interface Sessions {
   readonly id: string;
   readonly dttSessions: {
@@ -51,13 +51,13 @@ describeFrontend(
   {
     client: 'Relay',
     activation: 'templatesActivationMutation',
-    // By the ids of its compiler alone.
+    // Relay sends hashes only of documents that its compiler has stored.
     persists: false,
     transports,
     open(url, token, transport) {
       const environment = built.createEnvironment(url, token, connectBy(transport)(url, token));
-      const ask = (query: GraphQLTaggedNode, variables = {}) => {
-        // As a component does that shows it.
+      const fetchRetained = (query: GraphQLTaggedNode, variables = {}) => {
+        // A component that shows the query retains it too.
         environment.retain(createOperationDescriptor(getRequest(query), variables));
         return fetchQuery(environment, query, variables).toPromise();
       };
@@ -65,22 +65,22 @@ describeFrontend(
         environment.lookup(createOperationDescriptor(getRequest(query), {}).fragment).data;
       const readList = (): Sessions => {
         const selector = getSingularSelector(built.list, read(built.sessions).viewer);
-        // The query has a viewer, whose fragment this is.
+        // The viewer of the query has this fragment, so that the selector is singular.
         return environment.lookup(selector as SingularReaderSelector).data;
       };
-      let begun = false;
+      let hasFirstPage = false;
       return {
         async readPage() {
-          if (!begun) await ask(built.sessions);
+          if (!hasFirstPage) await fetchRetained(built.sessions);
           else {
-            // What `loadNext` of `usePaginationFragment` does.
+            // `loadNext` of `usePaginationFragment` does the same.
             const { id, dttSessions } = readList();
-            await ask(built.page, { id, after: dttSessions.pageInfo.endCursor, first: 20 });
+            await fetchRetained(built.page, { id, after: dttSessions.pageInfo.endCursor, first: 20 });
           }
-          begun = true;
+          hasFirstPage = true;
           return readList().dttSessions.edges.map(({ node }) => node.name);
         },
-        readTemplates: () => ask(built.templates) as Promise<Templates>,
+        readTemplates: () => fetchRetained(built.templates) as Promise<Templates>,
         templatesInCache: () => read(built.templates),
         activate: (id) => built.activate(environment, id),
         follow: () => built.follow(environment),
@@ -91,7 +91,7 @@ describeFrontend(
   scene,
 );
 
-describe('a gateway that runs trusted documents only', () => {
+describe('a gateway that accepts trusted documents only', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await openTestGateway(await openBeside(scene().gateway.database), {
@@ -103,22 +103,25 @@ describe('a gateway that runs trusted documents only', () => {
   });
   afterAll(() => gateway?.close());
 
-  it.each(transports)('serves Relay, with subscriptions over %s', async (transport) => {
-    const { createEnvironment, templates, activate, follow } = await loadAll('trusted');
-    const { alice, ids, sent, activateElsewhere } = scene();
-    const url = `${gateway.url}/graphql`;
-    const environment = createEnvironment(url, alice.token, connectBy(transport)(url, alice.token));
-    const operation = createOperationDescriptor(getRequest(templates), {});
-    environment.retain(operation);
-    const active = () => environment.lookup(operation.fragment).data.viewer.activeDttTemplate.id;
+  it.each(transports)(
+    'runs the persisted documents of Relay, with subscriptions over %s',
+    async (transport) => {
+      const { createEnvironment, templates, activate, follow } = await loadAll('trusted');
+      const { alice, ids, sent, activateElsewhere } = scene();
+      const url = `${gateway.url}/graphql`;
+      const environment = createEnvironment(url, alice.token, connectBy(transport)(url, alice.token));
+      const operation = createOperationDescriptor(getRequest(templates), {});
+      environment.retain(operation);
+      const active = () => environment.lookup(operation.fragment).data.viewer.activeDttTemplate.id;
 
-    await fetchQuery(environment, templates, {}).toPromise();
-    await activate(environment, ids[1]);
-    expect(active()).toBe(ids[1]);
-    const stop = follow(environment);
-    await activateElsewhere(2);
-    await expect.poll(active, { timeout: 20_000 }).toBe(ids[2]);
-    stop();
-    expect(sent().map(({ query }) => query || undefined)).toEqual(sent().map(() => undefined));
-  });
+      await fetchQuery(environment, templates, {}).toPromise();
+      await activate(environment, ids[1]);
+      expect(active()).toBe(ids[1]);
+      const stop = follow(environment);
+      await activateElsewhere(2);
+      await expect.poll(active, { timeout: 20_000 }).toBe(ids[2]);
+      stop();
+      expect(sent().map(({ query }) => query || undefined)).toEqual(sent().map(() => undefined));
+    },
+  );
 });
