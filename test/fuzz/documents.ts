@@ -1,6 +1,6 @@
 /**
- * Random documents with all that the language has, drawn from the schema itself, and variables for them. Nearly all of
- * them are valid: a name in a response stands for one field with the same arguments wherever a document uses it.
+ * Generates random documents from the schema, with all features of the language, and variables for them. Nearly all of them are
+ * valid: a response name stands for the same field with the same arguments wherever a document uses it.
  */
 
 import {
@@ -30,7 +30,7 @@ import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { drawGlobalId, drawValue, literalOf, type Names } from './requests.ts';
 import { Tape } from './tape.ts';
 
-/** A request for an operation, as GraphQL over HTTP has it. */
+/** The parameters of a GraphQL request over HTTP, without the document. */
 export interface DrawnRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
@@ -38,7 +38,7 @@ export interface DrawnRequest {
 
 export interface DrawnDocument {
   readonly text: string;
-  /** Several for one document: what is right for one must not tell on the next. */
+  /** Several requests with the same document: one must not affect the result of the next. */
   readonly requests: readonly DrawnRequest[];
 }
 
@@ -59,19 +59,19 @@ interface Draft {
   readonly tape: Tape;
   readonly names: Names;
   readonly oddNames: readonly string[];
-  /** By what they can stand for. */
+  /** By the type and place for which they can be used. */
   readonly variables: Map<string, Variable[]>;
   readonly fragments: Fragment[];
   readonly fragmentTexts: string[];
-  /** What each name in the response stands for. */
+  /** The field and arguments for which each response name stands. */
   readonly keys: Map<string, string>;
-  /** How many selections may still be drawn. */
+  /** How many selections may still be added. */
   left: number;
 }
 
-const deepest = 5;
+const maxDepth = 5;
 
-/** Names that every object has: what uses them is not compiled. */
+/** Names of properties that every object has. A document that uses one is not compiled. */
 const objectNames = [
   '__proto__',
   '__proto__',
@@ -105,7 +105,7 @@ const otherNames = [
 ];
 const aliases = ['a', 'b', 'c'];
 
-/** @param schema if it is not the gateway's own. */
+/** Generates a document. @param schema by default the gateway's own. */
 export function drawDocument(numbers: Uint8Array, names: Names, schema = ownSchema): DrawnDocument {
   const tape = new Tape(numbers);
   const draft: Draft = {
@@ -124,7 +124,7 @@ export function drawDocument(numbers: Uint8Array, names: Names, schema = ownSche
   const isAlone = operations.length === 1;
   const texts = operations.map(({ kind, name, uses, selection }) => {
     const declared = [...uses].map(({ declaration }) => declaration);
-    // An operation that is not the only one has a name.
+    // An operation has a name unless it is the only one.
     const head = `${kind} ${isAlone && name.length === 1 ? '' : name}${declared.length > 0 ? `(${declared.join(', ')})` : ''}`;
     return head.trim() === 'query' ? selection : `${head} ${selection}`;
   });
@@ -147,7 +147,7 @@ function drawOperation(draft: Draft, index: number) {
   if (!root) throw new Error(`the schema has no ${kind}`);
   const uses = new Set<Variable>();
   draft.left = Math.max(draft.left, 12);
-  const selection = drawSelection(draft, uses, root, deepest);
+  const selection = drawSelection(draft, uses, root, maxDepth);
   const name = tape.chance(15) ? `${tape.pick(draft.oddNames)}${index || ''}` : 'QRS'.charAt(index);
   return { kind, name, uses, selection };
 }
@@ -184,7 +184,7 @@ function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLComposite
     else if (canNest && tape.chance(isAbstractType(type) ? 60 : 28))
       selections.push(drawFragment(draft, uses, type, depth));
     else {
-      // The same field again, with other arguments and another selection, is where shortcuts go wrong.
+      // The same field again with other arguments and another selection: optimizations are likely to fail here.
       const entities = meta.filter(({ name }) => name === '_entities');
       const grouped = usable.filter(isGrouped);
       const some =
@@ -220,22 +220,22 @@ function drawField(
   const list = given.map((argument) => `${argument.name}: ${drawArgument(draft, uses, argument)}`);
   const call = `${field.name}${list.length > 0 ? `(${list.join(', ')})` : ''}`;
   const key = drawKey(draft, field.name, `${call}: ${field.type}`);
-  // What is not asked for must not be too much.
+  // `groups` has a directive more often: groups that it leaves out must not fail for being too many.
   const directives = drawDirectives(draft, uses, field.name === 'groups' ? 50 : 22);
   const selection = isCompositeType(type) ? ` ${drawSelection(draft, uses, type, depth - 1)}` : '';
   return `${key}${call}${directives}${selection}`;
 }
 
-/** Whether a field fails where there are too many groups. */
+/** Whether a field fails when there are too many groups. */
 const isGrouped = ({ args }: GraphQLField<unknown, unknown>) => args.some(({ name }) => name === 'maxGroups');
 
-/** Of statistics above all what makes groups, and how many there may be: where all is given, something is mostly wrong. */
+/** In percent: how often an argument is given. Of statistics mostly the grouping arguments are: with all given, one is usually invalid. */
 const chanceOf = (field: GraphQLField<unknown, unknown>, { name }: GraphQLArgument): number => {
   if (!isGrouped(field)) return 25;
   return name === 'by' || name === 'maxGroups' ? 80 : 10;
 };
 
-/** The alias of a field with its colon, if it has to have one, or happens to. */
+/** The alias of a field with its colon, if it needs one or gets one by chance. */
 function drawKey(draft: Draft, fieldName: string, meaning: string): string {
   const { tape, keys } = draft;
   const wanted = tape.chance(15)
@@ -278,7 +278,7 @@ function schemaOverlap({ schema }: Draft, one: GraphQLCompositeType, other: Grap
   return possible(one).some((type) => possible(other).includes(type));
 }
 
-/** The types that a fragment may be on where a type is returned. */
+/** The possible type conditions of a fragment in a selection on this type. */
 function related(draft: Draft, type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
   const composite = Object.values(draft.schema.getTypeMap()).filter(isCompositeType);
   return composite.filter((other) => schemaOverlap(draft, other, type));
@@ -299,7 +299,7 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   const { tape } = draft;
   if (tape.chance(40)) return drawVariable(draft, uses, argument);
   if (!isNonNullType(argument.type) && tape.chance(8)) return 'null';
-  // A list may be given as its only item, and may have variables in it.
+  // A single item may be given in place of a list, and a list may contain variables.
   if (String(argument.type) === '[ID!]!' && tape.chance(30)) {
     const id = JSON.stringify(drawGlobalId(draft));
     const item = draft.schema.getQueryType()?.getFields().node?.args[0];
@@ -308,7 +308,7 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   const type = getNullableType(argument.type);
   if (isInputObjectType(type) && !type.isOneOf && tape.chance(60)) return drawInput(draft, uses, type, 0);
   if (isInputObjectType(type) && tape.chance(40)) {
-    // A variable for the one field that such an object has must not be null.
+    // A variable for the field of a `@oneOf` object must not be null.
     const { name, type: its, ...others } = tape.pick(Object.values(type.getFields()));
     const field = { ...others, name, type: new GraphQLNonNull(getNullableType(its)) };
     return `{ ${name}: ${drawVariable(draft, uses, field)} }`;
@@ -316,7 +316,7 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   return literalOf(drawValue(draft, argument), argument.type);
 }
 
-/** A filter with variables in it, of any depth. */
+/** A filter that contains variables at any depth. */
 function drawInput(draft: Draft, uses: Set<Variable>, type: GraphQLInputObjectType, depth: number): string {
   const { tape } = draft;
   const parts = new Map<string, string>();
@@ -331,7 +331,7 @@ function drawInput(draft: Draft, uses: Set<Variable>, type: GraphQLInputObjectTy
   return `{ ${[...parts].map(([name, value]) => `${name}: ${value}`).join(', ')} }`;
 }
 
-/** A variable for the argument, or for a condition, declared already or new. */
+/** A variable for the argument or the condition: one that is declared already, or a new one. */
 function drawVariable(
   draft: Draft,
   uses: Set<Variable>,
@@ -358,7 +358,7 @@ function newVariable(draft: Draft, of: GraphQLInputType, type: string, draw: Var
   const taken = new Set([...variables.values()].flat().map(({ name }) => name));
   const wanted = tape.chance(15) ? tape.pick(draft.oddNames) : `v${taken.size}`;
   const name = taken.has(wanted) ? `v${taken.size}` : wanted;
-  // A variable that may be null is allowed where null is not, if it has a default.
+  // A nullable variable with a default is allowed for a non-null argument.
   const hasDefault = tape.chance(35);
   const bare = type.replace(/!$/, '');
   const isStrict = type.endsWith('!') ? !hasDefault || tape.chance(30) : tape.chance(15);

@@ -1,10 +1,10 @@
 /**
- * The fast path against graphql-js: random documents and variables are run by graphql-js over the same schema, without
- * any shortcut in how rows are read, and asked of a gateway by POST three times, which takes the general way, the fast path and the cache, and by GET twice.
- * All of them respond alike, errors included; and so do the REST routes and their operations.
+ * Compares the gateway with graphql-js. graphql-js executes random documents with random variables over the same schema,
+ * without the gateway's optimizations of how rows are read. The gateway gets the same request three times by POST, which uses
+ * the general path, the fast path and the cache, and twice by GET. All responses must be the same, errors included. The
+ * responses of REST routes must be the results of their operations.
  *
- * The suite compares for five seconds; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and `SEED=…`
- * compares the same again.
+ * In the suite this takes five seconds; `npm run fuzz -- --minutes 10` runs it longer, and `SEED=…` repeats a run.
  */
 
 import fc from 'fast-check';
@@ -41,13 +41,13 @@ import { Tape } from './tape.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const milliseconds = minutes > 0 ? minutes * 60_000 : 5_000;
-const fewestDocuments = 100;
+const minDocuments = 100;
 
-/** Every third seed is for a gateway that is a subgraph: it is asked for entities as well. */
+/** With every third seed the gateway is a subgraph, and the documents query entities as well. */
 const isSubgraph = seed % 3 === 0;
 const schema = isSubgraph ? createSubgraph(true) : ownSchema;
 
-/** What is drawn is small by itself, and what goes beyond the limits is tested elsewhere. */
+/** High limits: the random documents are small anyway, and other tests exceed the limits. */
 const settings = {
   FEDERATION: isSubgraph ? 'on' : 'off',
   MAX_DEPTH: '1000',
@@ -58,19 +58,19 @@ const settings = {
 };
 
 let gateway: TestGateway;
-/** Who asks: alice, and between her requests bob, whose are of no concern to hers. */
-let alice: Asking;
-let bob: Asking;
+/** Most requests are alice's. Those of bob between them must not affect her responses. */
+let alice: AccountWithViewer;
+let bob: AccountWithViewer;
 let names: Names;
 
-interface Asking extends Account {
+interface AccountWithViewer extends Account {
   readonly viewer: Viewer;
 }
 
 beforeAll(async () => {
   gateway = await openTestGateway(undefined, { settings });
   const { client } = gateway.database;
-  const create = async (name: string): Promise<Asking> => {
+  const create = async (name: string): Promise<AccountWithViewer> => {
     const account = await createAccount(client, name);
     const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
     return { ...account, viewer: { id: account.userId, tokenId: token.id } };
@@ -100,23 +100,23 @@ const counts = {
   rest: 0,
 };
 
-/** What a client gets to see, as text: the order of the fields is part of a response, that of the errors is not. */
-function shown({ data, errors }: ExecutionResult): string {
+/** A response as text to compare: the order of its fields matters, the order of its errors does not. */
+function normalized({ data, errors }: ExecutionResult): string {
   const texts = (errors ?? []).map((error) => JSON.stringify(error)).sort();
   return JSON.stringify({ data, errors: texts }, undefined, 1);
 }
 
-/** What graphql-js responds. */
+/** The result of graphql-js, with errors as the gateway shows them to clients. */
 async function expected(
   text: string,
   { operationName, variables }: DrawnRequest,
   { viewer } = alice,
 ): Promise<string> {
-  const written = parse(text);
-  const operation = getOperationAST(written, operationName);
-  if (!operation) return shown({ errors: [noOperation(written, operationName)] });
+  const parsed = parse(text);
+  const operation = getOperationAST(parsed, operationName);
+  if (!operation) return normalized({ errors: [noOperation(parsed, operationName)] });
   const contextValue = plainContext(gateway.database.sql, viewer);
-  const document = decided(written, operation, variables);
+  const document = withoutConditions(parsed, operation, variables);
   const { data, errors } = await execute({
     schema,
     document,
@@ -124,23 +124,23 @@ async function expected(
     operationName,
     variableValues: variables,
   });
-  nameArguments(written, errors);
+  nameArguments(parsed, errors);
   const hidden: unknown[] = [];
-  const told = errors?.map((error) => {
+  const clientErrors = errors?.map((error) => {
     const { extensions, ...others } = errorForClient(error, (cause) => hidden.push(cause));
-    const { http: _, ...told } = extensions ?? {};
-    return { ...others, extensions: told };
+    const { http: _, ...clientExtensions } = extensions ?? {};
+    return { ...others, extensions: clientExtensions };
   });
   if (hidden.length > 0) throw hidden[0];
-  // A client sees nothing but what JSON says.
-  return shown(JSON.parse(JSON.stringify({ data, errors: told })));
+  // The gateway sends JSON, which leaves out values that are undefined.
+  return normalized(JSON.parse(JSON.stringify({ data, errors: clientErrors })));
 }
 
 /**
- * The document without what its conditions leave out, as far as their values are right: it is no part of the operation, and
- * resolvers must not see it.
+ * The document without the selections that `@skip` and `@include` leave out, where their values are valid. Those selections are
+ * not part of the operation, and resolvers must not see them.
  */
-function decided(
+function withoutConditions(
   document: DocumentNode,
   { variableDefinitions = [] }: OperationDefinitionNode,
   variables: DrawnRequest['variables'] = {},
@@ -148,11 +148,11 @@ function decided(
   const values = new Map<string, unknown>();
   for (const { variable, defaultValue } of variableDefinitions) {
     const name = variable.name.value;
-    const usual = defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined;
-    values.set(name, Object.hasOwn(variables, name) ? variables[name] : usual);
+    const fallback = defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined;
+    values.set(name, Object.hasOwn(variables, name) ? variables[name] : fallback);
   }
-  /** Whether the node stays; undefined where that cannot be known. */
-  const stays = ({ name, arguments: [given] = [] }: DirectiveNode): boolean | undefined => {
+  /** Whether the directive includes the node; undefined where its value is not a valid boolean. */
+  const includes = ({ name, arguments: [given] = [] }: DirectiveNode): boolean | undefined => {
     const value = given?.value;
     const isTrue =
       value?.kind === Kind.BOOLEAN
@@ -165,14 +165,14 @@ function decided(
   return visit(document, {
     enter(node: ASTNode) {
       if (!('directives' in node) || !node.directives?.length) return undefined;
-      const kept = node.directives.map(stays);
-      if (kept.includes(undefined)) return undefined;
-      return kept.includes(false) ? null : { ...node, directives: [] };
+      const included = node.directives.map(includes);
+      if (included.includes(undefined)) return undefined;
+      return included.includes(false) ? null : { ...node, directives: [] };
     },
   });
 }
 
-/** The operation is found before it is executed, which says so in words of its own. */
+/** The gateway's own error when the operation is not found. It checks this before it executes the document. */
 function noOperation({ definitions }: DocumentNode, name: string | undefined): GraphQLError {
   const names = definitions.flatMap((each) =>
     each.kind === 'OperationDefinition' ? [each.name?.value ?? 'one without a name'] : [],
@@ -184,7 +184,7 @@ function noOperation({ definitions }: DocumentNode, name: string | undefined): G
   });
 }
 
-/** Asks the gateway, and counts which way the request took. */
+/** Sends a request to the gateway, and counts which path it took there. */
 async function response(
   target: string,
   options: RequestInit,
@@ -205,12 +205,12 @@ async function response(
   else if (executions.repeated > before.repeated) counts.repeated++;
   else if (executions.interpreted > before.interpreted) counts.interpreted++;
   else counts.general++;
-  return shown(result);
+  return normalized(result);
 }
 
 const [json, graphqlJson] = ['application/json', 'application/graphql-response+json'];
 
-/** What clients accept, and what they get. */
+/** Values of Accept, each with the media type of the response. */
 const accepts = [
   ['application/json', json],
   ['application/graphql-response+json', graphqlJson],
@@ -239,23 +239,24 @@ async function compare({ text, requests }: DrawnDocument): Promise<void> {
     const body = JSON.stringify({ query: text, ...request });
     const [accept, type] = accepts[(counts.documents + index) % accepts.length] ?? accepts[0];
     const headers = { 'Content-Type': 'application/json', Accept: accept };
-    const ask = (options: RequestInit, viewer?: Asking) => response('/graphql', options, type, viewer);
-    for (const way of ['by POST', 'by POST again', 'by POST once more']) {
+    const send = (options: RequestInit, viewer?: AccountWithViewer) =>
+      response('/graphql', options, type, viewer);
+    for (const how of ['by POST', 'by the second POST', 'by the third POST']) {
       await before();
-      differs(way, await ask({ method: 'POST', headers, body }), right, text, request);
+      expectSame(how, await send({ method: 'POST', headers, body }), right, text, request);
     }
     if (!writes) {
-      const ofBob = await ask({ method: 'POST', headers, body }, bob);
-      differs('by POST of another viewer', ofBob, await expected(text, request, bob), text, request);
+      const ofBob = await send({ method: 'POST', headers, body }, bob);
+      expectSame('by POST of another viewer', ofBob, await expected(text, request, bob), text, request);
     }
     const target = targetOf(text, request);
     if (writes || index > 0 || target.length > 8_000) continue;
-    for (const way of ['by GET', 'by GET again'])
-      differs(way, await response(target, { headers: { Accept: accept } }, type), right, text, request);
+    for (const how of ['by GET', 'by the second GET'])
+      expectSame(how, await response(target, { headers: { Accept: accept } }, type), right, text, request);
   }
 }
 
-/** As before a mutation, so that it returns the same each time. */
+/** Restores the state before a mutation, so that it returns the same each time. */
 const reset = `UPDATE "User" SET "activeTemplateId" = $2, "scheduleType" = 'auto' WHERE id = $1`;
 
 function targetOf(text: string, { operationName, variables }: DrawnRequest): string {
@@ -267,13 +268,13 @@ function targetOf(text: string, { operationName, variables }: DrawnRequest): str
   return `/graphql?${parameters}`;
 }
 
-function differs(way: string, actual: string, right: string, text: string, request: DrawnRequest): void {
+function expectSame(how: string, actual: string, right: string, text: string, request: DrawnRequest): void {
   if (actual === right) return;
-  const told = `${request.operationName ?? 'no name'}, variables ${JSON.stringify(request.variables)}`;
-  throw new Error(`responds otherwise ${way}:\n${text}\n${told}\nis:\n${actual}\nshould be:\n${right}`);
+  const details = `${request.operationName ?? 'no name'}, variables ${JSON.stringify(request.variables)}`;
+  throw new Error(`the response ${how} differs:\n${text}\n${details}\nis:\n${actual}\nshould be:\n${right}`);
 }
 
-/** A REST route that reads, and its operation. */
+/** Compares the responses of a REST route that reads with the result of its operation. */
 async function compareRoute(numbers: Uint8Array): Promise<void> {
   const tape = new Tape(numbers);
   const route = tape.pick(routes.filter(({ isMutation }) => !isMutation));
@@ -292,25 +293,21 @@ async function compareRoute(numbers: Uint8Array): Promise<void> {
       ? { ok: false, error: route.missing }
       : { ok: true, data: route.isList ? { ...found, pagination: page } : found };
   const target = `${route.path.replace('{id}', String(id))}?limit=${page.limit}&offset=${page.offset}`;
-  for (const way of ['at first', 'again']) {
+  for (const time of ['the first time', 'the second time']) {
     counts.rest++;
     const { body } = await rest(gateway, alice.token, target);
-    expect(JSON.stringify(body), `${target} ${way}`).toBe(JSON.stringify(right));
+    expect(JSON.stringify(body), `${target} ${time}`).toBe(JSON.stringify(right));
   }
 }
 
-it(`responds as graphql-js does, whichever way it takes (SEED=${seed})`, {
+it(`responds to random queries as graphql-js does, on every path of execution (SEED=${seed})`, {
   timeout: milliseconds + 120_000,
 }, async () => {
   const began = performance.now();
   const tapes = fc.uint8Array({ maxLength: 500, size: 'max' });
   const document = tapes.map((numbers) => drawDocument(numbers, names, schema));
-  for (
-    let next = seed;
-    performance.now() < began + milliseconds || counts.documents < fewestDocuments;
-    next++
-  ) {
-    // What fails is made smaller for so long, in milliseconds.
+  for (let next = seed; performance.now() < began + milliseconds || counts.documents < minDocuments; next++) {
+    // In milliseconds: how long fast-check shrinks a failing case.
     const options = { numRuns: 20, interruptAfterTimeLimit: 15_000, seed: next };
     await fc.assert(fc.asyncProperty(document, compare), options);
     await fc.assert(fc.asyncProperty(tapes, compareRoute), { ...options, numRuns: 2 });
@@ -318,7 +315,7 @@ it(`responds as graphql-js does, whichever way it takes (SEED=${seed})`, {
   const shares = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
   process.stdout.write(`fast path on ${inject('engine').kind}: ${shares.join(', ')}\n`);
   expect(gateway.log).toEqual([]);
-  // What compares nothing, or always the same, proves nothing.
+  // The comparison is worth something only if most documents are valid and every path is used.
   expect(counts.invalid / counts.documents).toBeLessThan(0.1);
   expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);
   expect(counts.interpreted / counts.executions).toBeGreaterThan(0.02);

@@ -1,10 +1,10 @@
-/** What requests may name of accounts: their ids and their cursors. */
+/** Reads the ids and cursors of accounts, which the random requests use. */
 
 import type { Account } from '../support/accounts.ts';
 import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
 import type { Names } from './requests.ts';
 
-/** @param url where a gateway is that the accounts can ask. */
+/** @param url of a gateway that has the accounts. */
 export async function namesOf(url: string, accounts: readonly Account[]): Promise<Names> {
   return {
     ids: accounts.flatMap(idsOf),
@@ -20,7 +20,7 @@ function idsOf(account: Account): number[] {
 async function readCursors(url: string, token: string): Promise<string[]> {
   const query =
     '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } devices { edges { cursor } } }';
-  // All that is asked for needs of a gateway is where it is.
+  // `graphqlOnce` uses only the URL of the gateway.
   const { data } = await graphqlOnce({ url } as TestGateway, token, query);
   return Object.values<{ edges: { cursor: string }[] }>(data).flatMap(({ edges }) =>
     edges.map(({ cursor }) => cursor),

@@ -1,6 +1,7 @@
 /**
- * A context without the gateway's shortcuts: each row is read with all of its columns whatever was selected, and
- * each place in the operation reads for itself. What a selection leaves out, or two places share, then shows.
+ * A context without the gateway's optimizations: each row is read with all of its columns, whatever is selected, and
+ * places in the operation share no reads. A comparison with it shows columns that the gateway fails to select, and reads
+ * that it shares wrongly.
  */
 
 import DataLoader from 'dataloader';
@@ -38,14 +39,14 @@ interface Field {
   readonly kind: string;
 }
 
-// What Prisma generates has this shape, and every model.
+// The generated datamodel has this shape, with every model.
 const models = getDatamodel().datamodel.models as Record<string, { readonly fields: readonly Field[] }>;
 
 function widened(model: string, select: Record<string, unknown>): Record<string, unknown> {
   const wide: Record<string, unknown> = { ...select };
   for (const { name, type, kind } of models[model]?.fields ?? []) {
     const below = select[name];
-    // A `select` is an object, whatever its type says here.
+    // A `select` is always an object, though its type here is unknown.
     if (kind !== 'object') wide[name] = true;
     else if (typeof below === 'object' && below !== null && 'select' in below)
       wide[name] = { ...below, select: widened(type, { ...(below.select as Record<string, unknown>) }) };

@@ -1,9 +1,8 @@
 /**
- * Random requests of two accounts, many in flight: no response is a failure of the gateway, each is well-formed, none
- * says anything of the other account, and the process's memory returns to rest.
+ * Random requests of two accounts, many at a time. No response may be an internal error of the gateway, each must be
+ * well-formed, none may contain data of the other account, and the process must release its memory afterwards.
  *
- * The suite sends some thousands; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and
- * `SEED=…` sends the same again.
+ * The suite sends some thousands; `npm run fuzz -- --minutes 10` runs longer, and `SEED=…` repeats a run.
  */
 
 import { rm } from 'node:fs/promises';
@@ -23,12 +22,12 @@ import { type FuzzResponse, findFault, type Marks } from './responses.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const inFlight = 16;
-const fewestRequests = 10_000;
+const minRequests = 10_000;
 
 const aliceMarks: Marks = { word: 'alice-7q', firstId: 600_001, lastId: 600_999 };
 const bobMarks: Marks = { word: 'bob-7q', firstId: 700_001, lastId: 700_999 };
 
-/** A gateway in a process of its own, which tells its memory, cleaned up, for each line that it reads. */
+/** A gateway in a process of its own. For each line of input it collects garbage and prints how much memory it uses. */
 const script = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
@@ -42,7 +41,7 @@ const script = `
   for await (const _ of process.stdin) {
     collect();
     const sockets = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
-    console.log('rest ' + JSON.stringify({ heap: process.memoryUsage().heapUsed, sockets }));
+    console.log('usage ' + JSON.stringify({ heap: process.memoryUsage().heapUsed, sockets }));
   }`;
 
 let cleanUp: (() => Promise<void>) | undefined;
@@ -60,16 +59,16 @@ beforeAll(async () => {
       ...settings,
       PORT: '0',
       LOG_LEVEL: 'error',
-      // Small, so that it is full, and its memory level, before it is measured.
+      // Small, so that the cache is full and does not grow any more when the memory is measured.
       RESPONSE_CACHE_MB: '4',
       RATE_LIMIT: '0',
       RATE_LIMIT_ANONYMOUS: '0',
-      // Each PUT reserves an event stream, for half a minute.
+      // Each PUT reserves an event stream for half a minute.
       MAX_CONNECTIONS: '10000',
     }),
   );
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
-  // A page of megabytes, which stays in memory once it was asked for.
+  // GraphiQL is a page of several megabytes, which stays in memory after its first request.
   await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
   names = await namesOf(url, [accounts.alice, accounts.bob]);
 });
@@ -79,7 +78,7 @@ afterAll(async () => {
   await cleanUp?.();
 });
 
-/** Creates the accounts in a database of the test's own, and says where it is. */
+/** Creates the accounts in a new database. @returns the settings with which a gateway opens it. */
 async function openAccounts(): Promise<Record<string, string>> {
   if (inject('engine').kind === 'postgres') {
     const database = await openTestDatabase();
@@ -87,7 +86,7 @@ async function openAccounts(): Promise<Record<string, string>> {
     accounts = await createAccounts(database);
     return { DATABASE_URL: String(database.pool.options.connectionString) };
   }
-  // Only one process may have the folder at a time.
+  // Only one process at a time may open the folder.
   const folder = await copyTemplate();
   cleanUp = () => rm(folder, { recursive: true, force: true });
   const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
@@ -99,7 +98,7 @@ async function createAccounts(database: TestDatabase): Promise<typeof accounts> 
   return { alice: await openAccount(database, aliceMarks), bob: await openAccount(database, bobMarks) };
 }
 
-/** An account all of whose ids are in its range. */
+/** Creates an account with all ids in the range of these marks. */
 async function openAccount(database: TestDatabase, { word, firstId }: Marks): Promise<Account> {
   const { rows } = await database.pool.query<{ name: string }>(
     `SELECT quote_ident(sequencename) AS name FROM pg_sequences WHERE schemaname = 'public'`,
@@ -108,23 +107,23 @@ async function openAccount(database: TestDatabase, { word, firstId }: Marks): Pr
   return createAccount(database.client, word);
 }
 
-function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzResponse> {
+function sendRequest({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzResponse> {
   const authorization = viewer === 'nobody' ? {} : { authorization: `Bearer ${accounts[viewer].token}` };
-  // Of some methods Node does not say by itself that a body follows.
+  // For some methods Node does not add Content-Length by itself.
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const outgoing = send({
       host: hostname,
       port,
-      // As it is: a URL would be put in order first.
+      // Unchanged, where a URL would normalize it.
       path: target,
       method,
       headers: { ...headers, ...authorization, ...length },
       agent,
       timeout: 10_000,
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error('there was no response')));
+    outgoing.on('timeout', () => outgoing.destroy(new Error('there was no response in time')));
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
       let text = '';
@@ -143,32 +142,32 @@ function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<Fu
 let sent = 0;
 const statuses = new Map<number, number>();
 
-/** @throws for a response that is not as it must be. */
+/** Sends the request and checks each response. @throws if one is wrong. */
 async function check(request: FuzzRequest): Promise<void> {
   const others = { alice: [bobMarks], bob: [aliceMarks], nobody: [aliceMarks, bobMarks] }[request.viewer];
   for (let time = 1; time <= request.times; time++) {
-    const response = await ask(request);
+    const response = await sendRequest(request);
     sent++;
     statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
     const fault = findFault(request, response, others);
     if (fault !== undefined)
       throw new Error(
-        `${fault}, the ${time}. time:\n${response.body.slice(0, 2_000)}\n${gateway.output.stderr.slice(-3_000)}`,
+        `${fault}, in response ${time}:\n${response.body.slice(0, 2_000)}\n${gateway.output.stderr.slice(-3_000)}`,
       );
   }
 }
 
-/** What the gateway needs when it has nothing to do. */
-async function rest(): Promise<{ heap: number; sockets: number }> {
+/** The memory and sockets that the gateway uses when it is idle. */
+async function readIdleUsage(): Promise<{ heap: number; sockets: number }> {
   agent.destroy();
-  // What is over is let go of within moments.
+  // The gateway releases closed connections a moment later.
   await sleep(200);
   gateway.output.stdout = '';
-  gateway.child.stdin.write('rest\n');
-  return JSON.parse(/rest (.*)/.exec(await written(gateway, /rest .*\n/))?.[1] ?? '');
+  gateway.child.stdin.write('usage\n');
+  return JSON.parse(/usage (.*)/.exec(await written(gateway, /usage .*\n/))?.[1] ?? '');
 }
 
-/** Sends what is drawn until the time, and the number, are reached. */
+/** Sends random requests until both the time and the number of requests are reached. */
 async function fuzz(from: number, until: { requests: number; time: number }): Promise<void> {
   const request = fc
     .uint8Array({ maxLength: 150, size: 'max' })
@@ -176,26 +175,26 @@ async function fuzz(from: number, until: { requests: number; time: number }): Pr
   const property = fc.asyncProperty(request, check);
   for (let next = from; sent < until.requests || performance.now() < until.time; next += inFlight) {
     const seeds = Array.from({ length: inFlight }, (_, index) => next + index);
-    // What fails is made smaller for so long, in milliseconds.
+    // In milliseconds: how long fast-check shrinks a failing case.
     const options = { numRuns: 50, interruptAfterTimeLimit: 20_000 };
     await Promise.all(seeds.map((each) => fc.assert(property, { ...options, seed: each })));
   }
 }
 
-it(`responds to whatever it is asked, and says nothing of others (SEED=${seed})`, {
+it(`responds to random requests without internal errors or data of other accounts (SEED=${seed})`, {
   timeout: minutes * 60_000 + 120_000,
 }, async () => {
   const began = performance.now();
-  await fuzz(seed, { requests: fewestRequests / 2, time: began + minutes * 30_000 });
-  const before = await rest();
-  await fuzz(seed + 1_000_000, { requests: fewestRequests, time: began + minutes * 60_000 });
-  const after = await rest();
+  await fuzz(seed, { requests: minRequests / 2, time: began + minutes * 30_000 });
+  const before = await readIdleUsage();
+  await fuzz(seed + 1_000_000, { requests: minRequests, time: began + minutes * 60_000 });
+  const after = await readIdleUsage();
   const seconds = Math.round((performance.now() - began) / 1_000);
   const counts = [...statuses]
     .sort(([one], [other]) => one - other)
     .map(([status, count]) => `${count} × ${status}`);
   process.stdout.write(
-    `fuzz: ${sent} requests in ${seconds} s: ${counts.join(', ')}; heap at rest ${Math.round(before.heap / 2 ** 20)} and ${Math.round(after.heap / 2 ** 20)} MiB\n`,
+    `fuzz: ${sent} requests in ${seconds} s: ${counts.join(', ')}; idle heap ${Math.round(before.heap / 2 ** 20)} and ${Math.round(after.heap / 2 ** 20)} MiB\n`,
   );
   expect(gateway.output.stderr).toBe('');
   expect(after.sockets).toBeLessThanOrEqual(before.sockets);

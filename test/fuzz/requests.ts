@@ -1,4 +1,4 @@
-/** Random requests, drawn from the schema and the routes themselves, each read off a tape. */
+/** Generates random requests from the schema and the routes, with the choices of a tape. */
 
 import {
   type GraphQLArgument,
@@ -23,17 +23,17 @@ import { schema } from '../../src/schema/schema.ts';
 import { Tape } from './tape.ts';
 
 export interface FuzzRequest {
-  /** Whose token it carries. */
+  /** The account whose token is sent. */
   readonly viewer: 'alice' | 'bob' | 'nobody';
   readonly method: string;
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
-  /** How often it is asked in a row: a query takes another way each time. */
+  /** How often the request is sent in a row: a query takes another path each time. */
   readonly times: number;
 }
 
-/** What requests may name: ids of both accounts, which are numbers that nothing else has, and cursors. */
+/** The ids of both accounts, which are numbers that occur nowhere else, and their cursors. */
 export interface Names {
   readonly ids: readonly number[];
   readonly cursors: readonly string[];
@@ -203,7 +203,7 @@ function drawGraphql(tape: Tape, names: Names): Drawn {
   if (tape.chance(12)) {
     const parameters = new URLSearchParams({ query: text });
     if (Object.keys(variables).length > 0) parameters.set('variables', JSON.stringify(given));
-    // Half a character cannot be sent in a URL, and much of it would be rejected before it is looked at.
+    // A lone surrogate cannot be sent in a URL, and a longer URL would be rejected before it is parsed.
     return {
       method: tape.chance(10) ? 'HEAD' : 'GET',
       target: `/graphql?${parameters}`.slice(0, 8_000),
@@ -224,7 +224,7 @@ function drawGraphql(tape: Tape, names: Names): Drawn {
   };
 }
 
-/** Cuts something out of the text, puts something in, or says something twice. */
+/** Removes a part of the text, inserts a token, or repeats a part. */
 function mutilate(tape: Tape, text: string): string {
   const at = tape.below(text.length + 1);
   const length = tape.below(12);
@@ -265,7 +265,7 @@ function drawOddVariables(tape: Tape, variables: Record<string, unknown>): unkno
   );
 }
 
-/** An operation while it is drawn: what its selections need beside themselves. */
+/** An operation while it is generated, with what its selections need: variables, fragments and aliases. */
 interface Draft {
   readonly tape: Tape;
   readonly names: Names;
@@ -275,15 +275,15 @@ interface Draft {
   aliases: number;
 }
 
-/** The fields that a query may still have, so that what it asks for stays small. */
-const deepest = 4;
+/** The depth of queries is limited, so that their responses stay small. */
+const maxDepth = 4;
 
 function drawOperation(tape: Tape, names: Names) {
   const draft: Draft = { tape, names, declared: [], variables: {}, fragments: [], aliases: 0 };
   const kind = tape.chance(8) ? 'mutation' : 'query';
   const root = kind === 'mutation' ? schema.getMutationType() : schema.getQueryType();
   if (!root) throw new Error(`the schema has no ${kind}`);
-  const selection = drawSelection(draft, root, deepest);
+  const selection = drawSelection(draft, root, maxDepth);
   const name = tape.chance(30) ? 'Drawn' : undefined;
   const declarations = draft.declared.length > 0 ? `(${draft.declared.join(', ')})` : '';
   const isPlain = kind === 'query' && declarations === '' && name === undefined;
@@ -318,7 +318,7 @@ function drawField(draft: Draft, field: GraphQLField<unknown, unknown>, depth: n
   const type = getNamedType(field.type);
   const given = field.args.filter((argument) => isNonNullType(argument.type) || tape.chance(25));
   const list = given.map((argument) => `${argument.name}: ${drawArgument(draft, argument)}`);
-  // Two selections of one field with different arguments have to go by different names.
+  // Two selections of one field with different arguments need different response names.
   const alias = list.length > 0 || !isLeafType(type) || tape.chance(10) ? `a${draft.aliases++}: ` : '';
   const selection = isLeafType(type) ? '' : ` ${drawSelection(draft, type, depth - 1)}`;
   return `${alias}${field.name}${list.length > 0 ? `(${list.join(', ')})` : ''}${drawDirective(draft)}${selection}`;
@@ -346,7 +346,7 @@ function drawArgument(draft: Draft, argument: GraphQLArgument): string {
   return literalOf(value, argument.type);
 }
 
-/** A value as a document has it: like JSON, but for the names in an object, and those of an enumeration. */
+/** A value as a GraphQL literal: like JSON, except that field names and enum values have no quotes. */
 export function literalOf(value: unknown, type?: GraphQLInputType): string {
   const named = type && getNamedType(type);
   if (Array.isArray(value)) return `[${value.map((item) => literalOf(item, named)).join(', ')}]`;
@@ -365,7 +365,7 @@ function declare(draft: Draft, type: string, value: unknown): string {
   return `$${name}`;
 }
 
-/** What an argument of a field may be given, good or bad, of the right type. */
+/** A value for an argument, valid or invalid, of the right type. */
 export function drawValue(
   draft: Pick<Draft, 'tape' | 'names'>,
   { name, type }: GraphQLArgument | GraphQLInputField,
@@ -375,7 +375,7 @@ export function drawValue(
   const bare = getNullableType(type);
   if (isListType(bare)) {
     const item = () => drawItem(draft, name, bare.ofType, depth);
-    // A list may be given as its only item.
+    // A single item may be given in place of a list.
     return tape.chance(15) ? item() : Array.from({ length: tape.below(4) }, item);
   }
   if (isInputObjectType(bare)) return drawObject(draft, bare, depth);
@@ -423,10 +423,10 @@ function drawObject(
   const { tape } = draft;
   const all = Object.values(type.getFields());
   const required = all.filter((field) => isNonNullType(field.type));
-  // Objects in objects end somewhere.
+  // Ends the nesting of objects.
   const leaves = all.filter((field) => !holdsItself(field.type));
   const others = depth > 2 && leaves.length > 0 ? leaves : all;
-  // One of which exactly one field is given has seldom none, or as many as there are.
+  // A `@oneOf` object seldom gets no field or several, which is invalid.
   const drawn = tape.chance(type.isOneOf ? 90 : 70)
     ? [tape.pick(others)]
     : tape.chance(50)
@@ -442,7 +442,7 @@ function drawObject(
   );
 }
 
-/** Whether values of the type may be nested: comparisons may not. */
+/** Whether values of the type may contain values of the same type: filters may, comparisons may not. */
 function holdsItself(type: GraphQLInputType): boolean {
   const named = getNamedType(type);
   return (
@@ -452,7 +452,7 @@ function holdsItself(type: GraphQLInputType): boolean {
   );
 }
 
-/** A record as a federation gateway names it, now and then in a way that no gateway would. */
+/** A representation of an entity as a federation gateway sends it, sometimes an invalid one. */
 function drawRepresentation({ tape, names }: Pick<Draft, 'tape' | 'names'>): unknown {
   if (tape.chance(3))
     return tape.pick([7, 'x', {}, { __typename: 'Query', id: 'x' }] as readonly unknown[] as [unknown]);

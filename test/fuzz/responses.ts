@@ -1,4 +1,4 @@
-/** What every response must be, whatever was asked: well-formed, no failure of the gateway, and silent about others. */
+/** Checks every response to a random request: it must be well-formed, no internal error, and without data of other accounts. */
 
 import { type ErrorCode, statusOf } from '../../src/errors.ts';
 import type { FuzzRequest } from './requests.ts';
@@ -9,7 +9,7 @@ export interface FuzzResponse {
   readonly body: string;
 }
 
-/** How the data of an account is told from all else: by a word in each of its texts, and by the range of its ids. */
+/** How the data of an account is recognized: by a word in each of its texts, and by the range of its ids. */
 export interface Marks {
   readonly word: string;
   readonly firstId: number;
@@ -23,7 +23,7 @@ export function findFault(
   others: readonly Marks[],
 ): string | undefined {
   const { status, headers, body } = response;
-  if (!known.has(status)) return `the status is ${status}`;
+  if (!expectedStatuses.has(status)) return `the status is ${status}`;
   const text = `${JSON.stringify(headers)}${body}`;
   const word = others.find((other) => text.includes(other.word))?.word;
   if (word !== undefined) return `it says ${word}`;
@@ -37,7 +37,7 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const known = new Set([200, 201, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
+const expectedStatuses = new Set([200, 201, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
 
 /** The token of an event stream is the whole body. */
 function faultOfReservation({ method, target }: FuzzRequest, type: string, body: string): string | undefined {
@@ -56,7 +56,7 @@ function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): 
       : `the envelope of an error has ${keys}`;
   }
   if (keys !== 'ok,data' || envelope.ok !== true) return `the envelope has ${keys}`;
-  // A list echoes what was asked for beside its records.
+  // A list also echoes limit and offset of the request, which may be any number.
   const { data } = envelope;
   return findForeign(isRecord(data) && 'pagination' in data ? data.data : data, others);
 }
@@ -87,16 +87,18 @@ function faultOfGraphql(
   return findForeign(data, others);
 }
 
-const unexpected: readonly ErrorCode[] = [
+const forbiddenCodes: readonly ErrorCode[] = [
   'INTERNAL_SERVER_ERROR',
   'BAD_GATEWAY',
   'TOO_MANY_REQUESTS',
   'FORBIDDEN',
   'PERSISTED_QUERY_NOT_SUPPORTED',
 ];
-const codes = new Set(Object.keys(statusOf).filter((code) => !unexpected.some((other) => other === code)));
+const codes = new Set(
+  Object.keys(statusOf).filter((code) => !forbiddenCodes.some((other) => other === code)),
+);
 
-/** Ids anywhere in the data, as numbers, and in global ids and cursors. */
+/** Finds an id of another account anywhere in the data: as a number, or within a global id or a cursor. */
 function findForeign(data: unknown, others: readonly Marks[]): string | undefined {
   if (typeof data === 'number')
     return others.some(({ firstId, lastId }) => data >= firstId && data <= lastId)

@@ -1,4 +1,4 @@
-/** Runs the random tests, each for as long as told: `npm run fuzz -- --minutes 10 --engine embedded`; both engines otherwise. */
+/** Runs each random test for the given time: `npm run fuzz -- --minutes 10 --engine embedded`. Without `--engine` it runs them on both engines. */
 
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * A tape of random numbers, on which 0, and the end, stand for the simplest choice: fast-check draws tapes, and makes
- * the one that fails shorter, and with it what was read off it.
+ * A sequence of random numbers from which a test derives its choices. 0, and the end of the sequence, stand for the simplest
+ * choice: when fast-check shrinks a failing sequence, the case that is derived from it gets simpler too.
  */
 
 export class Tape {
