@@ -1,11 +1,11 @@
 /** The command line tool: `dovetail serve`, and the commands beside it. */
 
 import cluster from 'node:cluster';
-import { styleText } from 'node:util';
+import { inspect, styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
-import { SetupError } from '../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
@@ -70,6 +70,25 @@ function configure(command: Command): void {
 configure(program);
 ignoreOutputErrors();
 
+/** Prisma's code for a transaction that could not begin in time. */
+const noTransaction = 'P2028';
+
+/** Whether the database gave no connection, no transaction or no result in time. `pg` has no code for either of its errors. */
+const isTimeout = (error: unknown) =>
+  isUnresponsive(error) ||
+  systemCodeOf(error) === noTransaction ||
+  /connection timeout/.test(errorText(error));
+
+/**
+ * The text about an error that ended a command. An unexpected error comes with its stack. It is not thrown, since Node would
+ * print the line of source as well, and a line of a minified package may have 60 KB.
+ */
+function failureText(error: unknown): string {
+  if (error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError)
+    return error.message;
+  return isTimeout(error) ? `Gave up: ${unresponsiveText}` : inspect(error);
+}
+
 try {
   await program.parseAsync();
 } catch (error) {
@@ -77,10 +96,7 @@ try {
     // Commander has printed the help, the version or an error. Only the error has an exit code other than 0.
     process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
   } else {
-    const isForOperator =
-      error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
-    if (!isForOperator && !isUnresponsive(error)) throw error;
-    process.stderr.write(`${isForOperator ? error.message : `Gave up: ${unresponsiveText}`}\n`);
+    process.stderr.write(`${failureText(error)}\n`);
     // Exits without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }

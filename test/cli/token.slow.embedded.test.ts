@@ -1,9 +1,11 @@
 /** `dovetail token`. */
 
 import { readFile, rm } from 'node:fs/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { unresponsiveText } from '../../src/database/session.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
@@ -97,6 +99,19 @@ describe('dovetail token', () => {
       const headers = { Authorization: `Bearer ${secret}` };
       return (await fetch(`${gateway.url}/api/v1/users/me`, { headers })).status;
     }
+
+    it('gives up in one line while another client holds the database', async () => {
+      const holder = new pg.Client({ host: folder, user: 'postgres', database: 'postgres' });
+      await holder.connect();
+      await holder.query('BEGIN; SELECT 1');
+      expect(await token('create', '--user', 'demo', '--name', 'late')).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `Gave up: ${unresponsiveText}\n`,
+      });
+      await holder.end();
+      expect((await list()).map(({ name }) => name)).not.toContain('late');
+    });
 
     it('creates, lists and revokes, which the gateway follows at once', async () => {
       const create = ['token', 'create', '--user', 'demo', '--name', 'beside'];
