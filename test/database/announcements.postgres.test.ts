@@ -164,7 +164,7 @@ async function openActor() {
   const pid = rows[0]?.pid ?? 0;
   let pending: Promise<unknown> | undefined;
   let failure: Error | undefined;
-  /** How many rows the last step has changed; 1 where PostgreSQL does not say. */
+  /** How many rows the last step has changed; 1 where PostgreSQL does not report it. */
   let changed = 0;
 
   async function isBlocked(): Promise<boolean> {
@@ -479,7 +479,7 @@ describe('concurrent transactions on one template', () => {
     for (const actor of actors) await actor.end();
   });
 
-  it('complete two imports that have waited for the insertion of a segment to commit', async () => {
+  it('that import it wait for one that inserts a segment, and then both succeed', async () => {
     const [writer, first, second] = actors as [Actor, Actor, Actor];
     await writer.run(`BEGIN; ${into} VALUES (${template}, 1, 'b', 1)`);
     for (const [actor, user] of [
@@ -494,7 +494,7 @@ describe('concurrent transactions on one template', () => {
     expect([first.failure(), second.failure()]).toEqual([undefined, undefined]);
   });
 
-  it('write segments without waiting for an open import of the template', async () => {
+  it('that change its segments do not wait for an open import', async () => {
     const [writer, importer] = actors as [Actor, Actor, Actor];
     await importer.run(`BEGIN; INSERT INTO ${imports} VALUES (${users[0]}, ${template})`);
     await writer.run(`UPDATE ${segment} SET duration = 2 WHERE "templateId" = ${template}`);

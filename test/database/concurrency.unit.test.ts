@@ -139,7 +139,7 @@ describe('the concurrency limit', () => {
   });
 });
 
-it('free() counts statements that run, wait for a connection, or are about to connect', () => {
+it('free() subtracts statements that run, wait for a connection, or are about to connect', () => {
   const pool = new SimulatedPool(4, () => 5_000);
   const concurrency = createConcurrency(pool);
   expect(concurrency.free()).toBe(4);

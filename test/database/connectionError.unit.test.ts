@@ -91,7 +91,7 @@ describe('the message about a server that cannot be used', () => {
     expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
   });
 
-  it('names only the own role for a new database when that role is the administrator', () => {
+  it('gives a single command for a new database when its role may create databases', () => {
     const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
     expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
   });

@@ -72,11 +72,11 @@ const constraints = (): Record<string, string[]> => ({
        TrainerSegment.speedTarget TrainerSegment.targetDepth TrainerSegment.targetWindow TrainerSegment.strokeLength`,
       [`'NaN'`, `'Infinity'`, `'-Infinity'`],
     ),
-    ...rejectedBy('finite_not_negative', 'TrainerSegment.longestDeepthroat TrainerSegment.distanceTravelled', [
-      `'NaN'`,
-      `'Infinity'`,
-      '-0.5',
-    ]),
+    ...rejectedBy(
+      'finite_not_negative',
+      'TrainerSegment.longestDeepthroat TrainerSegment.distanceTravelled',
+      [`'NaN'`, `'Infinity'`, '-0.5'],
+    ),
     ...rejectedBy('percent', 'TrainerSegment.percentGrade', [`'NaN'`, '-0.5', '100.5']),
     ...rejectedBy(
       'not_negative',

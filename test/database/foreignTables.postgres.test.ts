@@ -49,7 +49,7 @@ describe('a database with tables of another application', () => {
       ]);
       expect((await inApp.query(count)).rows).toEqual(before);
 
-      // The advice works.
+      // Following the advice works.
       await inApp.query('CREATE SCHEMA dovetail');
       expect(await migrate({ connectionString: `${url}?options=-c%20search_path%3Ddovetail` })).not.toEqual(
         [],

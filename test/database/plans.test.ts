@@ -73,7 +73,7 @@ async function statementsOf(query: string): Promise<{ text: string; values: unkn
   const spy = vi.spyOn(gateway.database.pool, 'query');
   const { errors } = await graphqlOnce(gateway, token, query);
   expect(errors).toBeUndefined();
-  // The first argument is what Prisma's adapter hands over; the overloads of `query` hide its type.
+  // The first argument is what Prisma's adapter passes; the overloads of `query` hide its type.
   const calls = spy.mock.calls.map(([call]) => call as unknown as { text: string; values: unknown[] });
   spy.mockRestore();
   return calls;

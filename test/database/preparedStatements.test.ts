@@ -165,7 +165,7 @@ describe('a connection to a server', () => {
   });
 });
 
-it('a statement has the same name as long as it is used, and no two statements have one name', () => {
+it('a statement has the same name as long as it is used, and no two statements share a name', () => {
   const nameOf = createStatementNames();
   const usual = nameOf('usual');
   const names = new Set([usual]);

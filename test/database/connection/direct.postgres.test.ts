@@ -1,4 +1,4 @@
-/** A gateway behind a pooler in transaction mode, with a way of its own to the server beside it. */
+/** A gateway behind a pooler in transaction mode that has a direct connection to the server as well. */
 
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -50,7 +50,7 @@ const open = (DATABASE_URL: string, DATABASE_DIRECT_URL: string) =>
 const shown = (text: string) => text.replace(':postgres@', ':***@');
 
 describe('a direct connection beside a pooler in transaction mode', () => {
-  it('has changes heard, and responses cached', async () => {
+  it('receives changes, so that responses are cached', async () => {
     const gateway = await openTestGateway(withClient(await open((await openPooler()).url, url)));
     undo.push(gateway.close);
     expect(gateway.feed.listening).toBe(true);
@@ -67,7 +67,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     }
   });
 
-  it('applies migrations, by a role that the pooler’s need not be', async () => {
+  it('applies migrations, with a role that may differ from the one of the pooler', async () => {
     const name = new URL(url).pathname.slice(1);
     const role = `reader_${process.pid}`;
     await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
@@ -90,7 +90,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     expect(rows).toEqual([{ role }]);
   });
 
-  it('that leads to another database is rejected, by a start and by the doctor', async () => {
+  it('that leads to another database is rejected by the gateway and by the doctor', async () => {
     const elsewhere = other.pool.options.connectionString ?? '';
     const [here, there] = [url, elsewhere].map((each) => new URL(each).pathname.slice(1));
     const where = `leads to the database "${there}", and DATABASE_URL to "${here}"`;
@@ -115,13 +115,13 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     );
   });
 
-  it('that cannot be made is told of as such', async () => {
+  it('that fails is reported with DATABASE_DIRECT_URL', async () => {
     await expect(open(url, 'postgresql://me:secret@127.0.0.1:1/app')).rejects.toThrow(
       'DATABASE_DIRECT_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Start the server, or correct DATABASE_DIRECT_URL.',
     );
   });
 
-  it('has nothing for the doctor to complain of but statements that are not stopped', async () => {
+  it('leaves the doctor with no problem but the statement_timeout of the pooler', async () => {
     const { url: pooled } = await openPooler();
     const findings = await examine({ DATABASE_URL: pooled, DATABASE_DIRECT_URL: url, PORT: '0' });
     expect(findings.filter(({ state }) => state === 'problem').map(({ check }) => check)).toEqual(['pooler']);
@@ -133,14 +133,14 @@ describe('a direct connection beside a pooler in transaction mode', () => {
   });
 });
 
-it('a feed hears nothing of itself, and so is not trusted, once its two ways lead to different databases', async () => {
+it('a change feed stops listening once its two connections lead to different databases', async () => {
   const line = await openTcpProxy(database);
   undo.push(line.close);
   const opened = await open(line.url, url);
   const feed = await opened.openChangeFeed();
   undo.push(opened.close, feed.close);
   expect(feed.listening).toBe(true);
-  // As when a pooler is told of a new server, and the one before goes on.
+  // As when a pooler gets a new server, and the previous one still runs.
   line.redirect(other);
   await line.terminate();
   await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(false);

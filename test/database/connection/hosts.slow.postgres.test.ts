@@ -26,14 +26,14 @@ async function startPair() {
   return { cluster, primary, standby };
 }
 
-/** What most tests look at, and leave as it is. */
-let still: Awaited<ReturnType<typeof startPair>>;
+/** The servers that most tests share, and leave unchanged. */
+let shared: Awaited<ReturnType<typeof startPair>>;
 beforeAll(async () => {
-  still = await startPair();
+  shared = await startPair();
 });
-afterAll(() => still?.cluster.stop());
+afterAll(() => shared?.cluster.stop());
 
-/** A pair of the test's own, one of which takes over. */
+/** Servers for one test, in which the standby takes over. */
 async function startChanging() {
   const pair = await startPair();
   undo.push(pair.cluster.stop);
@@ -59,18 +59,18 @@ const portOf = async (queryable: pg.Pool | pg.Client) => {
   return rows[0]?.port;
 };
 
-/** Where connections of the pool go, of as many as it may have. */
+/** The ports that the connections of the pool lead to when it has as many as it may have. */
 const portsOf = async ({ pool }: Database) =>
   new Set(await Promise.all(Array.from({ length: 4 }, () => portOf(pool).catch(() => undefined))));
 
 describe('several hosts', () => {
   it.each(['', '?target_session_attrs=primary', '?target_session_attrs=read-write'])(
-    'are looked through for the one that takes writes: %s',
+    'are searched for the one that accepts writes: %s',
     async (query) => {
-      const { primary, standby } = still;
+      const { primary, standby } = shared;
       const database = await open(urlOf([standby, primary], query));
       expect(await portsOf(database)).toEqual(new Set([primary.port]));
-      // What `pg` knows of the list is its first host alone.
+      // Of the list, `pg` itself gets the first host only.
       expect(database.pool.options).toHaveProperty(
         'connectionString',
         expect.stringContaining(`:${standby.port}/`),
@@ -78,7 +78,7 @@ describe('several hosts', () => {
     },
   );
 
-  it('lead to the standby once it was promoted, the change feed too, and never back to the primary that it replaced', async () => {
+  it('lead to a promoted standby, also for the change feed, and never back to the primary that it replaced', async () => {
     const { cluster, primary, standby } = await startChanging();
     const database = await open(urlOf([primary, standby]));
     const feed = await database.openChangeFeed();
@@ -87,7 +87,7 @@ describe('several hosts', () => {
     await cluster.isReplayed();
     await primary.stop('immediate');
     await expect(database.pool.query('SELECT 1')).rejects.toThrow();
-    // A standby is no place to go to.
+    // A standby is rejected.
     await expect(database.pool.query('SELECT 1')).rejects.toThrow(
       new RegExp(`127.0.0.1:${standby.port}: it is a standby`),
     );
@@ -100,7 +100,7 @@ describe('several hosts', () => {
     await expect
       .poll(() => changes)
       .toContainEqual({ kind: 'user', userId: expect.any(Number), table: 'User' });
-    // As though nothing had happened: it takes writes, and has none of what was written since.
+    // The previous primary is back: it accepts writes, and lacks everything that was written since.
     await primary.start();
     await standby.stop('immediate');
     const tries = async () => database.pool.query('SELECT 1').then(() => 'well', String);
@@ -113,11 +113,11 @@ describe('several hosts', () => {
       );
     await standby.start();
     await expect.poll(() => portsOf(database), { timeout: 10_000 }).toEqual(new Set([standby.port]));
-    // One that starts now knows nothing of that, and looks at both.
+    // A gateway that starts now has not seen the change, and compares both servers.
     expect(await portsOf(await open(urlOf([primary, standby])))).toEqual(new Set([standby.port]));
   });
 
-  it('are used one at a time: with the first connection elsewhere, all that are left behind are closed', async () => {
+  it('are used one at a time: the first connection to another host closes all connections to the previous one', async () => {
     const { cluster, primary, standby } = await startChanging();
     const database = await open(urlOf([primary, standby]));
     const feed = await database.openChangeFeed();
@@ -126,7 +126,7 @@ describe('several hosts', () => {
     const held = await database.pool.connect();
     const lost = new Promise((settle) => held.on('error', settle));
     const running = held.query('SELECT pg_sleep(60)').catch(String);
-    // Both take writes, and the one before takes no new connections: nobody has told the gateway to leave it.
+    // Both accept writes, and the previous one accepts no new connections. The gateway is not notified of the change.
     await standby.promote();
     expect(await portsOf(database)).toEqual(new Set([primary.port]));
     await primary.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
@@ -144,8 +144,8 @@ describe('several hosts', () => {
     expect(feed.reconnects).toBe(1);
   });
 
-  it('that cannot be used are named, each with its reason, and without a password', async () => {
-    const { primary, standby } = still;
+  it('are named in the error when none can be used, each with its reason, and without a password', async () => {
+    const { primary, standby } = shared;
     const url = urlOf([{ ...primary, port: 1 }, standby]);
     await expect(open(url)).rejects.toThrow(
       `DATABASE_URL is "${url.replace(':postgres@', ':***@')}", but none of its hosts can be used: 127.0.0.1:1: cannot be reached: connect ECONNREFUSED 127.0.0.1:1; 127.0.0.1:${standby.port}: it is a standby. Start the server, or correct DATABASE_URL; unset it for the embedded database.`,
@@ -155,8 +155,8 @@ describe('several hosts', () => {
     );
   });
 
-  it('are passed over where read-write is asked for and sessions take no writes', async () => {
-    const { primary } = still;
+  it('are skipped when read-write is required and their sessions are read-only', async () => {
+    const { primary } = shared;
     await primary.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
     undo.push(() => primary.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`));
     await expect(open(urlOf([primary], '?target_session_attrs=read-write'))).rejects.toThrow(
@@ -167,8 +167,8 @@ describe('several hosts', () => {
     );
   });
 
-  it('that say nothing are not waited for once another takes writes', async () => {
-    const { primary } = still;
+  it('that do not respond are not waited for once another one accepts writes', async () => {
+    const { primary } = shared;
     const line = await primary.openTcpProxy(name);
     line.hold();
     const silent = new URL(line.url).port;
@@ -184,8 +184,8 @@ describe('several hosts', () => {
   });
 });
 
-it('an address that has come to lead to a standby is left for another host', async () => {
-  const { primary, standby } = still;
+it('a host whose address leads to a standby by now is replaced by another host', async () => {
+  const { primary, standby } = shared;
   let to = primary.port;
   const sockets = new Set<Socket>();
   const moved = createServer((near) => {
@@ -214,8 +214,8 @@ it('an address that has come to lead to a standby is left for another host', asy
 });
 
 describe('one host', () => {
-  it('is reached without a question more', async () => {
-    const { primary } = still;
+  it('is connected to without any check', async () => {
+    const { primary } = shared;
     const server = serverOf(`${primary.url}/${name}`);
     expect(server).toEqual({ connectionString: `${primary.url}/${name}` });
     expect(createClient(server).constructor).toBe(pg.Client);

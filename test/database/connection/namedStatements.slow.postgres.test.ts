@@ -1,4 +1,4 @@
-/** Statements are named through the poolers that carry names, and through no other. */
+/** Prepared statements have names only behind poolers that support that. */
 
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -45,14 +45,14 @@ async function open(through: string): Promise<Database> {
   return opened;
 }
 
-/** The statements that the server has by the names that clients or poolers gave them. */
+/** The names of the prepared statements on the server, which clients or poolers have given them. */
 const namesOf = async ({ pool }: Database) => {
   const { rows } = await pool.query<{ name: string }>('SELECT name FROM pg_prepared_statements');
   return rows.map(({ name }) => name);
 };
 
 describe('a pooler in transaction mode', () => {
-  it('that carries names gets statements with names, and every response is right', async () => {
+  it('that supports names gets statements with names, and returns the right results', async () => {
     const pooler = await openPooler(6);
     const through = await open(pooler.url);
     const texts = Array.from({ length: 30 }, (_, number) => `SELECT $1::int + ${number} AS found`);
@@ -70,7 +70,7 @@ describe('a pooler in transaction mode', () => {
     await gateway.close();
   });
 
-  it('that is replaced by one which does not carry them is gone on with, and what is written is written once', async () => {
+  it('that is replaced by one without support for names can still be used, and each write is made once', async () => {
     const pooler = await openPooler(6);
     const through = await open(pooler.url);
     await database.pool.query('CREATE TABLE IF NOT EXISTS tally (number int)');
@@ -84,7 +84,7 @@ describe('a pooler in transaction mode', () => {
   });
 
   it.each([1, 2, 6])(
-    'that carries none, with %i sessions, gets none, and nothing is left there',
+    'that does not support names, with %i sessions, gets none, and has no prepared statements left',
     async (size) => {
       const pooler = await openPooler(size);
       pooler.carryNames(false);
@@ -99,11 +99,14 @@ describe('a pooler in transaction mode', () => {
 });
 
 describe.skipIf(pgbouncerVersion === undefined)('a real PgBouncer', () => {
-  it.each(['transaction', 'session'] as const)('before 1.21 gets no names in %s mode', async (mode) => {
-    const [major = 0, minor = 0] = (pgbouncerVersion ?? '').split('.').map(Number);
-    const pooler = await startPgBouncer(url, mode);
-    undo.push(pooler.close);
-    const carries = await carriesNames({ connectionString: pooler.url });
-    if (mode === 'session' || (major === 1 && minor < 21)) expect(carries).toBe(false);
-  });
+  it.each(['transaction', 'session'] as const)(
+    'gets no names in %s mode, unless it is 1.21 or later in transaction mode',
+    async (mode) => {
+      const [major = 0, minor = 0] = (pgbouncerVersion ?? '').split('.').map(Number);
+      const pooler = await startPgBouncer(url, mode);
+      undo.push(pooler.close);
+      const carries = await carriesNames({ connectionString: pooler.url });
+      if (mode === 'session' || (major === 1 && minor < 21)) expect(carries).toBe(false);
+    },
+  );
 });

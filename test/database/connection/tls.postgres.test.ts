@@ -1,4 +1,4 @@
-/** Servers that are reached by TLS: which certificates they may have, and what is said of any other. */
+/** Connections by TLS: which certificates of a server are accepted, and the errors for others. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ let folder: string;
 let port: number;
 let certificate: string;
 
-/** One for the name `localhost`, that nobody else has signed, as the server and as its clients are given it. */
+/** Creates a self-signed certificate for the name `localhost`, in the files that the server and its clients read. */
 async function makeCertificate(data: string): Promise<void> {
   const [key, cert] = [join(data, 'server.key'), join(data, 'server.crt')];
   const request =
@@ -37,7 +37,7 @@ async function makeCertificate(data: string): Promise<void> {
 const urlOf = (query: string, host = 'localhost') =>
   `postgresql://postgres:postgres@${host}:${port}/postgres?${query}`;
 
-describe.skipIf(!hasOpenssl)('a server with a certificate of its own', () => {
+describe.skipIf(!hasOpenssl)('a server with a self-signed certificate', () => {
   let server: RunningServer | undefined;
   const warn = vi.spyOn(process, 'emitWarning');
   beforeAll(async () => {
@@ -64,13 +64,13 @@ describe.skipIf(!hasOpenssl)('a server with a certificate of its own', () => {
     },
   );
 
-  // Newer Nodes add advice of their own to the reason.
+  // Newer versions of Node.js add advice to the reason.
   it.each([
     ['require', 'localhost', false, 'is not trusted (self-signed certificate', 'Add sslrootcert='],
     ['prefer', 'localhost', false, 'is not trusted (self-signed certificate', 'Add sslrootcert='],
     ['verify-ca', '127.0.0.1', true, 'is for another host (', 'Name the host in DATABASE_URL'],
   ])(
-    'is said with sslmode=%s at %s to have the wrong one, and nothing else',
+    'is rejected with sslmode=%s at %s, and its certificate is the only problem',
     async (mode, host, isSigned, says, advice) => {
       const url = urlOf(`sslmode=${mode}${isSigned ? `&sslrootcert=${certificate}` : ''}`, host);
       const lead = `the certificate of the server ${says}`;

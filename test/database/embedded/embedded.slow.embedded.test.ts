@@ -38,7 +38,7 @@ import { endProcesses, type RunningProcess, serve, startScript, written } from '
 
 const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);
 
-// Starting processes takes its time on a busy machine.
+// Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
@@ -51,7 +51,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** To copy a database is much faster than to create one. */
+/** Copying a database is much faster than creating one. */
 async function copyTemplateTo(dataDir: string): Promise<void> {
   const engine = inject('engine');
   if (engine.kind === 'embedded') await copyFolder(engine.template, dataDir);
@@ -62,7 +62,7 @@ async function made(path: string): Promise<string> {
   return path;
 }
 
-/** A process that opens the folder, says so, and holds it until it is ended. It may be told what to do first. */
+/** A process that opens the folder, runs this work, prints `open`, and holds the folder until it is ended. */
 function startHolder(dataDir: string, work = ''): RunningProcess {
   return startScript(
     `import { openEmbedded } from ${JSON.stringify(built.href)};
@@ -78,7 +78,7 @@ function startHolder(dataDir: string, work = ''): RunningProcess {
   );
 }
 
-/** Has something done with the options of each engine before it is opened. */
+/** Runs this with the options of each engine before it is opened. */
 function beforeEngine(work: (options: PGliteOptions) => Promise<void>): void {
   const create = PGlite.create.bind(PGlite);
   const spy = vi.spyOn(PGlite, 'create');
@@ -86,7 +86,7 @@ function beforeEngine(work: (options: PGliteOptions) => Promise<void>): void {
     await work(options);
     return create(options);
   };
-  // Of its two forms, this is the one in use.
+  // Of its two overloads, this one is used.
   spy.mockImplementation(open as unknown as typeof PGlite.create);
   onTestFinished(() => spy.mockRestore());
 }
@@ -109,8 +109,8 @@ async function openAndQuery<Row extends pg.QueryResultRow>(dataDir: string, sql:
   }
 }
 
-/** Nothing that stands in the folder can be read, written or gone through by others. */
-async function expectClosed(dataDir: string): Promise<void> {
+/** Checks that other users can neither read, write nor enter anything in the folder. */
+async function expectPrivate(dataDir: string): Promise<void> {
   const names = await readdir(dataDir);
   const open = await Promise.all(
     names.map(async (name) => ((await stat(join(dataDir, name))).mode & 0o077 ? [name] : [])),
@@ -120,14 +120,14 @@ async function expectClosed(dataDir: string): Promise<void> {
 }
 
 describe('a folder', () => {
-  it('keeps its data', async () => {
+  it('has the same data when it is opened again', async () => {
     await openAndQuery(folder, 'CREATE TABLE stored AS SELECT 7 AS value');
     expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
   });
 
-  it('is created for its owner alone, with its parents, whatever the umask, and has no socket left in it once closed', async () => {
+  it('is created with its parents for its owner only, whatever the umask, and has no socket once it is closed', async () => {
     const dataDir = join(folder, 'a', 'b');
-    // Instead of making one, which takes long.
+    // Copies a database instead of creating one, which takes long.
     beforeEngine(({ dataDir: path = '' }) => copyFolder(join(folder, 'postgres'), path));
     const umask = process.umask(0);
     try {
@@ -137,9 +137,9 @@ describe('a folder', () => {
       );
       expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
       await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
-      await expectClosed(dataDir);
+      await expectPrivate(dataDir);
       await opened.close();
-      await expectClosed(dataDir);
+      await expectPrivate(dataDir);
     } finally {
       process.umask(umask);
     }
@@ -148,16 +148,16 @@ describe('a folder', () => {
     expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
   });
 
-  it('lets nobody else at the database, whatever the mode of the folder and of its files', async () => {
+  it('has its contents made private to its owner, whatever their mode and its own', async () => {
     await chmod(folder, 0o755);
-    // As one of an earlier version may be.
+    // Earlier versions may have created it like this.
     await chmod(join(folder, 'postgres'), 0o777);
     await (await openEmbedded(folder)).close();
-    await expectClosed(folder);
+    await expectPrivate(folder);
   });
 
-  it('may be deeper than the address of a socket has bytes, and leaves no link behind', async () => {
-    // No more characters than there may be bytes.
+  it('may have a path that is too long for the address of a socket, and leaves no link behind', async () => {
+    // The limit is in bytes, of which this has more than characters.
     const dataDir = join(folder, '深'.repeat(20));
     await rename(join(folder, 'postgres'), join(await made(dataDir), 'postgres'));
     const temporary = await made(join(folder, 'temporary'));
@@ -174,7 +174,7 @@ describe('a folder', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
-  it('cannot be deep where the temporary folder is as deep', async () => {
+  it('is rejected with a long path when the path of the temporary folder is as long', async () => {
     const dataDir = join(folder, 'x'.repeat(90));
     const temporary = await made(join(folder, 'y'.repeat(90)));
     vi.stubEnv('TMPDIR', temporary);
@@ -186,7 +186,7 @@ describe('a folder', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
-  it('of a later version is rejected, and let go of', async () => {
+  it('with migrations of a later version is rejected, and closed again', async () => {
     const insert = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`;
     await openAndQuery(folder, insert);
     await expect(openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder })).rejects.toThrow('2999_later');
@@ -195,13 +195,13 @@ describe('a folder', () => {
   });
 
   it.each([
-    ['a file', 'file'],
+    ['that of a file', 'file'],
     ['below a file', 'file/data'],
-    // Node's own mkdir would go on for ever there.
-    ['in a folder in which nothing can be made', '/proc/none/data'],
-    ['behind a link to nowhere', 'link/data'],
-    ['called more than a name may have', 'x'.repeat(300)],
-  ])('cannot be %s, which one line says', async (_, name) => {
+    // Node's own mkdir would never return there.
+    ['in a folder in which nothing can be created', '/proc/none/data'],
+    ['below a broken link', 'link/data'],
+    ['longer than the file system allows', 'x'.repeat(300)],
+  ])('is rejected with one line when its path is %s', async (_, name) => {
     await writeFile(join(folder, 'file'), '');
     await symlink('nowhere', join(folder, 'link'));
     const dataDir = resolve(folder, name);
@@ -213,13 +213,13 @@ describe('a folder', () => {
 
 describe('a folder of another user', () => {
   const user = process.geteuid?.() ?? 0;
-  /** Runs as another user, as far as this process says itself. */
+  /** Makes this process report the id of another user as its own. */
   function become(id: number): void {
     vi.spyOn(process, 'geteuid').mockReturnValue(id);
     onTestFinished(() => void vi.restoreAllMocks());
   }
 
-  it('is left as it is where it has a database, and whoever opens it hears whose it is', async () => {
+  it('is left unchanged when it has a database, and is rejected with the id of its owner', async () => {
     become(user + 1);
     const before = contents(folder);
     const reason = `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there`;
@@ -229,7 +229,7 @@ describe('a folder of another user', () => {
     expect(contents(folder)).toEqual(before);
   });
 
-  it('gets no database from a command that root runs', async ({ skip }) => {
+  it('gets no database when root runs a command', async ({ skip }) => {
     skip(user !== 0, 'only root can give a folder to another user');
     const dataDir = await made(join(folder, 'empty'));
     await chown(dataDir, 65_534, 65_534);
@@ -238,7 +238,7 @@ describe('a folder of another user', () => {
     expect(await readdir(dataDir)).toEqual([]);
   });
 
-  it('is told from a damaged one by files that its owner may not use', async () => {
+  it('is not reported as damaged when it has files that its owner may not use', async () => {
     const denied = Object.assign(new Error('connect EACCES /data/.lock.3'), { code: 'EACCES' });
     const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
       process.nextTick(() => this.destroy(denied));
@@ -252,18 +252,18 @@ describe('a folder of another user', () => {
   });
 });
 
-describe('a feed', () => {
-  it('is told what is announced on its channel, until it is closed', async () => {
+describe('the change feed of an engine', () => {
+  it('receives what is announced on its channel, until it is closed', async () => {
     const opened = await openEmbedded(folder);
     const feed = await listenToEngine(opened);
-    const told: Change[] = [];
-    feed.subscribe((change) => told.push(change));
+    const received: Change[] = [];
+    feed.subscribe((change) => received.push(change));
     for (const listener of opened.listeners) {
       listener('elsewhere', '1 User');
       for (const payload of ['23 DttDevice', '* User', '*', '', 'x User', '4x User', 'heartbeat of another'])
         listener('dovetail', payload);
     }
-    expect(told).toEqual([
+    expect(received).toEqual([
       { kind: 'user', userId: 23, table: 'DttDevice' },
       { kind: 'all', table: 'User' },
       ...Array(4).fill({ kind: 'all' }),
@@ -272,17 +272,17 @@ describe('a feed', () => {
     expect(feed.reconnects).toBe(0);
     await feed.close();
     expect(feed.listening).toBe(false);
-    expect(told.at(-1)).toEqual({ kind: 'all' });
+    expect(received.at(-1)).toEqual({ kind: 'all' });
     expect(opened.listeners.size).toBe(0);
     await opened.close();
   });
 });
 
 describe('a second process', () => {
-  it('is rejected with a line that names the first, which is not harmed', async () => {
+  it('is rejected with a line that names the first, which still works', async () => {
     const opened = await openEmbedded(folder);
     await query(opened, 'CREATE TABLE stored AS SELECT 7 AS value');
-    // Several at once, since each of them looks at the lock.
+    // Several at once, since each of them checks the lock.
     const rejected = await Promise.all(
       Array.from({ length: 2 }, () => startHolder(folder)).map(({ exit }) => exit),
     );
@@ -296,7 +296,7 @@ describe('a second process', () => {
     expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
   });
 
-  it('finds the engine of the first by its socket', async () => {
+  it('connects to the engine of the first through its socket', async () => {
     expect(await findEmbedded(folder)).toBeUndefined();
     const holder = startHolder(folder, "await engine.exec('CREATE TABLE stored AS SELECT 7 AS value');");
     await written(holder, /open/);
@@ -308,7 +308,7 @@ describe('a second process', () => {
     await close?.();
   });
 
-  it('takes over what one that was killed left behind', async () => {
+  it('opens the folder of one that was killed', async () => {
     const holder = startHolder(folder);
     await written(holder, /open/);
     holder.child.kill('SIGKILL');
@@ -319,14 +319,14 @@ describe('a second process', () => {
   });
 
   it('opens the database of one that was killed while the engine wrote its own lock file', async () => {
-    // The engine creates the file, and writes to it then.
+    // The engine creates the file first, and writes to it afterwards.
     await writeFile(join(folder, 'postgres/postmaster.pid'), '');
     expect(await findProblem(folder)).toBeUndefined();
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 });
 
-/** What the files of the folder hold, in short. */
+/** A digest of each file of the folder. */
 function contents(dataDir: string): Record<string, string> {
   const entries = readdirSync(dataDir, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -339,16 +339,16 @@ describe('a folder that is removed while it is open', () => {
   const lost = (dataDir: string) =>
     `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`;
 
-  it('ends a gateway with exit 1 and a line, though nobody asks', async () => {
+  it('ends a gateway with exit code 1 and a line, even without requests', async () => {
     const gateway = await serve({ DATA_DIR: folder, LOG_LEVEL: 'fatal' });
     await rm(folder, { recursive: true });
     const { code, stderr } = await gateway.exit;
     expect({ code, says: JSON.parse(stderr).msg }).toEqual({ code: 1, says: lost(folder) });
-    // What it has not made it does not make again.
+    // The gateway does not create the folder again.
     await expect(stat(folder)).rejects.toThrow('ENOENT');
   });
 
-  it.each(['asked for something', 'idle'])('is noticed by the engine that is %s', async (state) => {
+  it.each(['queried', 'idle'])('is noticed by an engine that is %s', async (state) => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const opened = await openEmbedded(folder);
@@ -365,16 +365,16 @@ describe('a folder that is removed while it is open', () => {
     await closed;
     await opened.close();
     await expect(stat(folder)).rejects.toThrow('ENOENT');
-    // Nobody looks any more.
+    // The folder is not checked any more.
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is closed without a word to whatever is in its place', async () => {
+  it('is closed without a change to the folder that has replaced it', async () => {
     const engine = inject('engine');
     if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
     const opened = await openEmbedded(folder);
     await query(opened, 'CREATE TABLE unwritten AS SELECT 1 AS value');
-    // All in one go, so that no timer comes between.
+    // Synchronously, so that no timer runs in between.
     rmSync(folder, { recursive: true });
     copyFolderSync(engine.template, folder);
     const found = contents(folder);
@@ -383,7 +383,7 @@ describe('a folder that is removed while it is open', () => {
     expect((await opened.failure).message).toBe(lost(folder));
   });
 
-  it('leaves the database of the next alone, when it is closed before that is noticed', async () => {
+  it('is closed without harm to the engine that has opened its replacement, even before the removal is noticed', async () => {
     const first = startHolder(
       folder,
       `process.once('SIGTERM', () => close().then(() => failure).then((error) => {
@@ -392,7 +392,7 @@ describe('a folder that is removed while it is open', () => {
        }));`,
     );
     await written(first, /open/);
-    // It sleeps meanwhile, so that it notices nothing before it is told to stop.
+    // It is suspended meanwhile, so that it cannot notice the removal before it is ended.
     first.child.kill('SIGSTOP');
     await rm(folder, { recursive: true });
     await made(folder);
@@ -401,7 +401,7 @@ describe('a folder that is removed while it is open', () => {
     first.child.kill('SIGTERM');
     first.child.kill('SIGCONT');
     expect((await first.exit).stdout).toContain(lost(folder));
-    // Its socket and its lock are where they were.
+    // The socket and the lock of the second engine are still there.
     await expect(openEmbedded(folder)).rejects.toThrow(`is in use by process ${process.pid}.`);
     const found = await findEmbedded(folder);
     expect(found).toBeDefined();
@@ -415,7 +415,7 @@ describe('a folder that is removed while it is open', () => {
 describe('a new database', () => {
   const thrown = { name: 'ErrnoError', errno: 51 };
 
-  it('that does not fit is not left behind in parts, and is not called damaged', async () => {
+  it('that does not fit on the disk leaves no files behind, and is not reported as damaged', async () => {
     const dataDir = join(folder, 'new');
     beforeEngine(async ({ dataDir: path = '' }) => {
       await writeFile(join(path, 'part'), '');
@@ -427,7 +427,7 @@ describe('a new database', () => {
     expect(await readdir(dataDir)).not.toContain('postgres');
   });
 
-  it('is not begun where there is no room for it', async () => {
+  it('is not created when there is no room for it', async () => {
     const dataDir = join(folder, 'new');
     const { bavail: _, ...others } = await fs.statfs(folder);
     const statfs = vi.spyOn(fs, 'statfs');
@@ -435,7 +435,7 @@ describe('a new database', () => {
       statfs.mockRestore();
       syncBuiltinESMExports();
     });
-    // The overload that gives numbers is the one that is called.
+    // Of the overloads, the one that returns numbers is called.
     statfs.mockResolvedValue({ ...others, bsize: 1024, bavail: 64 * 1024 - 1 } as StatsFs);
     syncBuiltinESMExports();
     await expect(openEmbedded(dataDir)).rejects.toThrow(
@@ -443,7 +443,7 @@ describe('a new database', () => {
     );
   });
 
-  it('that cannot be unpacked is not left behind in parts, and is not called damaged', async () => {
+  it('that cannot be unpacked leaves no files behind, and is not reported as damaged', async () => {
     const dataDir = join(folder, 'new');
     const packed = join(folder, 'packed');
     await writeFile(packed, (await readFile(await newDatabaseFile())).subarray(0, -1));
@@ -466,14 +466,13 @@ describe('a new database', () => {
   });
 
   it.each([0, 1, 700, 'all'])(
-    'is made anew or there as a whole after a process was killed that had written %s files of it',
+    'is created again or complete after a process was killed that had written %s of its files',
     async (count) => {
       const dataDir = join(folder, 'new');
       const packed = await newDatabaseFile();
       const killed = startScript(
         `import fs from 'node:fs';
        import { syncBuiltinESMExports } from 'node:module';
-import { Socket } from 'node:net';
        import { openEmbedded } from ${JSON.stringify(built.href)};
        const [, dataDir, packed, count] = process.argv;
        const kill = () => process.kill(process.pid, 'SIGKILL');
@@ -503,13 +502,13 @@ import { Socket } from 'node:net';
     },
   );
 
-  it('is what the build has packed, the same as one that is made and migrated', async () => {
+  it('is unpacked from the build, and is the same as one that is created and migrated', async () => {
     const dataDir = join(folder, 'new');
     const create = vi.spyOn(PGlite, 'create');
     onTestFinished(() => create.mockRestore());
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: dataDir });
     await database.close();
-    // Once to open it, where one that is made is opened twice.
+    // Once to open it, whereas one that is created is opened twice.
     expect(create).toHaveBeenCalledOnce();
     const shape = `
       SELECT json_agg(found ORDER BY found::text) AS found FROM (
@@ -526,7 +525,7 @@ import { Socket } from 'node:net';
     expect(found).toEqual(await query(made, shape));
   });
 
-  it('is told from one that there is, which is left as it was', async () => {
+  it('does not replace an existing one that cannot be opened', async () => {
     const path = join(folder, 'postgres');
     const before = contents(path);
     beforeEngine(async () => {
@@ -538,7 +537,7 @@ import { Socket } from 'node:net';
 });
 
 describe('a damaged database', () => {
-  it('is told as one by a line, and found without being opened', async () => {
+  it('is reported with one line, and is found without being opened', async () => {
     const temporary = await made(join(folder, 'temporary'));
     vi.stubEnv('TMPDIR', temporary);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -556,7 +555,7 @@ describe('a damaged database', () => {
     expect(await findEmbedded(folder)).toBeUndefined();
   });
 
-  it('is none that cannot be copied to look at it', async () => {
+  it('is not reported when a database cannot be copied for the check', async () => {
     const path = join(folder, 'postgres', 'pg_hba.conf');
     const reason = `EACCES: permission denied, copyfile '${path}'`;
     vi.spyOn(fs, 'cp').mockRejectedValueOnce(Object.assign(new Error(reason), { code: 'EACCES' }));
@@ -576,7 +575,7 @@ describe('a damaged database', () => {
     );
   });
 
-  it('is none that another version of PostgreSQL has made', async () => {
+  it('is not reported for a database of another version of PostgreSQL', async () => {
     await writeFile(join(folder, 'postgres', 'PG_VERSION'), '99\n');
     await expect(openEmbedded(folder)).rejects.toThrow(
       `The database in ${folder} is of another version of PostgreSQL than this release has: open it with the release that made it`,
@@ -585,10 +584,10 @@ describe('a damaged database', () => {
   });
 
   it.each(['No space left on device', 'Permission denied', 'Read-only file system'])(
-    'is none where there is something in the way of writing: %s',
+    'is not reported when a database cannot be written to: %s',
     async (obstacle) => {
       beforeEngine(async ({ onStderr }) => {
-        // What ends the engine counts, whatever it says besides.
+        // The line about the end of the engine counts, whatever else the engine prints.
         for (const line of ['LOG:  begins', `PANIC:  could not write: ${obstacle}`, 'LOG:  ends'])
           onStderr?.(line);
         throw new Error('exit 1');
@@ -600,10 +599,10 @@ describe('a damaged database', () => {
   );
 });
 
-describe('an engine that breaks off', () => {
-  it('fails, instead of keeping its process busy for ever', async () => {
+describe('an engine that aborts', () => {
+  it('fails instead of keeping its process busy for ever', async () => {
     const opened = await openEmbedded(folder);
-    // PGlite has no programs to start, and says so by an exception.
+    // PGlite cannot start programs, and throws an exception.
     await expect(query(opened, "COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
     expect((await opened.failure).message).toMatch(/^the engine broke off: /);
     await expect(query(opened, 'SELECT 1')).rejects.toThrow();
@@ -611,10 +610,10 @@ describe('an engine that breaks off', () => {
   });
 });
 
-describe('what was acknowledged', () => {
-  it('is there after a process was killed while it wrote', async () => {
+describe('a write that was acknowledged', () => {
+  it('is still there after its process was killed', async () => {
     const rounds = 3;
-    // Counts what it finds, and then writes row after row, and says so, until it is killed.
+    // Prints how many rows it finds, and then inserts rows and prints their ids until it is killed.
     const work = `
       const { default: pg } = await import('pg');
       const client = new pg.Client(connection);

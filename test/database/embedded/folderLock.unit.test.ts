@@ -20,7 +20,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A process that claims the folder each time it is told to, and says how that went. */
+/** A process that claims the folder for each line that it reads, and prints the result. */
 function startContender(): RunningProcess {
   return startScript(
     `import { lockFolder } from ${JSON.stringify(built.href)};
@@ -36,7 +36,7 @@ async function kill({ child, exit }: RunningProcess): Promise<void> {
 }
 
 describe('a claimed folder', () => {
-  it('is denied to everybody else, with the name of the holder', async () => {
+  it('is denied to all other claims, with the name of the holder', async () => {
     const claimed = await lockFolder(folder);
     expect(claimed).toHaveProperty('release');
     const others = await Promise.all(Array.from({ length: 10 }, () => lockFolder(folder)));
@@ -44,7 +44,7 @@ describe('a claimed folder', () => {
     if ('release' in claimed) await claimed.release();
   });
 
-  it('can be claimed again once released, and leaves one file however often', async () => {
+  it('can be claimed again once it is released, and has one file after any number of claims', async () => {
     for (let round = 0; round < 5; round++) {
       const claimed = await lockFolder(folder);
       if ('holder' in claimed) throw new Error(`round ${round} was denied`);
@@ -53,7 +53,7 @@ describe('a claimed folder', () => {
     expect(await readdir(folder)).toEqual(['.lock.5']);
   });
 
-  it('is held until its lock is removed or replaced, and is left to the next then', async () => {
+  it('is held until its lock is removed or replaced, and its release leaves the lock of another', async () => {
     const claimed = await lockFolder(folder);
     if ('holder' in claimed) throw new Error('it was denied');
     const lock = join(folder, '.lock.1');
@@ -67,9 +67,9 @@ describe('a claimed folder', () => {
   });
 
   it.each<[string, (socket: Socket) => unknown]>([
-    ['keeps silent', () => {}],
-    ['hangs up', (socket) => socket.destroy()],
-  ])('is denied to everybody else by a holder that %s', async (_, response) => {
+    ['does not respond', () => {}],
+    ['closes the connection', (socket) => socket.destroy()],
+  ])('is denied to other claims by a holder that %s', async (_, response) => {
     const waits: number[] = [];
     const wait = vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (
       this: Socket,
@@ -90,7 +90,7 @@ describe('a claimed folder', () => {
     expect(waits).toEqual([2_000]);
   });
 
-  it('is not taken for held where this user may not ask who holds it', async () => {
+  it('is not reported as held when this user may not connect to its lock', async () => {
     const held = await lockFolder(folder);
     const denied = Object.assign(new Error(`connect EACCES ${join(folder, '.lock.1')}`), { code: 'EACCES' });
     const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
@@ -104,14 +104,14 @@ describe('a claimed folder', () => {
     expect(await readdir(folder)).toEqual(['.lock.1']);
   });
 
-  it('is held on to when those who ask who has it are gone before they hear', async () => {
+  it('stays held when clients that ask for its holder disconnect before the response', async () => {
     const claimed = await lockFolder(folder);
     const leave = async () => {
       const socket = connect(join(folder, '.lock.1'));
       await once(socket, 'connect');
       socket.destroy();
     };
-    // An error that nobody listens to would fail the run.
+    // An error event without a listener would fail the run.
     await Promise.all(Array.from({ length: 20 }, leave));
     expect(await lockFolder(folder)).toEqual({ holder: `process ${process.pid}` });
     if ('release' in claimed) await claimed.release();
@@ -130,18 +130,18 @@ describe('a claimed folder', () => {
   });
 });
 
-describe('a claim that looked before another was faster', () => {
-  it('gives up the number that was free because it had been outnumbered and removed', async () => {
+describe('a claim that has listed the folder before other claims were made', () => {
+  it('gives up its number, which is free only because a higher number has replaced it', async () => {
     let winner: Awaited<ReturnType<typeof lockFolder>> | undefined;
-    const look = vi.spyOn(fs.promises, 'readdir').mockImplementationOnce(async () => {
-      look.mockRestore();
+    const list = vi.spyOn(fs.promises, 'readdir').mockImplementationOnce(async () => {
+      list.mockRestore();
       syncBuiltinESMExports();
       const found = await readdir(folder);
-      // The others come and go between its look at the folder and its claim of the next number.
+      // Other claims are made between its listing of the folder and its claim of the next number.
       const before = await lockFolder(folder);
       if ('release' in before) await before.release();
       winner = await lockFolder(folder);
-      // What it asked for are names.
+      // Its call of readdir returns names.
       return found as unknown as Awaited<ReturnType<typeof fs.promises.readdir>>;
     });
     syncBuiltinESMExports();
@@ -154,7 +154,7 @@ describe('a claim that looked before another was faster', () => {
 });
 
 describe('claims at the same moment', () => {
-  it('leave one winner, round after round, over the lock of the killed one before', async () => {
+  it('have one winner in each round, even beside the lock of the previous winner, which was killed', async () => {
     let contenders = Array.from({ length: 6 }, startContender);
     await Promise.all(contenders.map((each) => written(each, /ready/)));
     while (contenders.length > 1) {
@@ -170,12 +170,12 @@ describe('claims at the same moment', () => {
     }
   });
 
-  it('leave one winner, however finely their steps alternate', async () => {
+  it('have one winner within one process, and at most one while the folder is released', async () => {
     for (let round = 0; round < 50; round++) {
       const claims = await Promise.all(Array.from({ length: 8 }, () => lockFolder(folder)));
       const won = claims.flatMap((each) => ('release' in each ? each : []));
       expect(won).toHaveLength(1);
-      // Some come while the holder gives up: one of them may win, and no more.
+      // These are made while the holder releases the folder: at most one of them may win.
       const late = Promise.all(Array.from({ length: 3 }, () => lockFolder(folder)));
       await won[0]?.release();
       const lateWon = (await late).flatMap((each) => ('release' in each ? each : []));

@@ -1,4 +1,4 @@
-/** Clients that look into the embedded database beside a gateway: whatever they do, the gateway is as it was. */
+/** Guests, which are other clients of the embedded database of a gateway: nothing that they do affects the gateway. */
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -43,7 +43,7 @@ async function run(program: string, args: string[], input = '', env = {}): Promi
   return { code, output };
 }
 
-/** Runs lines in psql, each in its own turn. */
+/** Runs lines in psql, one after the other. */
 const psql = (...lines: string[]) => run('psql', ['-AtqX'], lines.map((line) => `${line}\n`).join(''));
 
 async function openGuest(settings: pg.ClientConfig = {}): Promise<pg.Client> {
@@ -56,7 +56,7 @@ async function openGuest(settings: pg.ClientConfig = {}): Promise<pg.Client> {
 
 const rename = (name: string) => `UPDATE public."DttTemplate" SET name = '${name}' WHERE id = ${template}`;
 
-/** What both APIs say the template is called. They agree. */
+/** The name of the template in both APIs, which has to be the same. */
 async function nameServed(): Promise<string> {
   const overRest = await rest(gateway, token, `/dtt/templates/${template}`);
   const query = `{ dttTemplate(databaseId: ${template}) { name } }`;
@@ -65,8 +65,8 @@ async function nameServed(): Promise<string> {
   return data.dttTemplate.name;
 }
 
-/** The gateway is well: it is ready, reads what is not in memory, and hears of what a guest changes. */
-async function expectWell(name: string): Promise<void> {
+/** Checks that the gateway is ready, receives changes of a guest, and has its own settings in its session. */
+async function expectUnaffected(name: string): Promise<void> {
   expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
   expect(gateway.feed.listening).toBe(true);
   await nameServed();
@@ -101,7 +101,7 @@ async function expectWell(name: string): Promise<void> {
 
 const isInstalled = ['psql', 'pg_dump'].every((each) => spawnSync(each, ['--version']).status === 0);
 
-/** Dumps the database, unless pg_dump is older than the engine: then it hangs up once it has made its settings. */
+/** Dumps the database, unless pg_dump is older than the engine: then it disconnects once it has made its settings. */
 async function dump(args: string[], expected: RegExp): Promise<undefined> {
   const { code, output } = await run('pg_dump', args);
   if (output.includes('server version mismatch')) {
@@ -114,12 +114,12 @@ async function dump(args: string[], expected: RegExp): Promise<undefined> {
   expect(code).toBe(0);
 }
 
-/** What a guest does. The name that it gave the template, if it did, is returned. */
+/** What a guest does. Each returns the name that it gave the template, if any. */
 const sessions: [string, () => Promise<string | undefined>][] = [
   ['a plain dump', () => dump([], /CREATE TABLE public."User"/)],
   ['a dump in the custom format', () => dump(['-Fc'], /^PGDMP/)],
   [
-    'settings, which hold for its next statement',
+    'settings, which apply to its next statements',
     async () => {
       const { output } = await psql(
         "SET search_path = ''; SET DateStyle = 'German'; SET TimeZone = 'Asia/Tokyo';",
@@ -136,7 +136,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'options in its environment, which hold for it alone',
+    'options in PGOPTIONS, which apply to this guest only',
     async () => {
       const PGOPTIONS = String.raw`-c search_path=pg_catalog,\ elsewhere -cDateStyle=German --work-mem=9999`;
       const shown = ['search_path', 'DateStyle', 'work_mem'].flatMap((name) => ['-c', `SHOW ${name}`]);
@@ -146,7 +146,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'an encoding that the engine cannot convert, which it says',
+    'an encoding that the engine cannot convert, which is an error',
     async () => {
       const { output } = await psql(
         'SET client_encoding = latin1;',
@@ -182,7 +182,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'DISCARD ALL and UNLISTEN, and changes that nobody hears',
+    'DISCARD ALL, UNLISTEN and a change that is not announced',
     async () => {
       await psql('DISCARD ALL;', 'UNLISTEN *;');
       await psql(`BEGIN; UNLISTEN *;`, `${rename('unheard')};`, 'COMMIT;');
@@ -197,7 +197,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'a temporary table called as one of the gateway is, which ends with a notice',
+    'a temporary table with the name of one of the gateway, which is dropped with a notice',
     async () => {
       const { output } = await psql(
         'CREATE TEMP TABLE "DttTemplate" AS SELECT * FROM "DttTemplate" WHERE false;',
@@ -210,7 +210,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'statements, cursors and advisory locks that it leaves',
+    'prepared statements, cursors and advisory locks that it leaves',
     async () => {
       const { output } = await psql(
         'PREPARE one AS SELECT 1;',
@@ -228,7 +228,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'a transaction in the middle of which it is killed',
+    'a transaction during which it is killed',
     async () => {
       const child = spawn('psql', ['-h', folder, '-U', 'postgres', '-AtqX']);
       child.stdin.write(
@@ -242,7 +242,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'COPY, LOCK, and the same again and again',
+    'COPY, LOCK and repeated statements',
     async () => {
       const { output } = await psql(
         'COPY (SELECT generate_series(1, 3)) TO STDOUT;',
@@ -254,7 +254,7 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'errors in a batch, and nothing but reads from then on',
+    'errors in a batch, and a read-only session',
     async () => {
       const { code } = await run('psql', ['-AtqX', '-c', 'SELECT 1; SELEC; SELECT 2']);
       expect(code).toBe(1);
@@ -264,14 +264,14 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
-    'a pool that says DISCARD ALL whenever a connection comes back',
+    'a pool that runs DISCARD ALL on its connections',
     async () => {
       const clients = await Promise.all([openGuest(), openGuest()]);
       for (let round = 0; round < 3; round++) {
         await Promise.all(
           clients.map(async (client, number) => {
             await client.query({ name: 'same', text: `SELECT ${number} AS number` });
-            // A statement of the same name is the client's own.
+            // The other client's statement of the same name is a separate one.
             const again = await client.query({ name: 'same', text: `SELECT ${number} AS number` });
             expect(again.rows).toEqual([{ number }]);
           }),
@@ -298,14 +298,14 @@ const sessions: [string, () => Promise<string | undefined>][] = [
   ],
 ];
 
-describe('the gateway responds rightly, and hears of changes, after', () => {
+describe('the gateway responds correctly and receives changes after', () => {
   it.for(sessions)('%s', async ([what, visit], { skip }) => {
     skip(!isInstalled, 'psql and pg_dump are not installed');
-    // What was asked before is in memory.
+    // So that a response is cached.
     await nameServed();
     await nameServed();
     const renamed = await visit();
     if (renamed !== undefined) expect(await nameServed()).toBe(renamed);
-    await expectWell(`after ${what}`);
+    await expectUnaffected(`after ${what}`);
   });
 });

@@ -31,8 +31,8 @@ const emptied = async (path: string) => {
 };
 
 describe('a packed folder', () => {
-  it('is unpacked as it was, whatever its files hold', async () => {
-    // Of few letters, so that there are equal ones; zeros are what is left out at the end of a file.
+  it('is unpacked with the same files and contents', async () => {
+    // Of few characters, so that some files are equal. Zeros at the end of a file are not packed.
     const content = fc.string({ unit: fc.constantFrom('\0', '\0\0\0', 'a', '\xff'), maxLength: 6 });
     const files = fc.dictionary(
       fc.constantFrom('1', '2', 'base/1', 'base/1.x', 'base/5/1', 'wal/1'),
@@ -52,7 +52,7 @@ describe('a packed folder', () => {
     );
   });
 
-  it('is for its owner alone, and its files have room on the disk for their zeros as well', async () => {
+  it('is unpacked for its owner only, and has room on the disk allocated for zeros as well', async () => {
     const [from, to] = [await emptied(join(folder, 'from')), await emptied(join(folder, 'to'))];
     await mkdir(join(from, 'wal'));
     await chmod(join(from, 'wal'), 0o755);
@@ -67,7 +67,7 @@ describe('a packed folder', () => {
     expect((await stat(join(to, 'wal'))).mode & 0o777).toBe(0o700);
   });
 
-  it('is unpacked over nothing that is there', async () => {
+  it('is not unpacked over existing files', async () => {
     const [from, to] = [await emptied(join(folder, 'from')), await emptied(join(folder, 'to'))];
     for (const path of [from, to]) await writeFile(join(path, '1'), path);
     pack(from, join(folder, 'packed'));

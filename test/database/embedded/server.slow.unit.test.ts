@@ -43,14 +43,14 @@ afterAll(async () => {
 
 async function openClient(): Promise<pg.Client> {
   const client = new pg.Client({ host: folder, user: 'postgres', database: 'postgres' });
-  // A test that has the server drop a client expects the error of the query, not of the connection.
+  // A test that has the server disconnect a client expects the error of the query, not of the connection.
   client.on('error', () => {});
   await client.connect();
   cleanUps.push(() => client.end().catch(() => {}));
   return client;
 }
 
-/** What the table holds, as a client sees it that comes after all the others. */
+/** The rows of the table, as a client sees them that connects after all others. */
 async function notes(): Promise<string[]> {
   const client = await openClient();
   const { rows } = await client.query<{ body: string }>('SELECT body FROM note ORDER BY id');
@@ -81,7 +81,7 @@ describe('clients at the same time', () => {
     await Promise.all(clients.map(askAll));
   });
 
-  it('never see the middle of a transaction of another', async () => {
+  it('never see rows of a transaction that has not committed', async () => {
     const clients = await Promise.all(Array.from({ length: 8 }, openClient));
     await Promise.all(
       clients.map(async (client, number) => {
@@ -98,7 +98,7 @@ describe('clients at the same time', () => {
     expect(await notes()).toHaveLength(8 * 3);
   });
 
-  it('may send and receive values of megabytes', async () => {
+  it('can send and receive values of megabytes', async () => {
     const [writer, reader] = [await openClient(), await openClient()];
     const body = 'Grüße '.repeat(500_000);
     const [, { rows }] = await Promise.all([
@@ -109,7 +109,7 @@ describe('clients at the same time', () => {
     expect(await notes()).toEqual([body.slice(0, 2_000)]);
   });
 
-  it('go on after an error, in a transaction and out of it', async () => {
+  it('can continue after an error, inside and outside of a transaction', async () => {
     const [one, other] = [await openClient(), await openClient()];
     await one.query('BEGIN');
     await one.query("INSERT INTO note (body) VALUES ('lost')");
@@ -151,9 +151,9 @@ function startup(code: number, ...texts: string[]): Buffer {
   return Buffer.concat([head, body]);
 }
 
-const hello = startup(0x30000, 'user', 'postgres', 'database', 'postgres', '');
+const startupMessage = startup(0x30000, 'user', 'postgres', 'database', 'postgres', '');
 
-/** A client that sends what no library would. */
+/** A client that can send invalid messages. */
 interface RawClient {
   socket: Socket;
   /** Waits until what was received since the last time matches, and returns it. */
@@ -179,9 +179,9 @@ function openRawClient(): RawClient {
   };
 }
 
-async function openGreetedClient(): Promise<RawClient> {
+async function openStartedClient(): Promise<RawClient> {
   const client = openRawClient();
-  client.socket.write(hello);
+  client.socket.write(startupMessage);
   await client.receive(idle);
   return client;
 }
@@ -193,7 +193,7 @@ describe('a client that disconnects', () => {
   it.each([
     ['in a transaction', [query('BEGIN'), query("INSERT INTO note (body) VALUES ('lost')")], inTransaction],
     ['in a failed transaction', [query('BEGIN'), query('SELEC')], /Z\0\0\0.E$/s],
-    ['in a batch without its end', [extended("INSERT INTO note (body) VALUES ('lost')")], /C.*INSERT/s],
+    ['in a batch without its Sync', [extended("INSERT INTO note (body) VALUES ('lost')")], /C.*INSERT/s],
     ['in a batch with an error', [parse('SELEC')], /syntax error/],
     [
       'in a batch with an error in a transaction',
@@ -201,8 +201,8 @@ describe('a client that disconnects', () => {
       /syntax error/,
     ],
     ['in the middle of a message', [query('BEGIN'), query('SELECT 1').subarray(0, 7)], inTransaction],
-  ])('%s leaves nothing behind', async (_, messages, response) => {
-    const client = await openGreetedClient();
+  ])('%s leaves no changes behind', async (_, messages, response) => {
+    const client = await openStartedClient();
     for (const each of messages) client.socket.write(each);
     await client.receive(response);
     client.socket.destroy();
@@ -211,15 +211,15 @@ describe('a client that disconnects', () => {
     expect(await notes()).toEqual(['stays']);
   });
 
-  it('right behind its last query has that done, and nobody else is harmed', async () => {
-    const client = await openGreetedClient();
+  it('right after its last query still has that query run', async () => {
+    const client = await openStartedClient();
     client.socket.write(Buffer.concat([query("INSERT INTO note (body) VALUES ('stays')"), terminate]));
     await once(client.socket, 'close');
     expect(await notes()).toEqual(['stays']);
   });
 
-  it('while it waits for its turn has nothing done any more', async () => {
-    const [holder, waiting] = [await openClient(), await openGreetedClient()];
+  it('while it waits for its turn has its query discarded', async () => {
+    const [holder, waiting] = [await openClient(), await openStartedClient()];
     const connections = promisify(server.getConnections.bind(server));
     const before = await connections();
     await holder.query('BEGIN');
@@ -230,8 +230,8 @@ describe('a client that disconnects', () => {
     expect(await notes()).toEqual([]);
   });
 
-  it('while it waits for its turn gives it to the next', async () => {
-    const [holder, waiting, next] = [await openClient(), await openGreetedClient(), await openClient()];
+  it('while it waits for its turn does not block the next client', async () => {
+    const [holder, waiting, next] = [await openClient(), await openStartedClient(), await openClient()];
     await holder.query('BEGIN');
     waiting.socket.write(query('BEGIN'));
     const response = next.query('SELECT 3 AS three');
@@ -241,9 +241,9 @@ describe('a client that disconnects', () => {
   });
 });
 
-describe('a client that keeps silent in a transaction', () => {
-  it('is dropped, with a reason, once others wait', async () => {
-    const holder = await openGreetedClient();
+describe('a client that is idle in a transaction', () => {
+  it('is disconnected with a reason once other clients wait', async () => {
+    const holder = await openStartedClient();
     holder.socket.write(Buffer.concat([query('BEGIN'), query("INSERT INTO note (body) VALUES ('lost')")]));
     await holder.receive(inTransaction);
     expect(await notes()).toEqual([]);
@@ -251,7 +251,7 @@ describe('a client that keeps silent in a transaction', () => {
     expect(holder.socket.closed).toBe(true);
   });
 
-  it('is left alone while nobody waits', async () => {
+  it('stays connected while no other client waits', async () => {
     const holder = await openClient();
     await holder.query('BEGIN');
     await pause(2 * silenceLimit);
@@ -260,11 +260,11 @@ describe('a client that keeps silent in a transaction', () => {
     expect(await notes()).toEqual(['stays']);
   });
 
-  it('is not mistaken for one whose query takes long', async () => {
+  it('is not confused with a client whose query takes long', async () => {
     const [busy, waiting] = [await openClient(), await openClient()];
     await busy.query('BEGIN');
     const response = waiting.query('SELECT 1');
-    // The engine has no clock of its own to sleep by.
+    // The engine cannot sleep.
     await busy.query(
       `DO $$ DECLARE start timestamptz := clock_timestamp(); BEGIN
          WHILE clock_timestamp() < start + interval '${2 * silenceLimit} ms' LOOP END LOOP;
@@ -279,23 +279,28 @@ describe('the protocol', () => {
   it.each([
     ['SSL', startup(80_877_103)],
     ['GSS encryption', startup(80_877_104)],
-  ])('declines %s, and goes on without', async (_, request) => {
+  ])('declines %s, and continues without it', async (_, request) => {
     const client = openRawClient();
     client.socket.write(request);
     expect(await client.receive(/./)).toBe('N');
-    client.socket.write(hello);
+    client.socket.write(startupMessage);
     await client.receive(idle);
   });
 
-  it('takes a request to cancel, of which nothing comes', async () => {
+  it('accepts a request to cancel without an effect, and closes its connection', async () => {
     const client = openRawClient();
     client.socket.write(startup(80_877_102, 'a key'));
     await once(client.socket, 'close');
   });
 
-  it('may be cut anywhere', async () => {
+  it('can arrive byte by byte', async () => {
     const client = openRawClient();
-    const conversation = Buffer.concat([startup(80_877_103), hello, extended("SELECT 'cut' || 5"), sync]);
+    const conversation = Buffer.concat([
+      startup(80_877_103),
+      startupMessage,
+      extended("SELECT 'cut' || 5"),
+      sync,
+    ]);
     for (const byte of conversation) {
       client.socket.write(Buffer.of(byte));
       await new Promise(setImmediate);
@@ -303,11 +308,11 @@ describe('the protocol', () => {
     expect(await client.receive(/cut5.*Z\0\0\0.I$/s)).toMatch(/^N/);
   });
 
-  it('may come all at once', async () => {
+  it('can arrive in one piece', async () => {
     const client = openRawClient();
     client.socket.write(
       Buffer.concat([
-        hello,
+        startupMessage,
         parse('SELEC'),
         bind,
         execute,
@@ -322,15 +327,18 @@ describe('the protocol', () => {
   });
 
   it.each([
-    ['a message of a type that no client sends', Buffer.concat([hello, message('z', 'nonsense')])],
-    ['a message without a type, in a transaction', Buffer.concat([hello, query('BEGIN'), message('\0', '')])],
-    ['a password that nobody asked for', Buffer.concat([hello, message('p', 'secret')])],
+    ['a message of a type that no client sends', Buffer.concat([startupMessage, message('z', 'nonsense')])],
+    [
+      'a message without a type, in a transaction',
+      Buffer.concat([startupMessage, query('BEGIN'), message('\0', '')]),
+    ],
+    ['a password that was not requested', Buffer.concat([startupMessage, message('p', 'secret')])],
     ['version 2 of the protocol', startup(0x20000, 'user', 'postgres', '')],
     ['version 4 of the protocol', startup(0x40000, 'user', 'postgres', '')],
-    ['a wish to replicate', startup(0x30000, 'user', 'postgres', 'replication', 'database', '')],
+    ['a request to replicate', startup(0x30000, 'user', 'postgres', 'replication', 'database', '')],
     ['a start-up message without its end', startup(0x30000, 'user', 'postgres')],
     ['an empty start-up message', startup(0x30000)],
-  ])('that begins with %s ends for that client alone', async (_, nonsense) => {
+  ])('closes the connection of a client that sends %s, and no other', async (_, nonsense) => {
     const other = await openClient();
     const client = openRawClient();
     client.socket.write(nonsense);
@@ -340,8 +348,8 @@ describe('the protocol', () => {
     expect(server.hasFailed()).toBe(false);
   });
 
-  it('passes over a batch from its error to its end, however it is cut', async () => {
-    const client = await openGreetedClient();
+  it('skips the rest of a batch after an error, even if it arrives in several parts', async () => {
+    const client = await openStartedClient();
     client.socket.write(parse('SELEC'));
     await client.receive(/syntax error/);
     client.socket.write(extended("INSERT INTO note (body) VALUES ('lost')"));
@@ -350,24 +358,24 @@ describe('the protocol', () => {
     expect(await notes()).toEqual([]);
   });
 
-  it('ends a turn wherever the engine cuts its replies', async () => {
+  it('ends a turn wherever the engine splits its responses', async () => {
     const [client, other] = [await openClient(), await openClient()];
-    // The engine hands on its replies in pieces of 8 KB: of these, some are cut within the last message.
+    // The engine passes its responses on in pieces of 8 KB: at some of these lengths, the last message is split.
     for (let length = 8_090; length < 8_150; length++) {
       await client.query(`SELECT repeat('x', 4000) AS a, repeat('x', ${length - 4000}) AS b`);
-      // Were the turn not over, the client would be dropped for its silence.
+      // If the turn were not over, the first client would be disconnected as idle.
       await other.query('SELECT 1');
     }
   });
 
-  it('does not take data for the end of a turn', async () => {
-    const [client, other] = [await openGreetedClient(), await openClient()];
-    // The last column of the last row looks like the message that says idle.
+  it('does not mistake data for the end of a turn', async () => {
+    const [client, other] = [await openStartedClient(), await openClient()];
+    // The last column of the last row looks like the message ReadyForQuery.
     client.socket.write(
       Buffer.concat([
         message('P', '', String.raw`SELECT '\x5a0000000549'::bytea`, none),
         message('B', '', '', none, none, Buffer.from([0, 1, 0, 1])),
-        // One row of two, so that no message follows the data but the one that says that there is more.
+        // One row of two, so that only the message PortalSuspended follows the data.
         execute,
       ]),
     );
@@ -382,9 +390,12 @@ describe('the protocol', () => {
     ['a start-up message of no length', Buffer.alloc(8)],
     ['a start-up message of negative length', Buffer.alloc(8, 0xff)],
     ['a start-up message of gigabytes', Buffer.from([0x7f, 0xff, 0xff, 0xff, 0, 3, 0, 0])],
-    ['a message of no length', Buffer.concat([hello, Buffer.from([0x51, 0, 0, 0, 0])])],
-    ['a message of negative length', Buffer.concat([hello, Buffer.from([0x51, 0xff, 0xff, 0xff, 0xff])])],
-  ])('hangs up on %s', async (_, bytes) => {
+    ['a message of no length', Buffer.concat([startupMessage, Buffer.from([0x51, 0, 0, 0, 0])])],
+    [
+      'a message of negative length',
+      Buffer.concat([startupMessage, Buffer.from([0x51, 0xff, 0xff, 0xff, 0xff])]),
+    ],
+  ])('closes the connection after %s', async (_, bytes) => {
     const client = openRawClient();
     client.socket.write(bytes);
     await once(client.socket, 'close');
@@ -404,8 +415,8 @@ describe('the protocol', () => {
         sync,
       ],
     ],
-  ])('does not copy from the client in %s, and lives on', async (_, messages) => {
-    const client = await openGreetedClient();
+  ])('rejects COPY from the client in %s, and continues', async (_, messages) => {
+    const client = await openStartedClient();
     for (const each of messages) client.socket.write(each);
     await client.receive(/cannot copy from a client/);
     client.socket.write(Buffer.concat([message('d', Buffer.from('row\n')), message('c')]));
@@ -415,14 +426,14 @@ describe('the protocol', () => {
     expect(await notes()).toEqual(['copy it to stdin']);
   });
 
-  it('copies to the client', async () => {
-    const client = await openGreetedClient();
+  it('supports COPY to the client', async () => {
+    const client = await openStartedClient();
     client.socket.write(query('COPY (SELECT generate_series(1, 3)) TO STDOUT'));
     expect(await client.receive(idle)).toMatch(/1\n.*2\n.*3\n.*COPY 3/s);
   });
 
-  it('waits for a client that reads slowly, and not while others are served', async () => {
-    const [client, other] = [await openGreetedClient(), await openClient()];
+  it('waits for a client that reads slowly, without blocking other clients', async () => {
+    const [client, other] = [await openStartedClient(), await openClient()];
     client.socket.pause();
     const size = 1_000_000;
     for (let count = 0; count < 20; count++) client.socket.write(query(`SELECT repeat('x', ${size})`));
@@ -443,44 +454,48 @@ describe('a statement that a client has prepared', () => {
   const close = message('C', 'Slater');
   const five = prepare('later', "SELECT 'five' AS five");
 
-  // Each group of messages is a turn of its own, between which another client has one.
+  // Each group of messages is one turn. Another client has a turn after each of them.
   it.each<[string, Buffer[][], RegExp]>([
+    ['can be run in a later turn', [[five], run('later')], /^2.{4}D.*five.*C.*SELECT 1\0Z.{4}I$/s],
     [
-      'is run in a later turn as if it was new',
-      [[five], run('later')],
+      'can be run in each of several later turns',
+      [[five], run('later'), run('later')],
       /^2.{4}D.*five.*C.*SELECT 1\0Z.{4}I$/s,
     ],
-    ['is run in each of them', [[five], run('later'), run('later')], /^2.{4}D.*five.*C.*SELECT 1\0Z.{4}I$/s],
-    ['is described', [[five], [describeIt]], /^t.{6}T.*five\0/s],
+    ['can be described', [[five], [describeIt]], /^t.{6}T.*five\0/s],
     ['can be run by SQL', [[five], [query('EXECUTE later')]], /^T.*D.*five.*EXECUTE\0|^T.*D.*five/s],
-    ['is listed', [[five], [query('SELECT name FROM pg_prepared_statements')]], /^T.*D.*later/s],
-    ['is not made twice', [[five], [five]], /^E.*C42P05\0.*"later" already exists/s],
-    ['is gone once it is closed', [[five], [close], run('later')], /^E.*C26000\0/s],
-    ['is there when it is made anew', [[five], [close, five], run('later')], /^2.*five/s],
-    ['is gone by DEALLOCATE', [[five], [query('DEALLOCATE later')], run('later')], /^E.*C26000\0/s],
-    ['is there without a name, too', [[prepare('', "SELECT 'five'")], run('')], /^2.{4}D.*five/s],
     [
-      'is gone without a name, once there was another query',
+      'is listed in pg_prepared_statements',
+      [[five], [query('SELECT name FROM pg_prepared_statements')]],
+      /^T.*D.*later/s,
+    ],
+    ['cannot be prepared twice', [[five], [five]], /^E.*C42P05\0.*"later" already exists/s],
+    ['is gone once it is closed', [[five], [close], run('later')], /^E.*C26000\0/s],
+    ['can be prepared again once it is closed', [[five], [close, five], run('later')], /^2.*five/s],
+    ['is gone after DEALLOCATE', [[five], [query('DEALLOCATE later')], run('later')], /^E.*C26000\0/s],
+    ['can be run without a name', [[prepare('', "SELECT 'five'")], run('')], /^2.{4}D.*five/s],
+    [
+      'is gone after another query if it has no name',
       [[prepare('', 'SELECT 5')], [query('SELECT 6')], run('')],
       /^E.*C26000\0/s,
     ],
     [
-      'is gone without a name, once there was a setting',
+      'is gone after a SET if it has no name',
       [[prepare('', 'SELECT 5')], [query('SET work_mem = 9999')], run('')],
       /^E.*C26000\0/s,
     ],
     [
-      'is none that was wrong',
+      'does not exist if preparing it has failed',
       [[prepare('later', 'SELECT nothing')], run('later')],
       /^E.*C26000\0.*"later" does not exist/s,
     ],
     [
-      'says why it cannot be run any more',
+      'fails with the reason when it cannot be run any more',
       [[prepare('later', 'SELECT body FROM note')], [query('DROP TABLE note')], run('later')],
       /^E.*C42P01\0.*"note" does not exist/s,
     ],
     [
-      'has the types that it was given',
+      'has the parameter types that it was prepared with',
       [
         [message('P', 'later', 'SELECT $1', Buffer.from([0, 1, 0, 0, 0, 20]))],
         [query('SELECT parameter_types FROM pg_prepared_statements')],
@@ -488,17 +503,17 @@ describe('a statement that a client has prepared', () => {
       /{bigint}/,
     ],
   ])('%s', async (_, turns, expected) => {
-    const [client, other] = [await openGreetedClient(), await openClient()];
-    let said = '';
+    const [client, other] = [await openStartedClient(), await openClient()];
+    let received = '';
     for (const messages of turns) {
       const isQuery = messages[0]?.[0] === 'Q'.charCodeAt(0);
       client.socket.write(Buffer.concat(isQuery ? messages : [...messages, sync]));
-      said = await client.receive(idle);
+      received = await client.receive(idle);
       expect((await other.query('SELECT count(*)::int AS count FROM pg_prepared_statements')).rows).toEqual([
         { count: 0 },
       ]);
     }
-    expect(said).toMatch(expected);
+    expect(received).toMatch(expected);
   });
 });
 
@@ -520,14 +535,14 @@ describe('psql', () => {
     return { code, output };
   };
 
-  it('works', async ({ skip }) => {
+  it('writes, reads and lists tables', async ({ skip }) => {
     skip(!hasPsql, 'psql is not installed');
     expect(
       await psql("INSERT INTO note (body) VALUES ('by hand')", 'SELECT body FROM note', String.raw`\dt`),
     ).toEqual({ code: 0, output: 'by hand\npublic|note|table|postgres\n' });
   });
 
-  it('is told that it cannot copy in, and nobody is harmed', async ({ skip }) => {
+  it('gets an error for a copy from a file, and writes nothing', async ({ skip }) => {
     skip(!hasPsql, 'psql is not installed');
     const { code, output } = await psql(String.raw`\copy note (body) FROM /etc/hostname`);
     expect(code).toBe(1);
@@ -541,13 +556,13 @@ describe('an engine that has failed', () => {
     'SPANIC\0VPANIC\0C53100\0Mcould not write to file "pg_wal/xlogtemp.42": No space left on device\0\0';
   const error = 'SERROR\0VERROR\0C53100\0Mnot VPANIC yet\0\0';
 
-  /** What the engine is to reply to every message. */
+  /** Connects to an engine that responds to every message with an error of these fields. */
   async function connectTo(fields: string) {
     const body = Buffer.from(fields);
     const head = Buffer.alloc(5, 'E');
     head.writeInt32BE(4 + body.length, 1);
     const calls: Uint8Array[] = [];
-    // As much of an engine as the server touches.
+    // The parts of an engine that the server uses.
     const broken = {
       closed: false,
       Module: {},
@@ -572,7 +587,7 @@ describe('an engine that has failed', () => {
     return { failing, socket, calls };
   }
 
-  it('is told by its panic, is not touched again, and has no clients any more', async () => {
+  it('is recognised by its panic, is not used again, and has its clients disconnected', async () => {
     const { failing, socket, calls } = await connectTo(panic);
     expect((await failing.failure).message).toContain('No space left on device');
     expect(failing.hasFailed()).toBe(true);
@@ -582,7 +597,7 @@ describe('an engine that has failed', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('is not what a statement that fails makes it', async () => {
+  it('is not assumed when only a statement fails', async () => {
     const { failing, socket } = await connectTo(error);
     await once(socket, 'data');
     expect(failing.hasFailed()).toBe(false);

@@ -1,4 +1,4 @@
-/** What of a guest's messages runs in one step, and which prepared statements it needs. */
+/** Which messages of a client run in one step, and which prepared statements a step needs. */
 
 import { expect, it } from 'vitest';
 import { message } from '../../../src/database/embedded/protocol.ts';
@@ -16,26 +16,34 @@ const afterQuery = { ...nothing, closes: [''] };
 
 const cases: readonly [string, Buffer[], object[]][] = [
   [
-    'a batch and a query are two',
+    'a batch and a query are two steps',
     [bind('one'), sync, query('x')],
     [{ ...nothing, uses: ['one'] }, afterQuery],
   ],
   [
-    'the rows of a COPY belong to its query',
+    'the rows of a COPY belong to the step of its query',
     [query('x'), message('d'), message('c'), message('f', '')],
     [afterQuery],
   ],
-  ['a portal is no statement', [about('D', 'P', 'one'), about('C', 'P', 'two'), sync], [nothing]],
-  ['to describe a statement is to use it', [about('D', 'S', 'one'), sync], [{ ...nothing, uses: ['one'] }]],
-  ['what is prepared may be there already', [parse('one'), sync], [{ ...nothing, uses: ['one'] }]],
   [
-    'a statement that is closed and prepared again is there',
+    'describing and closing portals uses no statements',
+    [about('D', 'P', 'one'), about('C', 'P', 'two'), sync],
+    [nothing],
+  ],
+  ['describing a statement uses it', [about('D', 'S', 'one'), sync], [{ ...nothing, uses: ['one'] }]],
+  [
+    'preparing a statement uses its name, which may exist already',
+    [parse('one'), sync],
+    [{ ...nothing, uses: ['one'] }],
+  ],
+  [
+    'a statement that is closed and prepared again still exists',
     [about('C', 'S', 'one'), about('C', 'S', 'two'), parse('one'), sync],
     [{ ...nothing, uses: ['one'], closes: ['two'] }],
   ],
-  ['the statement without a name is remembered', [parse(''), sync], [{ ...nothing, isUnnamed: true }]],
-  ['a query does away with it', [parse(''), query('x')], [afterQuery]],
-  ['SQL may use any', [query('EXECUTE one')], [{ ...afterQuery, mayUseAll: true }]],
+  ['the statement without a name is stored', [parse(''), sync], [{ ...nothing, isUnnamed: true }]],
+  ['a query closes the statement without a name', [parse(''), query('x')], [afterQuery]],
+  ['EXECUTE in SQL may use any statement', [query('EXECUTE one')], [{ ...afterQuery, mayUseAll: true }]],
 ];
 
 it.each(cases)('%s', (_, messages, expected) => {

@@ -1,4 +1,4 @@
-/** How V8 compiles the engine: in processes of their own, which have it say what it compiles. */
+/** How V8 compiles the engine, in processes that trace its compilations. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Opens the engine, has it read many statements, and returns what V8 says about each function that it has compiled. */
+/** Opens the engine, runs many statements, and returns the trace of each function that V8 has compiled. */
 async function compilations(): Promise<string> {
   const script = `
     process.getBuiltinModule('node:v8').setFlagsFromString('--trace-wasm-compilation-times');

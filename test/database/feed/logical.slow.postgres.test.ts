@@ -1,4 +1,4 @@
-/** The change feed by messages in the log of a server: what is different from notifications. */
+/** The change feed by messages in the write-ahead log of a server: what differs from notifications. */
 
 import { EventEmitter, once } from 'node:events';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ let direct: pg.ClientConfig;
 let feed: ChangeFeed;
 let alice: Account;
 let bob: Account;
-let told: string[] = [];
+let announced: string[] = [];
 
 beforeAll(async () => {
   server = await startPostgres({ wal_level: 'logical', max_replication_slots: '3' });
@@ -40,7 +40,7 @@ beforeAll(async () => {
   expect(await chooseAnnounceMode('logical', direct)).toEqual({ mode: 'logical' });
   feed = await listenToServer(direct);
   feed.subscribe((change) =>
-    told.push(change.kind === 'user' ? `${change.userId} ${change.table}` : `all, ${feed.listening}`),
+    announced.push(change.kind === 'user' ? `${change.userId} ${change.table}` : `all, ${feed.listening}`),
   );
 });
 afterAll(async () => {
@@ -57,11 +57,11 @@ const rankUp = ({ userId }: Account) =>
 const isListening = (kind: ChangeFeed['kind']) =>
   expect.poll(() => [feed.listening, feed.kind], { timeout: 15_000, interval: 5 }).toEqual([true, kind]);
 
-/** Ends whatever reads the log, as a restart would. */
+/** Ends all readers of the log, as a restart would. */
 const endReaders = () =>
   database.pool.query('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots');
 
-/** Has commits be held up, which are in the log by then: they wait for a standby that there is not. */
+/** Makes commits wait, once they are in the log, for a standby that does not exist. */
 async function holdCommits(): Promise<() => Promise<void>> {
   const set = async (sql: string) => {
     await database.pool.query(sql);
@@ -69,48 +69,51 @@ async function holdCommits(): Promise<() => Promise<void>> {
   };
   await set(`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
   const commit = () => database.pool.query(`SELECT pg_logical_emit_message(true, 'nobody', '')`);
-  // Until one is held up.
+  // Until one has to wait.
   while (await Promise.race([commit().then(() => true), sleep(50, false)]));
   const release = () => set('ALTER SYSTEM RESET synchronous_standby_names');
-  // Whatever the test comes to.
+  // Also when the test fails.
   onTestFinished(release);
   return release;
 }
 
-it('tells of changes that come as messages', async () => {
+it('the feed announces changes that arrive as messages', async () => {
   await isListening('logical');
-  told = [];
+  announced = [];
   await rankUp(alice);
-  await expect.poll(() => told).toEqual([`${alice.userId} User`]);
+  await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
   expect(feed.mayCache(alice.userId)).toBe(true);
 });
 
-it('tells nothing of what was rolled back', async () => {
-  told = [];
+it('the feed announces nothing that was rolled back', async () => {
+  announced = [];
   await database.pool.query(
     `DO $$ BEGIN
        BEGIN UPDATE "User" SET rank = 0 WHERE username = 'bob'; RAISE 'no'; EXCEPTION WHEN raise_exception THEN END;
        UPDATE "User" SET league = 1 WHERE username = 'alice';
      END $$`,
   );
-  await expect.poll(() => told).toEqual([`${alice.userId} User`]);
+  await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
 });
 
 it.each([
-  ['of a transaction that there is not yet', true, '99999999999999 * User'],
+  ['of a transaction that does not exist yet', true, '99999999999999 * User'],
   ['of another transaction', true, '3 * User'],
   ['of no transaction', false, '3 * User'],
   ['that is no announcement', true, '* User'],
-])('takes no message %s, which whoever may connect can send', async (_, transactional, text) => {
-  told = [];
-  await database.pool.query(`SELECT pg_logical_emit_message($1, 'dovetail', $2)`, [transactional, text]);
-  await rankUp(alice);
-  await expect.poll(() => told, { timeout: 15_000 }).toEqual([`${alice.userId} User`]);
-  expect(feed.mayCache(bob.userId)).toBe(true);
-});
+])(
+  'the feed ignores a message %s, which any client of the database can send',
+  async (_, transactional, text) => {
+    announced = [];
+    await database.pool.query(`SELECT pg_logical_emit_message($1, 'dovetail', $2)`, [transactional, text]);
+    await rankUp(alice);
+    await expect.poll(() => announced, { timeout: 15_000 }).toEqual([`${alice.userId} User`]);
+    expect(feed.mayCache(bob.userId)).toBe(true);
+  },
+);
 
-describe('a change that is announced before it is seen', () => {
-  it('is told once it is seen; until then nothing that is read of its user is remembered', async () => {
+describe('a change whose message arrives before its commit is visible', () => {
+  it('is announced once it is visible, and responses of its user are not cached until then', async () => {
     const cache = createResponseCache(feed, { maxBytes: 1_000_000, maxAge: 60 });
     const ranks = async ({ userId }: Account) => {
       const { rows } = await database.pool.query('SELECT rank FROM "User" WHERE id = $1', [userId]);
@@ -129,26 +132,26 @@ describe('a change that is announced before it is seen', () => {
     expect(await read(alice)).toBe(`cached ${before}`);
     await read(bob);
 
-    told = [];
+    announced = [];
     const release = await holdCommits();
     const updating = rankUp(alice);
     await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
-    // Longer than between two heartbeats, which nothing holds up.
+    // Longer than the interval of the heartbeats, which do not have to wait.
     await sleep(2_500);
-    expect([feed.listening, feed.mayCache(bob.userId), told]).toEqual([true, true, []]);
+    expect([feed.listening, feed.mayCache(bob.userId), announced]).toEqual([true, true, []]);
     expect([await read(alice), await read(alice)]).toEqual([before, before]);
     expect(await read(bob)).toMatch(/^cached/);
 
     await release();
     await updating;
-    await expect.poll(() => told).toEqual([`${alice.userId} User`]);
+    await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
     expect(feed.mayCache(alice.userId)).toBe(true);
     const after = await read(alice);
     expect(after).not.toBe(before);
     expect(await read(alice)).toBe(`cached ${after}`);
   });
 
-  it('is waited for by who begins to read when its message has gone by', async () => {
+  it('is waited for by a feed that begins to read the log after its message', async () => {
     const lost = new AbortController();
     const announcer = await createAnnouncer(direct, 30_000, lost);
     const release = await holdCommits();
@@ -157,20 +160,20 @@ describe('a change that is announced before it is seen', () => {
     const order: string[] = [];
     const waiting = announcer.awaitWriters().then(() => order.push('begins to read'));
     await sleep(100);
-    order.push('is seen');
+    order.push('is visible');
     await release();
     await Promise.all([updating, waiting]);
-    expect(order).toEqual(['is seen', 'begins to read']);
+    expect(order).toEqual(['is visible', 'begins to read']);
     lost.abort();
-    // And told, so that it is not told to whom comes next.
+    // It is announced before the next test begins.
     await expect.poll(() => feed.mayCache(alice.userId), { timeout: 10_000, interval: 2 }).toBe(true);
   });
 });
 
 describe('a reader of the log', () => {
-  it('that is ended forgets everything, and begins anew with another slot', async () => {
+  it('that is ended announces that anything may have changed, and starts again with another slot', async () => {
     await isListening('logical');
-    told = [];
+    announced = [];
     const slots = () =>
       database.pool.query<{ slot_name: string; temporary: boolean }>(
         'SELECT slot_name, temporary FROM pg_replication_slots',
@@ -178,16 +181,16 @@ describe('a reader of the log', () => {
     const before = await slots();
     expect(before.rows).toMatchObject([{ temporary: true }]);
     await endReaders();
-    await expect.poll(() => told, { timeout: 15_000 }).toEqual(['all, false', 'all, true']);
+    await expect.poll(() => announced, { timeout: 15_000 }).toEqual(['all, false', 'all, true']);
     const after = await slots();
     expect(after.rows).toMatchObject([{ temporary: true }]);
     expect(after.rows).not.toEqual(before.rows);
     await rankUp(bob);
-    await expect.poll(() => told).toContain(`${bob.userId} User`);
+    await expect.poll(() => announced).toContain(`${bob.userId} User`);
   });
 
-  it('tells the server how far it has read, so that it keeps no more of the log', async () => {
-    const kept = async () => {
+  it('tells the server how far it has read, so that the server can remove the log up to there', async () => {
+    const retained = async () => {
       const { rows } = await database.pool.query<{ behind: number }>(
         'SELECT max(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), confirmed_flush_lsn))::int AS behind FROM pg_replication_slots',
       );
@@ -196,11 +199,11 @@ describe('a reader of the log', () => {
     await database.pool.query(
       'UPDATE "User" SET rank = rank FROM generate_series(1, 100); SELECT pg_logical_emit_message(true, $$other$$, repeat($$x$$, 1000000))',
     );
-    await expect.poll(kept, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
+    await expect.poll(retained, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
   });
 
   it.concurrent.each(['SET client_connection_check_interval', 'START_REPLICATION'])(
-    'gives its connection up when the server is silent after %s',
+    'closes its connection when the server does not respond to %s',
     async (text) => {
       const line = await openTcpProxy(database);
       line.stallAt(text);
@@ -211,7 +214,7 @@ describe('a reader of the log', () => {
     },
   );
 
-  it('is one for all workers, each of which is told until it leaves', async () => {
+  it('is shared by all workers, each of which receives messages until it exits', async () => {
     const sharing = shareMessages(direct);
     const workers = [0, 1].map((index) => {
       const got: FromParent[] = [];
@@ -222,7 +225,7 @@ describe('a reader of the log', () => {
           onSent();
         },
       });
-      // Of a worker it takes these alone.
+      // These parts of a worker are all that it uses.
       sharing.serve(worker as never);
       worker.emit('message', { feed: 'open', reader: `reader ${index}` });
       return { worker, got };
@@ -249,7 +252,7 @@ describe('a reader of the log', () => {
       .toBe(1);
   });
 
-  it('is given up for all workers when one joins and nothing was heard for longer than heartbeats are apart', async () => {
+  it('is replaced for all workers when one joins and no heartbeat has arrived in time', async () => {
     const line = await openTcpProxy(database);
     const sharing = shareMessages({ connectionString: line.url });
     const first: FromParent[] = [];
@@ -263,19 +266,19 @@ describe('a reader of the log', () => {
     await expect.poll(() => first.map(({ feed }) => feed), { timeout: 10_000 }).toContain('opened');
     line.deafen();
     let joined = 0;
-    const told = (reader: string) => first.filter((message) => message.reader === reader).at(-1)?.feed;
+    const lastTo = (reader: string) => first.filter((message) => message.reader === reader).at(-1)?.feed;
     const isLost = () => {
       join(`another ${++joined}`);
-      return told('first');
+      return lastTo('first');
     };
     await expect.poll(isLost, { timeout: 15_000, interval: 500 }).toBe('lost');
-    await expect.poll(() => told(`another ${joined}`), { timeout: 10_000 }).toBe('opened');
+    await expect.poll(() => lastTo(`another ${joined}`), { timeout: 10_000 }).toBe('opened');
     worker.emit('exit');
     await line.close();
   });
 });
 
-it('is heard by all processes of a gateway, one that takes the place of another included, over one slot', async () => {
+it('all processes of a gateway, including one that replaces another, receive changes through one slot', async () => {
   onTestFinished(endProcesses);
   const { token } = await createToken(database.client, 'alice', 'workers');
   const settings = {
@@ -292,8 +295,8 @@ it('is heard by all processes of a gateway, one that takes the place of another 
     const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
     return rows.length;
   };
-  /** Whether a read shows the rank that is written now: again and again, since any of the processes may take it. */
-  async function isHeard(): Promise<boolean> {
+  /** Whether reads show a rank that was just written. There are many of them, since any of the processes may serve one. */
+  async function isReceived(): Promise<boolean> {
     const { rows } = await rankUp(alice);
     await sleep(200);
     const ranks = await Promise.all(
@@ -307,59 +310,59 @@ it('is heard by all processes of a gateway, one that takes the place of another 
     );
     return ranks.every(Boolean);
   }
-  // That of this test, and one for both.
+  // One slot is that of this test, and the other one that of both workers.
   await expect.poll(slots, { timeout: 15_000 }).toBe(2);
-  for (let time = 0; time < 3; time++) expect(await isHeard()).toBe(true);
+  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
   expect(gateway.output.stdout + gateway.output.stderr).toMatch(/logical/);
   const before = workers();
   const [first] = before;
   if (first === undefined) throw new Error('no worker has said that it serves');
   process.kill(first, 'SIGKILL');
   await expect.poll(() => workers().length, { timeout: 20_000 }).toBeGreaterThan(before.length);
-  for (let time = 0; time < 3; time++) expect(await isHeard()).toBe(true);
+  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
   expect(await slots()).toBe(2);
   gateway.child.kill('SIGTERM');
   await gateway.exit;
   await expect.poll(slots).toBe(1);
 });
 
-describe('a database that is switched', () => {
-  it('to notifications is followed, once nobody is left who may send a message alone', async () => {
+describe('a switch of the announcement mode', () => {
+  it('to notifications takes effect once no transaction is left that announces by messages only', async () => {
     const writer = new pg.Client(direct);
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query('UPDATE "User" SET rank = 1 WHERE id = $1', [alice.userId]);
     expect(await chooseAnnounceMode('notify', direct)).toMatchObject({ mode: 'both' });
     expect(feed.listening).toBe(true);
-    told = [];
+    announced = [];
     await writer.query('COMMIT');
-    await expect.poll(() => told).toContain(`${alice.userId} User`);
+    await expect.poll(() => announced).toContain(`${alice.userId} User`);
     await writer.end();
     expect(await chooseAnnounceMode('notify', direct)).toEqual({ mode: 'notify' });
     await isListening('notify');
-    told = [];
+    announced = [];
     await rankUp(bob);
-    await expect.poll(() => told).toContain(`${bob.userId} User`);
+    await expect.poll(() => announced).toContain(`${bob.userId} User`);
   });
 
-  it('to messages is followed, once all are done who began to write before', async () => {
+  it('to messages takes effect once all transactions have ended that began to write before', async () => {
     const writer = new pg.Client(direct);
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query('UPDATE "User" SET rank = 2 WHERE id = $1', [alice.userId]);
     await announceBy(database.pool, 'logical');
-    await expect.poll(() => told).toContain('all, false');
+    await expect.poll(() => announced).toContain('all, false');
     await sleep(200);
     expect(feed.listening).toBe(false);
     await writer.query('COMMIT');
     await writer.end();
     await isListening('logical');
-    expect(told.at(-1)).toBe('all, true');
+    expect(announced.at(-1)).toBe('all, true');
     await announceBy(database.pool, 'notify');
     await isListening('notify');
   });
 
-  it('is noticed by who is caught up with, before it is told: what came meanwhile may have been missed', async () => {
+  it('is noticed by catchUp before it is announced, since changes may have been missed meanwhile', async () => {
     const line = await openTcpProxy(database);
     const following = await listenToServer({ connectionString: line.url }, direct);
     expect([following.listening, following.kind]).toEqual([true, 'notify']);
@@ -378,7 +381,7 @@ describe('a database that is switched', () => {
     await isListening('notify');
   });
 
-  it('goes by both ways while somebody listens who knows of no other than NOTIFY', async () => {
+  it('to messages announces in both ways while an older version listens, which knows only NOTIFY', async () => {
     const older = new pg.Client(direct);
     await older.connect();
     await older.query('LISTEN dovetail');
@@ -394,15 +397,15 @@ describe('a database that is switched', () => {
     await older.end();
     await announceBy(database.pool, 'notify');
     await isListening('notify');
-    // Of this version, which knows.
+    // A listener of this version knows messages as well.
     await database.pool.query(listenStatement);
     expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
     await isListening('logical');
   });
 });
 
-describe('messages cannot be had', () => {
-  const refused = (config: pg.ClientConfig) =>
+describe('announcing by messages is rejected', () => {
+  const modeOrError = (config: pg.ClientConfig) =>
     chooseAnnounceMode('logical', config).then(
       ({ mode }) => mode,
       (error: Error) => error.message,
@@ -411,25 +414,25 @@ describe('messages cannot be had', () => {
     connectionString: direct.connectionString?.replace('postgres:postgres', `${role}:x`),
   });
 
-  it('by a role that may not read the log, or not switch', async () => {
+  it('for a role that may not read the log, or may not switch the mode', async () => {
     await database.pool.query(
       `CREATE ROLE plain LOGIN PASSWORD 'x'; CREATE ROLE reader LOGIN REPLICATION PASSWORD 'x'`,
     );
-    expect(await refused(as('plain'))).toMatch(
+    expect(await modeOrError(as('plain'))).toMatch(
       /^CHANGE_FEED is logical, which cannot be had: permission denied .*ALTER ROLE/,
     );
-    expect(await refused(as('reader'))).toBe('logical');
+    expect(await modeOrError(as('reader'))).toBe('logical');
     await expect(chooseAnnounceMode('notify', as('reader'))).rejects.toThrow(
       /SELECT announce_by\('both'\);.* SELECT announce_by\('notify'\);/,
     );
     await announceBy(database.pool, 'notify');
-    expect(await refused(as('reader'))).toBe(
+    expect(await modeOrError(as('reader'))).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
     expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({ mode: 'notify' });
   });
 
-  it('by the owner of the tables who may not create the publication, until that is granted', async () => {
+  it('for an owner of the tables that may not create the publication, until that is granted', async () => {
     const name = 'of another';
     await database.pool.query(`CREATE ROLE "owning Me" LOGIN REPLICATION PASSWORD 'x'`);
     await database.pool.query(`CREATE DATABASE "${name}"`);
@@ -440,23 +443,25 @@ describe('messages cannot be had', () => {
     const owner = { connectionString: connectionString.replace('postgres:postgres', 'owning%20Me:x') };
     await migrate(owner);
     expect(await chooseAnnounceMode('auto', owner)).toEqual({ mode: 'notify' });
-    const error = await refused(owner);
+    const error = await modeOrError(owner);
     expect(error).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As the owner of the database: GRANT CREATE ON DATABASE "of another" TO "owning Me";`,
     );
     await admin.query(error.split('database: ')[1] ?? '');
-    // Its transactions only read unless they say otherwise.
+    // Transactions of this role are read-only by default.
     await admin.query('ALTER ROLE "owning Me" SET default_transaction_read_only = on');
-    expect(await refused(owner)).toBe('logical');
+    expect(await modeOrError(owner)).toBe('logical');
     await admin.end();
   });
 
-  it('when all slots are used up', async () => {
+  it('when all replication slots are in use', async () => {
     await announceBy(database.pool, 'logical');
     await isListening('logical');
     const lost = new AbortController();
     await Promise.all([readMessages(direct, () => {}, lost), readMessages(direct, () => {}, lost)]);
-    expect(await refused(direct)).toMatch(/all replication slots are in use.*Raise max_replication_slots/);
+    expect(await modeOrError(direct)).toMatch(
+      /all replication slots are in use.*Raise max_replication_slots/,
+    );
     lost.abort();
   });
 });

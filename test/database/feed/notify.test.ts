@@ -1,4 +1,4 @@
-/** The change feed: who is told of what, whoever wrote it, and what happens when the connection is lost. */
+/** The change feed: to whom each write is announced, and what happens when the connection is lost. */
 
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
@@ -29,8 +29,8 @@ let alice: Account;
 let bob: Account;
 let carol: Account;
 let names: Map<number, string>;
-/** What the feed has told since the test began. */
-let told: Change[];
+/** The changes that the feed has announced since the test began. */
+let announced: Change[];
 
 beforeAll(async () => {
   database = await openTestDatabase();
@@ -39,31 +39,31 @@ beforeAll(async () => {
   carol = await createAccount(database.client, 'carol');
   names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
   feed = await database.openChangeFeed();
-  feed.subscribe((change) => told.push(change));
+  feed.subscribe((change) => announced.push(change));
 });
 afterAll(async () => {
   await feed?.close();
   await database?.close();
 });
 beforeEach(() => {
-  told = [];
+  announced = [];
 });
 
 const nobody = 0;
 
-/** What a write announces, sorted: `<who> <table>`. A mark that is announced after it shows that all has come. */
+/** The announcements of a write, sorted: `<user> <table>`. A mark that is announced last shows that all have arrived. */
 async function announcedBy(write: () => Promise<unknown>): Promise<string[]> {
-  // The embedded engine has all heard before a write is done.
+  // The embedded engine announces a change before the write is acknowledged.
   if (inject('engine').kind === 'embedded') {
-    told = [];
+    announced = [];
     await write();
-    return told.map(textOf).sort();
+    return announced.map(textOf).sort();
   }
   const mark = async () => {
     await database.pool.query(`SELECT pg_notify('dovetail', '${nobody} User')`);
-    await expect.poll(() => told.some(isMark), { interval: 5 }).toBe(true);
-    const before = told.slice(0, told.findIndex(isMark));
-    told = [];
+    await expect.poll(() => announced.some(isMark), { interval: 5 }).toBe(true);
+    const before = announced.slice(0, announced.findIndex(isMark));
+    announced = [];
     return before;
   };
   await mark();
@@ -79,9 +79,9 @@ const run = (sql: string) => () => database.pool.query(sql);
 
 interface Rows {
   readonly columns: string;
-  /** The values of a new row of the account's; the index tells several apart. */
+  /** The values of a new row of the account. The index makes several rows differ. */
   readonly values: (account: Account, index: number) => string;
-  /** A column of no importance. */
+  /** A column that any update may set. */
   readonly touched: string;
 }
 
@@ -162,7 +162,7 @@ function conditionOf(rows: readonly { id?: number }[]): string {
 }
 
 describe('a statement', () => {
-  it.each(Object.entries(tables))('on %s announces each owner once', async (table, rows) => {
+  it.each(Object.entries(tables))('on %s is announced to each owner once', async (table, rows) => {
     const owners = [`alice ${table}`, `bob ${table}`];
     let condition = '';
     const insert = async () => {
@@ -178,14 +178,14 @@ describe('a statement', () => {
   });
 
   it.each(Object.entries(tables))(
-    'on %s that changes no row announces nobody',
+    'on %s that changes no row is not announced',
     async (table, { touched }) => {
       expect(await announcedBy(run(`UPDATE "${table}" SET ${touched} = ${touched} WHERE false`))).toEqual([]);
       expect(await announcedBy(run(`DELETE FROM "${table}" WHERE false`))).toEqual([]);
     },
   );
 
-  it('on User announces the user', async () => {
+  it('on User is announced to the user', async () => {
     const name = `user-${Date.now()}`;
     let id = 0;
     const insert = () =>
@@ -198,12 +198,12 @@ describe('a statement', () => {
     expect(await announcedBy(run(`DELETE FROM "User" WHERE id = ${id}`))).toEqual([`${id} User`]);
   });
 
-  it('that is rolled back announces nobody', async () => {
+  it('that is rolled back is not announced', async () => {
     const rolledBack = `BEGIN; UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}; ROLLBACK`;
     expect(await announcedBy(run(rolledBack))).toEqual([]);
   });
 
-  it('announces one user where there are a thousand rows', async () => {
+  it('is announced once to a user with a thousand rows', async () => {
     const insert = `INSERT INTO "LockTemplate" ("ownerId", name, duration)
       SELECT ${bob.userId}, 'bulk', n FROM generate_series(1, 1000) n`;
     expect(await announcedBy(run(insert))).toEqual(['bob LockTemplate']);
@@ -216,7 +216,7 @@ describe('a statement', () => {
 describe('a row that moves', () => {
   const owned = Object.entries(tables).filter(([, { columns }]) => columns.includes('"ownerId"'));
 
-  it.each(owned)('to another owner announces both: %s', async (table, { columns, values }) => {
+  it.each(owned)('to another owner is announced to both: %s', async (table, { columns, values }) => {
     const { rows } = await database.pool.query<{ id: number }>(
       `INSERT INTO "${table}" (${columns}) VALUES (${values(alice, 50)}) RETURNING id`,
     );
@@ -231,7 +231,7 @@ describe('a row that moves', () => {
     ['TrainerSegment', 'sessionId', () => bob.dttSessions[0]],
     ['LockSegment', 'sessionId', () => bob.lockSessions[0]],
     ['DttTemplateSegment', 'templateId', () => bob.dttTemplates[0]],
-  ] as const)('to another parent announces the owners of both: %s', async (table, parent, place) => {
+  ] as const)('to another parent is announced to the owners of both: %s', async (table, parent, place) => {
     const rows = tables[table];
     const inserted = await database.pool.query<{ id: number }>(
       `INSERT INTO "${table}" (${rows?.columns}) VALUES (${rows?.values(alice, 60)}) RETURNING id`,
@@ -261,7 +261,7 @@ describe('a template', () => {
     return template.id;
   }
 
-  it('announces who imported it, for itself and its segments', async () => {
+  it('is announced to its owner and its importer when it or one of its segments changes', async () => {
     const id = await sharedTemplate();
     expect(await announcedBy(run(`UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`))).toEqual([
       'alice DttTemplate',
@@ -276,7 +276,7 @@ describe('a template', () => {
     ]);
   });
 
-  it('announces the importer alone when it is imported or given up', async () => {
+  it('is announced only to the importer when it is imported or removed from the library', async () => {
     const [id] = carol.dttTemplates;
     const importIt = () => importTemplate(database.client, alice, id);
     expect(await announcedBy(importIt)).toEqual(['alice DttLibraryEntry']);
@@ -284,7 +284,7 @@ describe('a template', () => {
     expect(await announcedBy(run(giveUp))).toEqual(['alice DttLibraryEntry']);
   });
 
-  it('of one’s own announces its owner when its entry comes by itself, as where triggers do not add it', async () => {
+  it('is announced to its owner when its library entry is written separately, as by replication', async () => {
     const client = await database.pool.connect();
     const asReplica = (sql: string) => () =>
       client.query(`BEGIN; SET LOCAL session_replication_role = replica; ${sql}; COMMIT`);
@@ -303,7 +303,7 @@ describe('a template', () => {
     client.release();
   });
 
-  it('announces on its deletion everybody who had it, also those whose active one it was', async () => {
+  it('is announced on its deletion to every user who had it, also to those who had activated it', async () => {
     const id = await sharedTemplate();
     await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
     const announced = await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`));
@@ -315,7 +315,7 @@ describe('a template', () => {
 });
 
 describe('a deletion', () => {
-  it('of a user announces them, their tokens and who imported from them', async () => {
+  it('of a user is announced to the user, also for their tokens, and to importers of their templates', async () => {
     const dave = await createAccount(database.client, 'dave');
     await importTemplate(database.client, alice, dave.dttTemplates[0]);
     const announced = await announcedBy(run(`DELETE FROM "User" WHERE id = ${dave.userId}`));
@@ -343,7 +343,7 @@ describe('a token', () => {
     ]);
   });
 
-  it('that goes to another user is announced to the one who had it', async () => {
+  it('that gets another user is announced to the previous user', async () => {
     const { id } = await createToken(database.client, 'alice', 'moving');
     expect(await announcedBy(run(`UPDATE "ApiToken" SET "userId" = ${bob.userId} WHERE id = ${id}`))).toEqual(
       ['alice ApiToken'],
@@ -356,7 +356,7 @@ describe('a token', () => {
 const unseen = ['Mirror', 'MirroredAccount', 'RateLimit', '_prisma_migrations'];
 
 describe('every table', () => {
-  it('has a trigger for all that changes rows', async () => {
+  it('has triggers for all statements that change rows', async () => {
     const { rows } = await database.pool.query<{ table: string; triggers: string[] }>(
       `
       SELECT relname AS table, array_agg(tgname::text ORDER BY tgname) FILTER (WHERE tgname LIKE 'announce%') AS triggers
@@ -366,7 +366,7 @@ describe('every table', () => {
       [unseen],
     );
     const all = ['announce_delete', 'announce_insert', 'announce_truncate', 'announce_update'];
-    // A token that nobody has used yet concerns no response that was sent.
+    // A new token has not been used for any response.
     const expected = (table: string) =>
       table === 'ApiToken' ? all.filter((name) => name !== 'announce_insert') : all;
     expect(rows.map(({ table }) => table).sort()).toEqual(
@@ -377,10 +377,10 @@ describe('every table', () => {
 
   it.each([
     ['disabled', 'DISABLE TRIGGER USER'],
-    // As triggers are made, which sessions that replicate pass over.
+    // The state of a new trigger, which sessions that replicate skip.
     ['sometimes', 'ENABLE TRIGGER USER'],
     ['missing', undefined],
-  ])('is named with each of its triggers that is %s (%s)', async (state, change) => {
+  ])('is reported with each of its triggers that is %s (%s)', async (state, change) => {
     const client = await database.pool.connect();
     try {
       expect(await findSilentTriggers(client)).toEqual([]);
@@ -409,7 +409,7 @@ describe('every table', () => {
 describe('a change', () => {
   const change = (text: string) => [`alice ${text}`];
 
-  it('is announced whoever makes it', async () => {
+  it('is announced whichever client makes it', async () => {
     const [id] = alice.dttDevices;
     const prisma = () => database.client.dttDevice.update({ where: { id }, data: { apiHits: 1 } });
     expect(await announcedBy(prisma)).toEqual(change('DttDevice'));
@@ -422,7 +422,7 @@ describe('a change', () => {
         await client.dttDevice.update({ where: { id }, data: { apiHits: 3 } });
         await client.dttDevice.update({ where: { id }, data: { apiHits: 4 } });
       });
-    // PostgreSQL folds equal notifications of a transaction into one.
+    // PostgreSQL merges equal notifications of a transaction.
     expect(await announcedBy(transaction)).toEqual(change('DttDevice'));
 
     const anonymous = new pg.Client(database.pool.options);
@@ -439,7 +439,7 @@ describe('a change', () => {
     await anonymous.end();
   });
 
-  it('is told to everybody who follows, until they stop', async () => {
+  it('is sent to each subscriber until it unsubscribes', async () => {
     const other = await database.openChangeFeed();
     const heard: string[] = [];
     const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
@@ -455,29 +455,29 @@ describe('a change', () => {
 });
 
 describe('a heartbeat', () => {
-  it('of another gateway tells nobody anything', async () => {
+  it('of another gateway is not announced as a change', async () => {
     expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
-    // What is not understood could be anything.
+    // A payload that is not understood could stand for any change.
     const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
     expect(await announcedBy(unknown)).toEqual(['all']);
   });
 
-  it('goes on, over a connection of its own, and tells nobody anything either', async ({ skip }) => {
-    skip(inject('engine').kind !== 'postgres', 'a guest of the embedded engine hears nothing');
+  it('is sent regularly over a connection of its own, and is not announced as a change', async ({ skip }) => {
+    skip(inject('engine').kind !== 'postgres', 'a guest of the embedded engine receives nothing');
     const beats: { sender: number; payload: string }[] = [];
     const other = new pg.Client(database.pool.options);
     await other.connect();
     other.on('notification', ({ processId, payload = '' }) => beats.push({ sender: processId, payload }));
     await other.query('LISTEN dovetail');
-    told = [];
+    announced = [];
     await expect.poll(() => beats.length, { timeout: 10_000 }).toBeGreaterThan(1);
-    expect(told).toEqual([]);
+    expect(announced).toEqual([]);
     expect(beats.every(({ payload }) => payload.startsWith('heartbeat '))).toBe(true);
     const { rows } = await other.query<{ pid: number; query: string }>(
       `SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
     const [listener] = rows.filter(({ query }) => query === listenStatement);
-    // Whoever sends heartbeats does not listen, and whoever listens does nothing else.
+    // The connection that listens is not the one that sends heartbeats.
     expect(listener).toBeDefined();
     expect(beats.map(({ sender }) => sender)).not.toContain(listener?.pid);
     await other.end();
@@ -487,7 +487,7 @@ describe('a heartbeat', () => {
 describe('a client of the embedded engine', () => {
   needsEngine('embedded', 'a server gives each client a session of its own');
 
-  it('never sees a notification that it did not ask for', async () => {
+  it('never receives a notification that it did not subscribe to', async () => {
     const client = new pg.Client(database.pool.options);
     await client.connect();
     const seen: unknown[] = [];
@@ -505,12 +505,12 @@ describe('a client of the embedded engine', () => {
     await client.end();
   });
 
-  it('has its change announced before it hears that it is made', async () => {
+  it('has its change announced before the write is acknowledged', async () => {
     const [id] = alice.dttDevices;
     for (let hits = 0; hits < 20; hits++) {
-      told = [];
+      announced = [];
       await database.pool.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`);
-      expect(told.map(textOf)).toEqual(['alice DttDevice']);
+      expect(announced.map(textOf)).toEqual(['alice DttDevice']);
     }
   });
 });
@@ -518,7 +518,7 @@ describe('a client of the embedded engine', () => {
 describe('a guest of the embedded engine', () => {
   needsEngine('embedded', 'a server gives each client a session of its own');
 
-  it('who ends the one session’s LISTEN does not keep the gateway from hearing of changes', async () => {
+  it('that ends the LISTEN of the shared session does not stop the gateway from receiving changes', async () => {
     const guest = new pg.Client(database.pool.options);
     await guest.connect();
     await guest.query('UNLISTEN *');
@@ -527,19 +527,19 @@ describe('a guest of the embedded engine', () => {
     await expect
       .poll(
         async () => {
-          told = [];
+          announced = [];
           await change();
-          return told.map(textOf);
+          return announced.map(textOf);
         },
         { interval: 100, timeout: 15_000 },
       )
       .toContain('bob OssmDevice');
-    // It hears of changes before it has heard itself.
+    // It receives changes before it has received its own heartbeat.
     await expect.poll(() => feed.listening, { timeout: 15_000 }).toBe(true);
   });
 });
 
-/** Notes how long, in milliseconds, the feeds want to wait, and has them wait in this way. */
+/** Records how long feeds wait, in milliseconds, and replaces their waiting by this function. */
 function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): number[] {
   const waits: number[] = [];
   const watched = vi.spyOn(timers, 'setTimeout').mockImplementation(async (delay = 0, value, options) => {
@@ -556,12 +556,12 @@ function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): num
   return waits;
 }
 
-describe('a lost connection', () => {
+describe('the connection of a feed', () => {
   needsEngine('postgres', 'the embedded engine has no connection to lose');
 
   let scenes = 0;
 
-  /** A feed over a line of its own, by whose name its connections are found. */
+  /** A feed over a proxy of its own, and the application name by which its connections are found. */
   async function openScene({ expect, onTestFinished: finish }: TestContext) {
     const name = `lost ${++scenes}`;
     const line = await openTcpProxy(database);
@@ -569,7 +569,7 @@ describe('a lost connection', () => {
     const lost = await listenToServer({ connectionString: line.url, application_name: name });
     finish(() => lost.close());
     const events: string[] = [];
-    /** Those that are about everybody. Others come from the tests beside this one as well. */
+    /** The changes for all users. Those for single users may come from concurrent tests as well. */
     const aboutAll = () => events.filter((event) => event.startsWith('all'));
     lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
     const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
@@ -589,7 +589,7 @@ describe('a lost connection', () => {
     return rowCount;
   };
 
-  it.concurrent('is made again, and everybody is told when it goes and when it is back', async (test) => {
+  it.concurrent('is made again when it is lost, and a change for all is announced at the loss and at the return', async (test) => {
     const { expect } = test;
     const { name, line, lost, events, aboutAll, isBack, isGone } = await openScene(test);
     expect(lost.listening).toBe(true);
@@ -607,7 +607,7 @@ describe('a lost connection', () => {
     await expect.poll(() => connectionsOf(name)).toBe(0);
   });
 
-  it.concurrent('is noticed when it is cut without a word', async (test) => {
+  it.concurrent('is found to be lost when the network drops it silently', async (test) => {
     const { expect } = test;
     const { line, events, aboutAll, isBack, isGone } = await openScene(test);
     line.hold();
@@ -621,7 +621,7 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it.concurrent('is noticed when announcements are swallowed while all else goes on', async (test) => {
+  it.concurrent('is found to be lost when only announcements do not arrive any more', async (test) => {
     const { expect } = test;
     const { line, events, aboutAll, isBack, isGone } = await openScene(test);
     line.deafen();
@@ -634,7 +634,7 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it.concurrent('is caught up with: whatever could be read is heard of, or it is known that it may not be', async (test) => {
+  it.concurrent('lets catchUp wait for all changes that could be read, or report that some may be missing', async (test) => {
     const { expect } = test;
     const { line, lost, events, isGone } = await openScene(test);
     for (let time = 0; time < 5; time++) {
@@ -643,9 +643,9 @@ describe('a lost connection', () => {
       expect(await lost.catchUp?.()).toBe(true);
       expect(events.length).toBeGreaterThan(before);
     }
-    // One answer for all who ask at once, and none for those who asked before.
-    const answers = await Promise.all(Array.from({ length: 20 }, () => lost.catchUp?.()));
-    expect(new Set(answers)).toEqual(new Set([true]));
+    // Concurrent calls share one result.
+    const results = await Promise.all(Array.from({ length: 20 }, () => lost.catchUp?.()));
+    expect(new Set(results)).toEqual(new Set([true]));
     line.deafen();
     expect(await lost.catchUp?.()).toBe(false);
     line.hold();
@@ -654,7 +654,7 @@ describe('a lost connection', () => {
     line.release();
   });
 
-  it.concurrent('is left for the server that new connections are led to, though the one before is still there', async (test) => {
+  it.concurrent('is replaced when new connections lead to another server, even if the previous one still runs', async (test) => {
     const { expect } = test;
     const { line, lost } = await openScene(test);
     const other = await openTestDatabase();
@@ -675,13 +675,13 @@ describe('a lost connection', () => {
     expect(following.listening).toBe(true);
     await expect.poll(() => connectionsOf(name)).toBe(0);
     expect(await connectionsOf(name, other)).toBe(2);
-    // A connection that is made anew is none that was lost.
+    // The connection of the other feed was not lost.
     expect(lost.listening).toBe(true);
     await following.close();
     await other.close();
   });
 
-  it.concurrent('is lost when it cannot announce over a new connection, whoever waits for it to be caught up with', async (test) => {
+  it.concurrent('counts as lost when a new connection cannot announce, even while catchUp is called', async (test) => {
     const { expect } = test;
     const { line } = await openScene(test);
     const announcing = await openTcpProxy(database);
@@ -695,7 +695,7 @@ describe('a lost connection', () => {
       await announcing.close();
     });
     expect(following.listening).toBe(true);
-    // From here on new connections fail, and those that there are stay.
+    // From here on new connections fail, and existing ones stay open.
     const nowhere = new URL(announcing.url);
     nowhere.pathname = `/${'x'.repeat(nowhere.pathname.length - 1)}`;
     announcing.redirect({ pool: new pg.Pool({ connectionString: nowhere.href }) });
@@ -707,7 +707,7 @@ describe('a lost connection', () => {
     expect(following.listening).toBe(false);
   });
 
-  it.concurrent('is none that listens, where announcements never arrive', async (test) => {
+  it.concurrent('does not count as listening when announcements never arrive', async (test) => {
     const { expect } = test;
     const { line } = await openScene(test);
     line.deafen();
@@ -717,18 +717,18 @@ describe('a lost connection', () => {
     await deaf.close();
   });
 
-  it.concurrent('is given up while it is made, when the server takes it and keeps silent', async (test) => {
+  it.concurrent('is given up while it is made when the server accepts it and does not respond', async (test) => {
     const { expect } = test;
     const { line, isBack, isGone } = await openScene(test);
     line.hold();
     await isGone();
-    // The line takes new connections, and says nothing.
+    // The proxy accepts new connections, and does not respond.
     await expect.poll(() => line.held(), { timeout: 15_000 }).toBeGreaterThan(2);
     line.release();
     await isBack();
   });
 
-  it.concurrent('can be closed while it is gone', async (test) => {
+  it.concurrent('can be closed while it is lost', async (test) => {
     const { expect } = test;
     const { line, lost, isGone } = await openScene(test);
     line.hold();
@@ -739,7 +739,7 @@ describe('a lost connection', () => {
     expect(Date.now() - began).toBeLessThan(1_000);
   });
 
-  it('is not lost to a limit that the role has for sessions that idle', async (test) => {
+  it('is not lost to an idle_session_timeout of the role', async (test) => {
     if (inject('engine').kind === 'embedded') test.skip('the embedded engine ends no session');
     const url = new URL(database.pool.options.connectionString ?? '');
     url.searchParams.set('options', '-c idle_session_timeout=300ms');
@@ -748,15 +748,15 @@ describe('a lost connection', () => {
     idle.subscribe((change) => changes.push(change));
     await timers.setTimeout(1_500);
     await idle.close();
-    // Only the end of listening itself.
+    // Closing the feed is the only announcement.
     expect(changes).toEqual([{ kind: 'all' }]);
   });
 
-  it('tells everybody once however long it takes to be back', async (test) => {
+  it('announces its loss once, however long the reconnection takes', async (test) => {
     const { expect } = test;
     const { line, aboutAll, isBack, isGone } = await openScene(test);
     const waits = watchWaits(timers.setTimeout);
-    /** Those after attempts, rather than between heartbeats. */
+    /** The waits between attempts, without those between heartbeats. */
     const pauses = () => waits.filter((wait) => wait !== 2_000);
     await line.refuse();
     await isGone();
@@ -765,14 +765,14 @@ describe('a lost connection', () => {
     await line.accept();
     await isBack();
     expect(aboutAll()).toEqual(['all, not listening', 'all']);
-    // The next loss is a new one.
+    // After the next loss, the waits begin again with the shortest.
     waits.splice(0);
     await line.terminate();
     await expect.poll(() => pauses()[0]).toBe(50);
   });
 });
 
-it('a server that cannot be listened to leaves the gateway without a feed, not without a start', async ({
+it('a server that cannot be listened to does not prevent the start, and is listened to as soon as possible', async ({
   skip,
 }) => {
   skip(inject('engine').kind !== 'postgres', 'the embedded engine can always be listened to');
@@ -786,18 +786,18 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
   await line.close();
 });
 
-it('waits longer after each attempt that fails, and no longer than five seconds', async () => {
+it('the feed waits longer after each failed attempt, up to five seconds', async () => {
   const waits = watchWaits(async () => {});
-  // Where nobody listens.
+  // No server listens there.
   const following = await listenToServer({ host: '127.0.0.1', port: 1 });
   await expect.poll(() => waits.length, { interval: 5 }).toBeGreaterThan(9);
   await following.close();
   expect(waits.slice(0, 10)).toEqual([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
 });
 
-// The last, since nothing is left of the accounts.
+// These tests are the last, since they remove the accounts.
 describe('a truncation', () => {
-  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
+  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s is announced to all users', async (table) => {
     const kinds = new Set<string>();
     const emptied = new Set<string | undefined>();
     const unsubscribe = feed.subscribe((change) => {
@@ -806,7 +806,7 @@ describe('a truncation', () => {
     });
     await database.pool.query(`TRUNCATE "${table}" CASCADE`);
     await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
-    // Their tokens go with the users.
+    // The tokens are removed with the users.
     if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
     expect([...kinds]).toEqual(['all']);
     unsubscribe();

@@ -4,7 +4,7 @@ import { createUnseenChanges } from '../../../src/database/feed/unseenChanges.ts
 const [alice, bob] = [1, 2];
 const table = 'DttDevice';
 
-it('a change concerns its user until it is removed, and so does each of several', () => {
+it('a change affects its user until it is removed, and so does each of several changes', () => {
   const { add, affects } = createUnseenChanges();
   const [removeOne, removeOther] = [1, 2].map(() => add({ kind: 'user', userId: alice, table }));
   expect([alice, bob].map(affects)).toEqual([true, false]);
@@ -14,7 +14,7 @@ it('a change concerns its user until it is removed, and so does each of several'
   expect(affects(alice)).toBe(false);
 });
 
-it('a change of all concerns everybody until it is removed, and so does each of several', () => {
+it('a change for all users affects every user until it is removed, and so does each of several changes', () => {
   const { add, affects } = createUnseenChanges();
   const [removeOne, removeOther] = [1, 2].map(() => add({ kind: 'all', table }));
   removeOne?.();

@@ -1,4 +1,4 @@
-/** What compiles is what the models have: the compiler is the test of each line below `@ts-expect-error`. */
+/** Only queries of what the models have compile: the compiler tests each line below `@ts-expect-error`. */
 
 import { expect, it } from 'vitest';
 import type { SelectQuery } from '../../../src/database/reader/query.ts';
@@ -6,7 +6,7 @@ import { selectStatement } from '../../../src/database/reader/statement.ts';
 
 const id = { id: true } as const;
 
-it('names columns and relations that the model has', () => {
+it('a query of columns and relations that the model has compiles', () => {
   const query: SelectQuery<'DttSession'> = {
     select: {
       createdAt: true,
@@ -20,7 +20,7 @@ it('names columns and relations that the model has', () => {
   expect(selectStatement('DttSession', query).text).toContain('"DttSession"');
 });
 
-/** Each has one name or value too many, and would be found when the statement is written. */
+/** Each has one invalid name or value, which is also rejected when the statement is written. */
 const queries: readonly [string, SelectQuery<'DttSession'>][] = [
   // @ts-expect-error a column that DttSession does not have.
   ['a column', { select: { lastVisited: true } }],
@@ -42,6 +42,6 @@ const queries: readonly [string, SelectQuery<'DttSession'>][] = [
   ['a part of a query', { select: id, distinct: ['id'] }],
 ];
 
-it.each(queries)('does not compile, and is an error, with the wrong name for %s', (_, query) => {
+it.each(queries)('a query with the wrong name for %s does not compile, and throws an error', (_, query) => {
   expect(() => selectStatement('DttSession', query)).toThrow();
 });

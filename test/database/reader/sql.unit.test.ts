@@ -1,62 +1,62 @@
-/** What is asked of the pool for what requests ask, without a database. */
+/** The queries that are sent to a pool, without a database. */
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { createSql } from '../../../src/database/reader/sql.ts';
 
-/** A pool that fails with these codes first, and then answers with the rows. */
-function poolThatSays(rows: object[], ...codes: string[]) {
-  const asked: unknown[] = [];
+/** A pool that fails with each of these codes first, and then returns the rows. */
+function fakePool(rows: object[], ...codes: string[]) {
+  const sent: unknown[] = [];
   const pool = {
     async query(query: unknown) {
-      asked.push(query);
+      sent.push(query);
       const code = codes.shift();
       if (code !== undefined)
         throw Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code });
       return { rows };
     },
   };
-  // All that the module touches of a pool.
-  return { asked, pool: pool as unknown as pg.Pool };
+  // The only method of a pool that the module uses.
+  return { sent, pool: pool as unknown as pg.Pool };
 }
 
-it('a statement goes out with its values, and under the name that it is given, or none', async () => {
-  const { pool, asked } = poolThatSays([{ one: 1 }]);
+it('a statement is sent with its values, and with its name if it has one', async () => {
+  const { pool, sent } = fakePool([{ one: 1 }]);
   expect(await createSql(pool, (text) => `name of ${text}`).run('SELECT $1', [1])).toEqual([{ one: 1 }]);
   await createSql(pool).run('SELECT $1', [2]);
-  expect(asked).toEqual([
+  expect(sent).toEqual([
     { name: 'name of SELECT $1', text: 'SELECT $1', values: [1] },
     { name: '', text: 'SELECT $1', values: [2] },
   ]);
 });
 
 it.each(['40001', '40P01'])(
-  'a write that was given up with %s in favour of another is tried once more, and a read is not',
+  'a write that is aborted with %s is retried once, and a read is not retried',
   async (code) => {
-    const once = poolThatSays([{ done: true }], code);
+    const once = fakePool([{ done: true }], code);
     expect(await createSql(once.pool).write('UPDATE …', [7])).toEqual([{ done: true }]);
-    expect(once.asked).toEqual(Array(2).fill({ name: '', text: 'UPDATE …', values: [7] }));
-    const twice = poolThatSays([], code, code, code);
+    expect(once.sent).toEqual(Array(2).fill({ name: '', text: 'UPDATE …', values: [7] }));
+    const twice = fakePool([], code, code, code);
     await expect(createSql(twice.pool).write('UPDATE …', [])).rejects.toThrow(code);
-    expect(twice.asked).toHaveLength(2);
-    const read = poolThatSays([], code);
+    expect(twice.sent).toHaveLength(2);
+    const read = fakePool([], code);
     await expect(createSql(read.pool).run('SELECT …', [])).rejects.toThrow(code);
-    expect(read.asked).toHaveLength(1);
+    expect(read.sent).toHaveLength(1);
   },
 );
 
-it('a count is given as a number', async () => {
-  expect(await createSql(poolThatSays([{ count: 3 }]).pool).count('User', {})).toBe(3);
+it('a count is returned as a number', async () => {
+  expect(await createSql(fakePool([{ count: 3 }]).pool).count('User', {})).toBe(3);
 });
 
 it.each(['26000', '42P05'])(
-  'a statement that the session does not know by its name (%s) goes out without, and so do all after it',
+  'a statement whose name the session does not know (%s) is sent again without it, and later ones have no name',
   async (code) => {
-    const { pool, asked } = poolThatSays([{ one: 1 }], code);
+    const { pool, sent } = fakePool([{ one: 1 }], code);
     const sql = createSql(pool, (text) => `name of ${text}`);
     expect(await sql.run('SELECT 1', [])).toEqual([{ one: 1 }]);
     await sql.run('SELECT 2', []);
-    expect(asked).toEqual([
+    expect(sent).toEqual([
       { name: 'name of SELECT 1', text: 'SELECT 1', values: [] },
       { name: '', text: 'SELECT 1', values: [] },
       { name: '', text: 'SELECT 2', values: [] },

@@ -1,7 +1,7 @@
 /**
- * Reads in SQL of the gateway's own: random queries, over data that is made to hurt, give what Prisma's client gives.
+ * The SQL of the gateway's reads: random queries over edge-case data return the same as Prisma's client.
  *
- * `SEED=…` makes the same data and the same queries again; `FUZZ_MINUTES=…` goes on for as long as it says.
+ * `SEED=…` repeats the data and the queries of a run; `FUZZ_MINUTES=…` sets how long it takes.
  */
 
 import fc from 'fast-check';
@@ -33,18 +33,18 @@ interface DataModel {
   readonly primaryKey: { readonly fields: readonly string[] } | null;
 }
 
-// What Prisma generates has the models, and no others.
+// What Prisma generates has exactly these models.
 const models = getDatamodel().datamodel.models as unknown as Readonly<Record<Model, DataModel>>;
 const names = Object.keys(models) as Model[];
 const modelOf = (name: string) => models[name as Model];
-/** How long, in milliseconds, the queries of a model are drawn. */
+/** How long, in milliseconds, queries of a model are generated and compared. */
 const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 400;
 
 /** The types of columns that the module reads. */
 const readTypes = ['String', 'Int', 'Float', 'Boolean', 'DateTime', ...Object.keys(enums)];
 const columnsOf = (model: string) => modelOf(model).fields.filter(({ type }) => readTypes.includes(type));
 const hasId = (model: string) => modelOf(model).fields.some(({ name }) => name === 'id');
-/** Those that lead to an id: the others no query needs. */
+/** The relations whose key is an id. Queries need no others. */
 const relationsOf = (model: string) =>
   modelOf(model).fields.filter(
     ({ kind, type, relationFromFields = [] }) =>
@@ -57,8 +57,8 @@ const keyOf = (model: string) =>
     .fields.filter(({ isId }) => isId)
     .map(({ name }) => name);
 
-/** Values that anything between a column and a program could lose, written as PostgreSQL reads them. */
-const hurting: Readonly<Record<string, readonly string[]>> = {
+/** Edge cases that could change on the way between a column and the program, written as PostgreSQL reads them. */
+const edgeCases: Readonly<Record<string, readonly string[]>> = {
   String: [
     '',
     ' ',
@@ -94,9 +94,9 @@ const hurting: Readonly<Record<string, readonly string[]>> = {
   BigInt: ['0', '9223372036854775807', '-9223372036854775808'],
   Bytes: ['\\x', '\\x00', '\\xff00'],
 };
-for (const [name, values] of Object.entries(enums)) Object.assign(hurting, { [name]: Object.keys(values) });
+for (const [name, values] of Object.entries(enums)) Object.assign(edgeCases, { [name]: Object.keys(values) });
 
-/** How a test's own value for a condition is made of what is written. */
+/** The value for a condition, from the text that PostgreSQL reads. */
 function fromText(type: string, text: string): unknown {
   if (type === 'DateTime')
     return new Date(
@@ -110,8 +110,8 @@ function fromText(type: string, text: string): unknown {
 }
 
 /**
- * What the checks keep out is read all the same, from a database that has lost them. Keys with two columns hold in the
- * end, since the second is not looked at.
+ * Drops the checks, so that values are read which they would reject, and the keys with two columns, since rows are first
+ * inserted without regard to the second column.
  */
 const withoutChecks = `
   DO $$ DECLARE each record; BEGIN
@@ -122,11 +122,11 @@ const withoutChecks = `
   END $$;
   DROP TRIGGER only_for_ultra ON "ApiToken"`;
 
-/** Fills each table with rows of such values, links among them, many equal and many null. */
+/** Fills each table with rows of such values and of references, of which many are equal and many are null. */
 async function fill({ pool }: TestDatabase): Promise<void> {
   await pool.query(withoutChecks);
   const rows = 16;
-  // In this order each row finds those that it must belong to.
+  // In this order, the rows that a row has to refer to exist already.
   const order = ['User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
   const rest = names.filter((name) => !order.includes(name));
   for (const model of [...order, ...rest] as Model[]) {
@@ -141,8 +141,8 @@ async function fill({ pool }: TestDatabase): Promise<void> {
     const row = fc.tuple(
       ...columns.map(({ name, type, isRequired, isId, isUnique }): fc.Arbitrary<string | null> => {
         const known = fc.constantFrom('1', '2', '3', '4', '5', '6');
-        const some = fc.constantFrom(...(hurting[type] ?? []).filter((text) => !isId || text.length < 200));
-        // Rows whose names are taken are left out, so there have to be many.
+        const some = fc.constantFrom(...(edgeCases[type] ?? []).filter((text) => !isId || text.length < 200));
+        // Rows with the name of another are skipped, so there have to be many names.
         const distinct = fc.tuple(some, fc.nat(99)).map(([text, number]) => `${text}${number}`);
         const value = keys.has(name) ? known : type === 'String' && (isId || isUnique) ? distinct : some;
         return isRequired ? value : fc.option(value, { freq: 2 });
@@ -176,15 +176,15 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** Values to compare a column with: those that it has, and no others. */
+/** Values to compare a column with, which are among those that rows have. */
 function valuesOf({ type }: Field): fc.Arbitrary<unknown> {
-  // What is infinite, or no number, is null to Prisma's client; the largest it writes as a decimal that is too large.
+  // Prisma's client makes null of infinity and NaN, and a decimal that is too large of the largest numbers.
   const beyondPrisma = /Infinity|NaN|e308$/;
-  const texts = (hurting[type] ?? []).filter((text) => !(type === 'Float' && beyondPrisma.test(text)));
+  const texts = (edgeCases[type] ?? []).filter((text) => !(type === 'Float' && beyondPrisma.test(text)));
   return fc.constantFrom(...texts).map((text) => fromText(type, text));
 }
 
-/** Parts of the texts that there are, and what LIKE takes for more than itself. */
+/** Parts of the texts in the data, and characters that have a meaning in LIKE. */
 const patterns = fc
   .tuple(
     fc.constantFrom('contains', 'startsWith'),
@@ -218,7 +218,7 @@ function comparisons(field: Field): fc.Arbitrary<object> {
   const members = values.filter((value) => !Number.isInteger(value) || Number.isSafeInteger(value));
   const wanted: fc.Arbitrary<unknown> = fc.oneof(
     values,
-    // What Prisma's client does not do is not asked of it.
+    // Prisma's client compares only optional columns with null.
     ...(isRequired ? [] : [fc.constant(null), fc.constant({ not: null })]),
     ...(type === 'Boolean' ? [] : [fc.array(members, { maxLength: 4 }).map((list) => ({ in: list }))]),
     ...(ordered ? [fc.dictionary(operators, values, { minKeys: 1, maxKeys: 2, noNullPrototype: true })] : []),
@@ -249,8 +249,8 @@ function conditions(model: string, depth: number): fc.Arbitrary<object> {
 }
 
 /**
- * Conditions that are true or false, and never null: of the row that a link leads to, Prisma negates what is said of it,
- * and not whether there is one of which it holds. The two are the same where nothing is null.
+ * Conditions that are true or false, and never null. For a related row, Prisma negates the condition on that row, and not
+ * whether there is a row that meets it. Both are the same where nothing is null.
  */
 function decided(model: string, depth: number): fc.Arbitrary<object> {
   const leaf = fc.oneof(
@@ -274,7 +274,7 @@ function decided(model: string, depth: number): fc.Arbitrary<object> {
   );
 }
 
-/** An order over some columns, and then over those that tell each row from any other. */
+/** An order by some columns, and then by those that identify a row. */
 function orders(model: string): fc.Arbitrary<NonNullable<PlannedQuery['orderBy']>> {
   const direction = fc.constantFrom<'asc' | 'desc'>('asc', 'desc');
   const nulls = fc.constantFrom<'first' | 'last'>('first', 'last');
@@ -326,7 +326,7 @@ function queries(model: string, depth: number): fc.Arbitrary<PlannedQuery> {
   return fc.record(
     {
       select: fc.tuple(columns, nested, counted).map((parts) => Object.assign({}, ...parts)),
-      // Most rows are to be there, so that something can be wrong with them.
+      // Most queries should find rows, so that there is something to compare.
       where: fc.oneof(
         { weight: 2, arbitrary: fc.constant({}) },
         { weight: 2, arbitrary: conditions(model, 0) },
@@ -353,7 +353,7 @@ function prisma(model: string): Delegate {
   return found;
 }
 
-/** Draws and tries for as long as a model has. */
+/** Generates and checks values for the time that each model has. */
 async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: Drawn) => Promise<unknown>) {
   const end = Date.now() + share;
   for (let round = 0; round === 0 || Date.now() < end; round++)
@@ -366,7 +366,7 @@ async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: D
 }
 
 interface Taken {
-  /** Which values may stand in its place. */
+  /** Values of the same kind can replace each other. */
   readonly kind: string;
   readonly value: unknown;
 }
@@ -387,14 +387,14 @@ function slotted(query: PlannedQuery): { template: PlannedQuery; values: Map<Slo
       if (name === 'where') return ofCondition(value, '');
       return name === 'select' ? each(value as object, (wanted) => ofSelected(wanted)) : value;
     });
-  // What is selected of a list, and what is counted, are queries themselves.
+  // Selected lists and counts are queries themselves.
   const ofSelected = (wanted: unknown) => (typeof wanted === 'object' ? ofQuery(wanted ?? {}) : wanted);
   /** @param column is what is compared, whatever operators lead to its value. */
   const ofCondition = (wanted: unknown, column: string): unknown => {
     if (Array.isArray(wanted)) return wanted.map((part) => ofCondition(part, column));
     if (wanted === null) return null;
     if (typeof wanted !== 'object' || wanted instanceof Date) return slot(column, wanted);
-    // A pattern has a form of its own.
+    // The form of a pattern depends on its value.
     if ('mode' in wanted) return wanted;
     return each(wanted, (value, name) =>
       name === 'in'
@@ -407,7 +407,7 @@ function slotted(query: PlannedQuery): { template: PlannedQuery; values: Map<Slo
 
 const operators = new Set(['equals', 'not', 'lt', 'lte', 'gt', 'gte', 'AND', 'OR', 'NOT']);
 
-/** The values, each in the next place of its kind. */
+/** The values, each moved to the next slot of its kind. */
 function rotated(values: ReadonlyMap<Slot, Taken>): Map<Slot, Taken> {
   return new Map(
     [...values].map(([slot, { kind }]) => {
@@ -428,7 +428,7 @@ function filledWith(query: unknown, given: Readonly<Record<string, unknown>>): u
   return Object.fromEntries(Object.entries(query).map(([name, each]) => [name, filledWith(each, given)]));
 }
 
-/** What Prisma's client loses, or cannot be asked: as it is written, and as it has to come back. */
+/** Times that Prisma's client changes or does not support: as they are written, and as they have to be returned. */
 const times: readonly [string, Date | number][] = [
   ['2026-01-01 00:00:00.1235Z', new Date('2026-01-01T00:00:00.124Z')],
   ['2026-01-01 00:00:00.123499Z', new Date('2026-01-01T00:00:00.123Z')],
@@ -453,12 +453,16 @@ const floats = [-0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINI
 ]);
 
 const id = { id: true };
-/** What is beyond the module, and would be wrong SQL, or SQL that means something else than to Prisma. */
+/** Queries that are not supported, since their SQL would be wrong, or would mean something else than for Prisma. */
 const rejected: readonly [string, object, string][] = [
-  ['a column that is none', { select: { secret: true } }, 'DttDevice has no field secret'],
-  ['a column that is not to be read', { select: { name: false } }, 'DttDevice has no field name'],
-  ['nothing', { select: {} }, 'nothing is selected of DttDevice'],
-  ['a column that is left out', { select: { bubbleId: false } }, 'DttDevice.bubbleId is no list of rows'],
+  ['a column that does not exist', { select: { secret: true } }, 'DttDevice has no field secret'],
+  [
+    'a column that does not exist and is not selected',
+    { select: { name: false } },
+    'DttDevice has no field name',
+  ],
+  ['an empty selection', { select: {} }, 'nothing is selected of DttDevice'],
+  ['a column that is not selected', { select: { bubbleId: false } }, 'DttDevice.bubbleId is no list of rows'],
   ['the rows of a list without a select', { select: { sessions: true } }, 'DttDevice.sessions is no column'],
   ['a list with an include', { select: { sessions: { include: {} } } }, 'sessions takes true, or a select'],
   ['a single row', { select: { owner: { select: id } } }, 'DttDevice.owner is no list of rows'],
@@ -466,7 +470,7 @@ const rejected: readonly [string, object, string][] = [
   ['a count of single rows', { select: { _count: { select: { owner: true } } } }, 'owner is no list of rows'],
   ['a count of everything', { select: { _count: true } }, '_count takes true, or a select'],
   [
-    'a count by more',
+    'a count with more than a condition',
     { select: { _count: { select: { sessions: { take: 1 } } } } },
     'takes where and nothing',
   ],
@@ -481,42 +485,46 @@ const rejected: readonly [string, object, string][] = [
   ['half a row', { select: id, take: 1.5 }, 'take is a number of rows, and not 1.5'],
   ['a skip backwards', { select: id, skip: -1 }, 'skip is a number of rows, and not -1'],
   ['an order by a relation', { select: id, orderBy: { owner: 'asc' } }, 'DttDevice.owner is no column'],
-  ['an order that is none', { select: id, orderBy: { id: 'up' } }, '"up" is not an order'],
+  ['an unknown order', { select: id, orderBy: { id: 'up' } }, '"up" is not an order'],
   [
-    'a place for nulls that is none',
+    'an unknown place for nulls',
     { select: id, orderBy: { lastVisited: { sort: 'asc', nulls: 'no' } } },
     'is not an order',
   ],
-  ['an operator that is none', { select: id, where: { id: { like: '1' } } }, 'like is not an operator'],
+  ['an unknown operator', { select: id, where: { id: { like: '1' } } }, 'like is not an operator'],
   [
     'several negations',
     { select: id, where: { NOT: [{ id: 1 }] } },
     'NOT takes conditions that say something',
   ],
   ['a negation of nothing', { select: id, where: { NOT: {} } }, 'NOT takes conditions that say something'],
-  ['not undefined', { select: id, where: { id: { not: undefined } } }, 'undefined cannot be compared with'],
   [
-    'equal to null',
+    'a negation of undefined',
+    { select: id, where: { id: { not: undefined } } },
+    'undefined cannot be compared with',
+  ],
+  [
+    'equality with null',
     { select: id, where: { serialNumber: { equals: null } } },
     'null cannot be compared with',
   ],
   [
-    'text with regard to case',
+    'a pattern that regards case',
     { select: id, where: { bubbleId: { contains: 'a' } } },
     'contains is not an operator',
   ],
   [
-    'text in a mode that is none',
+    'a pattern in an unknown mode',
     { select: id, where: { bubbleId: { contains: 'a', mode: 'default' } } },
     'mode takes insensitive',
   ],
   [
-    'a mode of nothing',
+    'a mode without a pattern',
     { select: id, where: { bubbleId: { mode: 'insensitive' } } },
     'mode takes insensitive',
   ],
   [
-    'equal text without regard to case',
+    'equality without regard to case',
     { select: id, where: { bubbleId: { equals: 'a', mode: 'insensitive' } } },
     'mode takes insensitive',
   ],
@@ -532,50 +540,70 @@ const rejected: readonly [string, object, string][] = [
   ],
   ['a comparison with nothing', { select: id, where: { id: {} } }, 'nothing is said of t0."id"'],
   ['undefined', { select: id, where: { id: undefined } }, 'undefined cannot be compared with'],
-  ['less than undefined', { select: id, where: { id: { lt: undefined } } }, 'undefined cannot be compared'],
-  ['less than null', { select: id, where: { lastVisited: { lt: null } } }, 'null cannot be compared with'],
   [
-    'null among others',
+    'a comparison of order with undefined',
+    { select: id, where: { id: { lt: undefined } } },
+    'undefined cannot be compared',
+  ],
+  [
+    'a comparison of order with null',
+    { select: id, where: { lastVisited: { lt: null } } },
+    'null cannot be compared with',
+  ],
+  [
+    'a list with null',
     { select: id, where: { serialNumber: { in: ['x', null] } } },
     'null cannot be compared',
   ],
-  ['one of no list', { select: id, where: { serialNumber: { in: null } } }, 'in is not an operator'],
+  ['null in place of a list', { select: id, where: { serialNumber: { in: null } } }, 'in is not an operator'],
   ['a list as a value', { select: id, where: { id: [1] } }, '1 cannot be compared with'],
-  ['no date', { select: id, where: { lastVisited: new Date(Number.NaN) } }, 'Invalid time value'],
+  ['an invalid date', { select: id, where: { lastVisited: new Date(Number.NaN) } }, 'Invalid time value'],
   ['NUL in text', { select: id, where: { bubbleId: 'a\0' } }, 'is nothing that a column can hold'],
   ['half a character', { select: id, where: { bubbleId: 'a\ud800' } }, 'is nothing that a column can hold'],
-  ['half a character of several', { select: id, where: { bubbleId: { in: ['\udc00'] } } }, 'can hold'],
-  ['one condition as several', { select: id, where: { AND: { id: 1 } } }, 'AND takes a list of conditions'],
-  ['all of nothing', { select: id, where: { AND: [] } }, 'AND takes a list of conditions'],
-  ['one of nothing', { select: id, where: { OR: [] } }, 'OR takes a list of conditions'],
+  ['half a character in a list', { select: id, where: { bubbleId: { in: ['\udc00'] } } }, 'can hold'],
   [
-    'one of whatever',
+    'one condition in place of a list',
+    { select: id, where: { AND: { id: 1 } } },
+    'AND takes a list of conditions',
+  ],
+  ['a conjunction of nothing', { select: id, where: { AND: [] } }, 'AND takes a list of conditions'],
+  ['a disjunction of nothing', { select: id, where: { OR: [] } }, 'OR takes a list of conditions'],
+  [
+    'a disjunction with an empty condition',
     { select: id, where: { OR: [{}, { id: 1 }] } },
     'OR takes conditions that say something',
   ],
   [
-    'every row',
+    'a condition on every row',
     { select: id, where: { sessions: { every: { id: 1 } } } },
     'sessions takes some and nothing else',
   ],
   [
-    'some and none',
+    'a condition on some rows and on none',
     { select: id, where: { sessions: { some: {}, none: {} } } },
     'takes some and nothing else',
   ],
-  ['a list as a single row', { select: id, where: { sessions: { id: 1 } } }, 'takes some and nothing else'],
-  ['a single row as a list', { select: id, where: { owner: { some: { id: 1 } } } }, 'User has no field some'],
   [
-    'no single row',
+    'a condition on a list as on a single row',
+    { select: id, where: { sessions: { id: 1 } } },
+    'takes some and nothing else',
+  ],
+  [
+    'a condition on a single row as on a list',
+    { select: id, where: { owner: { some: { id: 1 } } } },
+    'User has no field some',
+  ],
+  [
+    'null for a single row',
     { select: id, where: { sessions: { some: { template: null } } } },
     'template takes a condition',
   ],
-  ['whatever single row', { select: id, where: { owner: {} } }, 'owner takes a condition'],
+  ['an empty condition on a single row', { select: id, where: { owner: {} } }, 'owner takes a condition'],
 ];
 
 describe(`a read (seed ${seed})`, () => {
   it.each(names)(
-    'of %s gives what Prisma’s client gives',
+    'of %s returns the same as Prisma’s client',
     async (model) => {
       const check = async (query: PlannedQuery) => {
         const expected = await prisma(model).findMany(query);
@@ -592,7 +620,7 @@ describe(`a read (seed ${seed})`, () => {
   );
 
   it.each(names)(
-    'of %s that meets any of several conditions gives what Prisma’s client gives for their disjunction',
+    'of %s with alternative conditions returns the same as Prisma’s client for their disjunction',
     async (model) => {
       const several = fc.array(conditions(model, 1), { minLength: 1, maxLength: 3 });
       await forAWhile(fc.tuple(queries(model, 1), several), async ([query, anyOf]) => {
@@ -607,11 +635,11 @@ describe(`a read (seed ${seed})`, () => {
   );
 
   it.each(names)(
-    'of %s that is run again with other values gives what Prisma’s client gives for those',
+    'of %s that is run again with other values returns the same as Prisma’s client for those',
     async (model) => {
       await forAWhile(queries(model, 2), async (query) => {
         const { template, values } = slotted(query);
-        // Each value of a type and a place goes to the next such place as well.
+        // Values are also exchanged between slots of the same kind.
         const runs = [values, rotated(values), values].map((each) =>
           Object.fromEntries([...each].map(([slot, { value }]) => [slot.name, value])),
         );
@@ -624,7 +652,7 @@ describe(`a read (seed ${seed})`, () => {
   );
 
   it(
-    'counts what Prisma’s client counts',
+    'that counts rows returns the same number as Prisma’s client',
     async () => {
       const counts = fc
         .constantFrom(...names)
@@ -637,7 +665,7 @@ describe(`a read (seed ${seed})`, () => {
   );
 
   it.each(['UTC', 'Europe/Vienna', 'Africa/Monrovia'])(
-    'gives the times that are written, in %s',
+    'returns times as they were written, in the time zone %s',
     async (zone) => {
       const session = new pg.Pool({
         ...database.pool.options,
@@ -669,7 +697,7 @@ describe(`a read (seed ${seed})`, () => {
     },
   );
 
-  it('reads the rows below a row for the rows of the page alone, not for those that an offset skips', () => {
+  it('reads related rows only for the rows of the page, not for those that an offset skips', () => {
     const { text } = selectStatement('DttSession', {
       select: { id: true, segments: { select: { id: true } } },
       take: 2,
@@ -678,23 +706,26 @@ describe(`a read (seed ${seed})`, () => {
     expect(text).toMatch(/^SELECT t0\."id", \(SELECT .*"segments" FROM \(SELECT t0\.\* .* OFFSET \$2\) t0$/);
   });
 
-  it.each(floats)('gives and compares with the number %d, at the top and below', async (number) => {
-    await database.pool.query(
-      `UPDATE "TrainerSegment" SET "speedMeasured" =
+  it.each(floats)(
+    'returns and compares the number %d, in its own rows and in related rows',
+    async (number) => {
+      await database.pool.query(
+        `UPDATE "TrainerSegment" SET "speedMeasured" =
          CASE id WHEN (SELECT min(id) FROM "TrainerSegment") THEN $1::float8 END`,
-      [Object.is(number, -0) ? '-0' : number],
-    );
-    const found = { select: { speedMeasured: true as const }, where: { speedMeasured: number } };
-    expect(await database.sql.findMany('TrainerSegment', found)).toEqual([{ speedMeasured: number }]);
-    const below = { ...found, where: { speedMeasured: { in: [number] } } };
-    const query = { select: { segments: below }, where: { segments: { some: below.where } } };
-    expect(await database.sql.findMany('DttSession', query)).toEqual([
-      { segments: [{ speedMeasured: number }] },
-    ]);
-  });
+        [Object.is(number, -0) ? '-0' : number],
+      );
+      const found = { select: { speedMeasured: true as const }, where: { speedMeasured: number } };
+      expect(await database.sql.findMany('TrainerSegment', found)).toEqual([{ speedMeasured: number }]);
+      const below = { ...found, where: { speedMeasured: { in: [number] } } };
+      const query = { select: { segments: below }, where: { segments: { some: below.where } } };
+      expect(await database.sql.findMany('DttSession', query)).toEqual([
+        { segments: [{ speedMeasured: number }] },
+      ]);
+    },
+  );
 
   it.each(rejected)('is rejected for %s', (_, query, message) => {
-    // What is not of the type is what is tried.
+    // The query is not of this type on purpose.
     expect(() => selectStatement('DttDevice', query as PlannedQuery)).toThrow(message);
   });
 });

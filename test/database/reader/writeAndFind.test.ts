@@ -1,4 +1,4 @@
-/** What is written and found in one transaction, on a connection that others use before and behind it. */
+/** Writing and reading in one transaction, on connections that other statements use as well. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Slot } from '../../../src/database/reader/query.ts';
@@ -21,7 +21,7 @@ const query = {
   where: { id: { in: new Slot('ids') } },
 } as const;
 
-/** Sets the ranks of users, and gives what they were told to be. */
+/** A statement that sets the ranks of users, and returns columns of several types. */
 const ranking = (ids: readonly number[], rank: number) => ({
   text: 'UPDATE "User" SET rank = $2 WHERE id = ANY($1) RETURNING id, rank > 5 AS "isHigh", NULL::int AS none',
   values: [ids, rank],
@@ -32,7 +32,7 @@ const ranking = (ids: readonly number[], rank: number) => ({
   ],
 });
 
-it('gives what was written, and the rows as they are afterwards, however many there are of each', async () => {
+it('writeAndFind returns what was written, and the rows as they are afterwards, however many there are of each', async () => {
   for (const [ids, found] of [
     [[1], [1]],
     [[], [1, 2]],
@@ -50,7 +50,7 @@ it('gives what was written, and the rows as they are afterwards, however many th
   }
 });
 
-it('mixes nothing up with what is asked before and behind it', async () => {
+it('writeAndFind does not mix its results up with those of concurrent statements', async () => {
   const ids = Array.from({ length: 20 }, (_, index) => index + 1);
   const all = await Promise.all(
     ids.flatMap((id) => [
@@ -65,7 +65,7 @@ it('mixes nothing up with what is asked before and behind it', async () => {
   }
 });
 
-it('writes nothing where the rows cannot be had, and finds nothing where it cannot be written', async () => {
+it('writeAndFind writes nothing when the read fails, and reads nothing when the write fails', async () => {
   await sql.writeAndFind(ranking([1], 3), 'User', query, { ids: [] });
   const largest = 2 ** 31;
   await expect(sql.writeAndFind(ranking([1], 9), 'User', query, { ids: [largest] })).rejects.toThrow(
@@ -82,6 +82,6 @@ it('writes nothing where the rows cannot be had, and finds nothing where it cann
     ],
   };
   await expect(sql.writeAndFind(unreadable, 'User', query, { ids: [1] })).rejects.toThrow(SyntaxError);
-  // The connections go on.
+  // The connections still work.
   expect(await sql.findMany('User', query, { ids: [1] })).toMatchObject([{ id: 1, rank: 3 }]);
 });

@@ -26,7 +26,7 @@ import type { TcpProxy } from '../../support/tcpProxy.ts';
 
 const name = 'things';
 let cluster: Cluster;
-/** Those that all tests read from. */
+/** The standbys that the tests read from. */
 let pair: readonly Standby[];
 let accounts: Account[];
 let lines: TcpProxy[];
@@ -55,16 +55,16 @@ afterEach(async () => {
   await cluster.isReplayed(pair);
 });
 
-/** A gateway that caches nothing unless it is told to, so that every request reads. */
+/** A gateway that caches nothing unless an option says so, so that every request reads. */
 async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const gateway = await openTestGateway(withClient(await open()), {
     standbys: lines.map(({ url }) => url),
     ...options,
   });
   gateways.push(gateway);
-  await expect.poll(() => wellOf(gateway)).toBe(options.standbys?.length ?? pair.length);
-  // What the start has written is replayed: from here on nobody has to read at the primary.
-  for (const account of accounts) await hasLeft(gateway, account);
+  await expect.poll(() => healthyOf(gateway)).toBe(options.standbys?.length ?? pair.length);
+  // The standbys replay what the start has written, after which no account has to read at the primary.
+  for (const account of accounts) await readsFromStandby(gateway, account);
   return gateway;
 }
 
@@ -75,10 +75,10 @@ const figuresOf = ({ replicas }: TestGateway) => {
   if (!replicas) throw new Error('it has no standbys');
   return replicas.figures();
 };
-const wellOf = (gateway: TestGateway) =>
+const healthyOf = (gateway: TestGateway) =>
   figuresOf(gateway).standbys.filter(({ isHealthy }) => isHealthy).length;
 
-/** How many statements a server was given that read what belongs to viewers. */
+/** How many statements that read records of viewers are in the log of a server. */
 const readsAt = (server: ClusterServer) =>
   (server.log().match(/(execute|statement).*FROM "Dtt/g) ?? []).length;
 
@@ -93,11 +93,11 @@ async function readsDuring(act: () => Promise<unknown>) {
 
 const at = <Item>(items: readonly Item[], index: number): Item => {
   const item = items[index];
-  if (item === undefined) throw new Error(`there is no ${index}`);
+  if (item === undefined) throw new Error(`there is no item ${index}`);
   return item;
 };
 
-/** Another text each time, so that nothing comes out of the cache. */
+/** Makes the text of each query unique, so that no response is cached. */
 let asked = 0;
 async function activeOf(gateway: TestGateway, { token }: Account, headers: Record<string, string> = {}) {
   const query = `{ q${asked++}: dttTemplates { nodes { databaseId isActive } } }`;
@@ -113,7 +113,7 @@ async function activeOf(gateway: TestGateway, { token }: Account, headers: Recor
 }
 
 /** Waits until the account reads from a standby. */
-async function hasLeft(gateway: TestGateway, account: Account): Promise<void> {
+async function readsFromStandby(gateway: TestGateway, account: Account): Promise<void> {
   await expect
     .poll(async () => {
       const { primary } = figuresOf(gateway);
@@ -129,7 +129,7 @@ const setActive = (account: Account, template: number) =>
     name,
   );
 
-/** A change that is announced to nobody. */
+/** A change that is not announced. */
 const setSilently = (account: Account, template: number) =>
   cluster.primary.query(
     `ALTER TABLE "User" DISABLE TRIGGER USER; UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${account.userId}; ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_update`,
@@ -140,7 +140,7 @@ const activate = (gateway: TestGateway, { token }: Account, template: number) =>
   postJson(gateway, token, `/dtt/templates/${template}`, { isActive: true });
 
 describe('reads', () => {
-  it('go to standbys, and none to the primary but those that must', async () => {
+  it('go to standbys, and not to the primary', async () => {
     const gateway = await start();
     const counts = await readsDuring(async () => {
       for (let time = 0; time < 20; time++) for (const account of accounts) await activeOf(gateway, account);
@@ -149,7 +149,7 @@ describe('reads', () => {
     expect(counts.standbys).toBeGreaterThanOrEqual(40);
   });
 
-  it('stay at one standby for each viewer, and use all of them', async () => {
+  it('of each viewer stay at one standby, and those of several viewers use all of them', async () => {
     const gateway = await start();
     const readsOf = async (account: Account) => {
       const before = figuresOf(gateway).standbys.map(({ reads }) => reads);
@@ -163,7 +163,7 @@ describe('reads', () => {
     expect(one.map((count, index) => count + at(other, index)).every((count) => count > 0)).toBe(true);
   });
 
-  it('go to the primary after a change until the standby has replayed it, and then back', async () => {
+  it('go to the primary after a change until the standby has replayed it, and then to the standby again', async () => {
     const gateway = await start();
     const [alice] = accounts;
     if (!alice) throw new Error('there is nobody');
@@ -176,26 +176,26 @@ describe('reads', () => {
     }
     expect(figuresOf(gateway).primary).toBeGreaterThan(0);
     await resume();
-    await hasLeft(gateway, alice);
+    await readsFromStandby(gateway, alice);
     const counts = await readsDuring(() => activeOf(gateway, alice));
     expect(counts).toMatchObject({ primary: 0 });
   });
 
-  it('show what was written through the same gateway, and what the primary has shown', async () => {
+  it('include what was written through the same gateway, and what the primary has shown', async () => {
     const gateway = await start();
     const alice = at(accounts, 0);
     await pause();
     const template = at(alice.dttTemplates, 1);
     expect((await activate(gateway, alice, template)).status).toBe(200);
     expect(await activeOf(gateway, alice)).toBe(template);
-    // Announced to nobody: only who was at the primary can know.
+    // This change is not announced, so only a read at the primary shows it.
     await setSilently(alice, at(alice.dttTemplates, 2));
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
     await resume();
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
   });
 
-  it('are as new as the commit of what was heard of, and not as the statement that wrote it', async () => {
+  it('are as new as the commit of an announced change, and not only as the statement that wrote it', async () => {
     const gateway = await start();
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
@@ -204,7 +204,7 @@ describe('reads', () => {
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query(`UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`);
-    // By what comes behind that, the standbys have replayed where it was written.
+    // Once they have replayed this later change, the standbys are past the position of the statement above.
     await setActive(bobby, at(bobby.dttTemplates, 1));
     await cluster.isReplayed(pair);
     await pause();
@@ -219,14 +219,14 @@ describe('reads', () => {
     expect(await activeOf(gateway, alice)).toBe(template);
   });
 
-  it('are as new as what the primary has shown, though it was never heard of', async () => {
+  it('are as new as what the primary has shown, even if that was never announced', async () => {
     const gateway = await start();
     const alice = at(accounts, 0);
     await activeOf(gateway, alice);
     await pause();
     await setActive(alice, at(alice.dttTemplates, 1));
     await expect.poll(() => activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 1));
-    // So much reaches the standbys, and nothing of what comes behind it.
+    // The standbys receive the log up to here, and nothing after it.
     await cluster.isReceived(pair);
     for (const { upstream } of pair) upstream.hold();
     await setSilently(alice, at(alice.dttTemplates, 2));
@@ -239,7 +239,7 @@ describe('reads', () => {
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
   });
 
-  it('are as new as what another standby has shown, though it was never heard of', async () => {
+  it('are as new as what another standby has shown, even if that was never announced', async () => {
     const gateway = await start();
     const alice = at(accounts, 0);
     const before = await activeOf(gateway, alice);
@@ -257,7 +257,7 @@ describe('reads', () => {
   });
 });
 
-it('somebody who is new is there at once, announced or not', async () => {
+it('a new user is found at once, even if the user was not announced', async () => {
   const gateway = await start();
   await pause();
   const database = withClient(await open());
@@ -272,38 +272,41 @@ it('somebody who is new is there at once, announced or not', async () => {
   await database.close();
 });
 
-describe('a standby that fails', () => {
+describe('a standby', () => {
   it.each([
     ['is stopped', (standby: Standby) => standby.stop('immediate')],
     ['is shut down', (standby: Standby) => standby.stop('fast')],
-    ['is silent', async (standby: Standby) => at(lines, pair.indexOf(standby)).hold()],
-  ])('costs one retry when it %s, and is read from again when it is well', async (_, fail) => {
-    const gateway = await start();
-    for (const account of accounts) await activeOf(gateway, account);
-    const standby = at(pair, 0);
-    const failing = fail(standby);
-    const took = await Promise.all(
-      accounts.map(async (account) => {
-        const began = performance.now();
-        await activeOf(gateway, account);
-        return performance.now() - began;
-      }),
-    );
-    await failing;
-    expect(Math.max(...took)).toBeLessThan(4_000);
-    await expect.poll(() => wellOf(gateway), { timeout: 5_000 }).toBe(1);
-    await standby.start();
-    at(lines, 0).release();
-    await expect.poll(() => wellOf(gateway), { timeout: 15_000 }).toBe(2);
-    expect(gateway.log).toEqual([]);
-  });
+    ['does not respond', async (standby: Standby) => at(lines, pair.indexOf(standby)).hold()],
+  ])(
+    'delays a read by less than four seconds when it %s, and is healthy again afterwards',
+    async (_, fail) => {
+      const gateway = await start();
+      for (const account of accounts) await activeOf(gateway, account);
+      const standby = at(pair, 0);
+      const failing = fail(standby);
+      const took = await Promise.all(
+        accounts.map(async (account) => {
+          const began = performance.now();
+          await activeOf(gateway, account);
+          return performance.now() - began;
+        }),
+      );
+      await failing;
+      expect(Math.max(...took)).toBeLessThan(4_000);
+      await expect.poll(() => healthyOf(gateway), { timeout: 5_000 }).toBe(1);
+      await standby.start();
+      at(lines, 0).release();
+      await expect.poll(() => healthyOf(gateway), { timeout: 15_000 }).toBe(2);
+      expect(gateway.log).toEqual([]);
+    },
+  );
 
-  it('costs one retry when it cancels a statement, and is read from on', async () => {
+  it('costs one retry when it cancels a statement, and stays healthy', async () => {
     const gateway = await start();
     const alice = at(accounts, 0);
     const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
     await locking.connect();
-    // The lock is replayed, and statements wait for it there as well.
+    // The standbys replay the lock, so statements there wait for it as well.
     await locking.query(
       'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
     );
@@ -324,10 +327,10 @@ describe('a standby that fails', () => {
     await locking.end();
     await reading;
     expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
-    expect(wellOf(gateway)).toBe(2);
+    expect(healthyOf(gateway)).toBe(2);
   });
 
-  it('is none of the database’s', async () => {
+  it('is not read from when its URL leads to a primary or to another database', async () => {
     const gateway = await openTestGateway(withClient(await open()), {
       standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
     });
@@ -338,7 +341,7 @@ describe('a standby that fails', () => {
     ]);
   });
 
-  it('is left alone once it is promoted, whatever is written there', async () => {
+  it('is not read from once it is promoted', async () => {
     const third = await cluster.addStandby();
     const gateway = await start({ standbys: [`${third.url}/${name}`, at(lines, 1).url] });
     const alice = at(accounts, 0);
@@ -348,7 +351,7 @@ describe('a standby that fails', () => {
     await third.query(`UPDATE "User" SET "activeTemplateId" = ${another} WHERE id = ${alice.userId}`, name);
     for (let time = 0; time < 20; time++) expect(await activeOf(gateway, alice)).toBe(template);
     await expect.poll(() => figuresOf(gateway).standbys[0]?.status).toMatch(/it takes writes of its own/);
-    // One that follows it is on its timeline.
+    // A standby of the promoted server is on the same timeline.
     const fourth = await cluster.addStandby(third);
     const other = await openTestGateway(withClient(await open()), { standbys: [`${fourth.url}/${name}`] });
     gateways.push(other);
@@ -362,14 +365,14 @@ describe('a standby that fails', () => {
   });
 });
 
-it('a standby is called by its host and port, wherever its URL says them', async () => {
+it('a standby has its host and port for a name, wherever its URL contains them', async () => {
   const { hostname, port, username, password } = new URL(at(lines, 0).url);
   const url = `postgresql://${username}:${password}@/${name}?host=${hostname}&port=${port}`;
   const gateway = await start({ standbys: [url] });
   expect(figuresOf(gateway).standbys.map((standby) => standby.name)).toEqual([`${hostname}:${port}`]);
 });
 
-describe('whoever runs it', () => {
+describe('a configuration with standbys', () => {
   const primary = () => `${cluster.primary.url}/${name}`;
   const findingsOf = async (urls: readonly string[]) => {
     const findings = await examine({
@@ -380,7 +383,7 @@ describe('whoever runs it', () => {
     return findings.filter(({ check }) => check === 'standby').map(({ state, says }) => `${state}: ${says}`);
   };
 
-  it('is told by doctor how each standby is, and what it lacks', async () => {
+  it('is checked by the doctor, which reports the state of each standby and what it lacks', async () => {
     await cluster.primary.query(`CREATE ROLE plain LOGIN PASSWORD 'plain'`);
     await cluster.isReplayed(pair);
     const url = new URL(`${at(pair, 1).url}/${name}`);
@@ -408,7 +411,7 @@ describe('whoever runs it', () => {
       },
       /cannot be used with UPSTREAM_URL/,
     ],
-  ])('is told at the start what does not go together: %o', async (settings, message) => {
+  ])('is rejected at the start when its settings exclude each other: %o', async (settings, message) => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
     const given = { ...settings, ...('DATABASE_URL' in settings && { DATABASE_URL: primary() }) };
     await expect(
@@ -418,25 +421,25 @@ describe('whoever runs it', () => {
   });
 });
 
-describe('what a standby shows before its primary', () => {
-  /** From here on commits wait for the second standby, which hears nothing. */
-  async function keepWaiting(): Promise<void> {
+describe('a change that a standby shows before its primary', () => {
+  /** Makes commits wait for the second standby, which receives nothing from here on. */
+  async function holdCommits(): Promise<void> {
     await cluster.primary.set('synchronous_standby_names', 'standby2');
-    // Its processes take it up one after the other.
+    // Its processes apply the setting one after the other.
     const syncs = () => cluster.primary.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
     await expect.poll(async () => (await syncs()).length).toBe(1);
     await sleep(200);
     at(pair, 1).upstream.hold();
   }
 
-  /** A commit that waits for the second standby: the first one shows it. */
-  async function commitInLimbo(account: Account, template: number): Promise<void> {
-    await keepWaiting();
+  /** Begins a commit that waits for the second standby, and that the first one shows. */
+  async function beginCommit(account: Account, template: number): Promise<void> {
+    await holdCommits();
     // Acknowledged only when the standby has it.
     setActive(account, template).catch(() => {});
   }
 
-  /** Has the standby lag behind a position, and gives that as a request has it. */
+  /** Makes the first standby lag behind a position, and returns that position as a request header. */
   async function lag(table: string) {
     await at(pair, 0).pauseReplay();
     await cluster.primary.query(`SET synchronous_commit = local; CREATE TABLE ${table} ()`, name);
@@ -446,11 +449,11 @@ describe('what a standby shows before its primary', () => {
     return { 'Dovetail-Position': row?.position ?? '' };
   }
 
-  async function letGo(): Promise<void> {
+  async function releaseCommits(): Promise<void> {
     at(pair, 1).upstream.release();
     await cluster.primary.set('synchronous_standby_names', '');
   }
-  afterEach(letGo);
+  afterEach(releaseCommits);
 
   it.each([
     ['when the standby lags', () => lag('noise')],
@@ -461,21 +464,21 @@ describe('what a standby shows before its primary', () => {
         return {};
       },
     ],
-  ])('is not gone from what is read at the primary %s', async (_, leave) => {
+  ])('does not disappear from reads at the primary %s', async (_, leave) => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const alice = at(accounts, 0);
     const before = await activeOf(gateway, alice);
     const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
-    await commitInLimbo(alice, template);
+    await beginCommit(alice, template);
     await expect.poll(() => activeOf(gateway, alice)).toBe(template);
     const headers = await leave();
     await expect(activeOf(gateway, alice, headers)).rejects.toThrow(/has not caught up/);
-    await letGo();
+    await releaseCommits();
     expect(await activeOf(gateway, alice, headers)).toBe(template);
     await at(pair, 0).start();
   });
 
-  it('is not waited for in what only runs for long, whatever commits wait by then, when the standby is gone', async () => {
+  it('is not confused with a transaction that runs long, which reads at the primary do not wait for', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
@@ -483,24 +486,24 @@ describe('what a standby shows before its primary', () => {
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
-    await keepWaiting();
+    await holdCommits();
     await at(pair, 0).stop('immediate');
     const reading = activeOf(gateway, alice);
     await sleep(50);
     setActive(bobby, at(bobby.dttTemplates, 1)).catch(() => {});
     expect(await reading).toBe(before);
-    await letGo();
+    await releaseCommits();
     await writer.query('ROLLBACK');
     await writer.end();
     await at(pair, 0).start();
   });
 
-  it('is read there on, when the primary does not come to show it and the standby has everything by then', async () => {
+  it('is read from the standby if that catches up before the primary shows the change', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const alice = at(accounts, 0);
     const before = await activeOf(gateway, alice);
     const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
-    await commitInLimbo(alice, template);
+    await beginCommit(alice, template);
     await expect.poll(() => activeOf(gateway, alice)).toBe(template);
     const headers = await lag('noise2');
     const reading = activeOf(gateway, alice, headers);
@@ -509,27 +512,27 @@ describe('what a standby shows before its primary', () => {
     expect(await reading).toBe(template);
   });
 
-  it('does not turn reads away when the feed falls silent for it', async () => {
+  it('stops the change feed, after which only a standby that is up to date is read from', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
     const others = await activeOf(gateway, bobby);
     const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
-    await commitInLimbo(alice, template);
-    // Its own heartbeat waits behind that commit.
+    await beginCommit(alice, template);
+    // The heartbeat of the feed waits behind that commit.
     await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(false);
     const counts = await readsDuring(async () => {
       expect(await activeOf(gateway, alice)).toBe(template);
       expect(await activeOf(gateway, bobby)).toBe(others);
     });
     expect(counts.primary).toBe(0);
-    // One that does not have everything up to now is not read from.
+    // A standby that lags behind now is not read from.
     await lag('noise3');
     await expect(activeOf(gateway, bobby)).rejects.toThrow(/has not caught up/);
   });
 });
 
-it('a subscription shows a change that standbys have not replayed, and then goes on', async () => {
+it('a subscription shows a change that standbys have not replayed', async () => {
   const gateway = await start();
   const alice = at(accounts, 0);
   const socket = await connectSocket(gateway, alice.token);
@@ -550,7 +553,7 @@ it('a subscription shows a change that standbys have not replayed, and then goes
 describe('Dovetail-Position', () => {
   const positionOf = (response: { headers: Headers }) => response.headers.get('Dovetail-Position') ?? '';
 
-  it('of a response to a write has every gateway show it, whatever it has heard of', async () => {
+  it('of a response to a write has every gateway show that write, even before its announcement', async () => {
     const [one, other] = [await start(), await start()];
     const alice = at(accounts, 0);
     for (const template of [at(alice.dttTemplates, 0), at(alice.dttTemplates, 1)]) {
@@ -564,16 +567,16 @@ describe('Dovetail-Position', () => {
     }
   });
 
-  it('that is made up costs nobody but its sender, and one that is none is rejected', async () => {
+  it('that is invented affects no other viewer, and one that cannot be parsed is rejected', async () => {
     const gateway = await start();
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const counts = await readsDuring(async () => {
       await activeOf(gateway, alice, { 'Dovetail-Position': '1-FFFFFFFF/FFFFFFFF' });
       await activeOf(gateway, bobby);
     });
-    // The position of the primary is as far as anything can have come: the standby gets there.
+    // The gateway limits it to the position of the primary, which the standby reaches.
     expect(counts.standbys).toBeGreaterThan(0);
-    await hasLeft(gateway, alice);
+    await readsFromStandby(gateway, alice);
     const response = await fetch(`${gateway.url}/api/v1/dtt/templates`, {
       headers: { Authorization: `Bearer ${alice.token}`, 'Dovetail-Position': 'nonsense' },
     });
