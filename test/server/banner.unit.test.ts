@@ -1,4 +1,4 @@
-/** What a start prints. Its commands are run in `serve.test.ts` and `.ci/run`. */
+/** The text that a start prints. Its commands are run in `serve.slow.test.ts` and `.ci/run`. */
 
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -8,14 +8,14 @@ const url = 'http://127.0.0.1:4000';
 const print = (settings: Record<string, string>, banner: Partial<Banner> = {}) =>
   bannerOf(readConfig(settings), { url, hasUsers: true, workers: 1, ...banner });
 
-/** The lines of the banner but for the commands that ask the gateway. */
+/** The lines of the banner without the curl commands. */
 const linesOf = (text: string) =>
   text.split('\n').filter((line) => line !== '' && !line.startsWith('  curl '));
 
 describe('the banner', () => {
   it.each<[string, Record<string, string>, Partial<Banner>, string[]]>([
     [
-      'where to start, and the pages that there are',
+      'the address of the home page, and the pages that are on',
       {},
       { demoToken: 'dvt_x' },
       [
@@ -28,7 +28,7 @@ describe('the banner', () => {
       ],
     ],
     [
-      'no page that is off',
+      'no page that is turned off',
       { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { demoToken: 'dvt_x' },
       [
@@ -38,7 +38,7 @@ describe('the banner', () => {
       ],
     ],
     [
-      'that it listens everywhere, metrics, and why there is one process',
+      'that it listens on every address, the metrics, and why there is one process',
       { HOST: '::', WORKERS: '4', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
       [
@@ -50,7 +50,7 @@ describe('the banner', () => {
       ],
     ],
     [
-      'how users get a token where there is none to show',
+      'the command to create a token if there is none to show',
       { DATA_DIR: '/data', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       {},
       [
@@ -61,7 +61,7 @@ describe('the banner', () => {
       ],
     ],
     [
-      'that a mirror is on its way',
+      'that an account is being mirrored',
       {
         DATABASE_URL: 'postgresql://h/d',
         UPSTREAM_URL: 'https://example.com/api/v1',
@@ -79,7 +79,7 @@ describe('the banner', () => {
       ],
     ],
     [
-      'the three ways to an account where nobody has one',
+      'the three ways to an account if the database has none',
       { DATABASE_URL: 'postgresql://h/d', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { hasUsers: false },
       [
@@ -106,17 +106,17 @@ describe('the banner', () => {
     ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
     ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
     ['postgresql://me:hunter2@a,b:5433/d?target_session_attrs=primary', 'd on a:5432, b:5433'],
-  ])('names the database of %s in one line, without who asks it', (DATABASE_URL, name) => {
+  ])('names the database of %s in one line, without the user and the password', (DATABASE_URL, name) => {
     const text = print({ DATABASE_URL });
     expect(text).toContain(`  Database        ${name}\n`);
     expect(text).not.toContain('hunter2');
   });
 
-  it('names the embedded database where DATABASE_URL is misspelt', () => {
+  it('names the embedded database if DATABASE_URL is misspelt', () => {
     expect(print({ DATABSE_URL: 'postgresql://h/d' })).toContain('  Database        .data (embedded)\n');
   });
 
-  it('shows no password, and says where it goes', () => {
+  it('shows no password, and says where to write it', () => {
     const text = print({ DATABASE_URL: 'postgresql://me:hunter2@h/d' }, { hasUsers: false });
     expect(text).not.toContain('hunter2');
     expect(text).toContain("DATABASE_URL='postgresql://me:***@h/d' npx dovetail demo\n");

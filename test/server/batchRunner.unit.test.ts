@@ -1,4 +1,4 @@
-/** How the parts of a batch are run. */
+/** The order in which the parts of a batch are run. */
 
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,22 +10,22 @@ import { runBatch } from '../../src/server/batchRunner.ts';
 
 function exchangeFor() {
   const failed = vi.fn();
-  // As much of a request and its response as is looked at.
+  // The parts of a request and its response that are used.
   const request = { headers: {}, url: '/graphql' } as IncomingMessage;
   const response = new EventEmitter() as ServerResponse;
   return { exchange: openExchange(request, response, { failed, ended: () => {} }), failed };
 }
 
-/** A task that is known by its name. */
+/** A task with this name. */
 const taskOf = (name: string): Task => ({
   cacheKey: name,
   prepare: () => {
-    throw new Error('not asked for');
+    throw new Error('not expected');
   },
 });
 const responseOf = (name: string) => jsonResponse(200, JSON.stringify(name));
 
-it('what has to be in order waits for all before it, and all behind it wait; the others run beside each other', async () => {
+it('a part that has to run in order waits for all parts before it, and those after it wait for it; the others run concurrently', async () => {
   const events: string[] = [];
   const parts = ['a', 'b', 'M', 'N', 'c', 'd'].map((name) => ({
     isInOrder: name === name.toUpperCase(),
@@ -33,7 +33,7 @@ it('what has to be in order waits for all before it, and all behind it wait; the
   }));
   const responses = await runBatch(exchangeFor().exchange, parts, async ({ cacheKey: name = '' }) => {
     events.push(`+${name}`);
-    // The first of two takes longer.
+    // The first of each two concurrent parts takes longer.
     for (let turn = name === 'a' || name === 'c' ? 4 : 2; turn > 0; turn--) await Promise.resolve();
     events.push(`-${name}`);
     return responseOf(name);
@@ -42,7 +42,7 @@ it('what has to be in order waits for all before it, and all behind it wait; the
   expect(responses).toEqual(['a', 'b', 'M', 'N', 'c', 'd'].map(responseOf));
 });
 
-it('what fails has a masked error in its place, and is reported', async () => {
+it('a part that fails has a masked error as its response, and is reported', async () => {
   const { exchange, failed } = exchangeFor();
   const failure = new Error('secret');
   const parts = ['a', 'M', 'b'].map((name) => ({ isInOrder: name === 'M', task: taskOf(name) }));
@@ -59,14 +59,14 @@ it('what fails has a masked error in its place, and is reported', async () => {
   ]);
 });
 
-it('all of them may wait for the client to leave', async () => {
-  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+it('ten parts may listen for the close of the response without a warning', async () => {
+  const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const { exchange } = exchangeFor();
   const parts = Array.from({ length: 10 }, (_, index) => ({ isInOrder: false, task: taskOf(String(index)) }));
   await runBatch(exchange, parts, async () => {
     exchange.response.once('close', () => {});
     return responseOf('x');
   });
-  expect(warned).not.toHaveBeenCalled();
-  warned.mockRestore();
+  expect(warning).not.toHaveBeenCalled();
+  warning.mockRestore();
 });

@@ -8,7 +8,7 @@ import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 const timeouts = { timeout: 30_000, interval: 50 };
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterEach(endProcesses);
 afterAll(() => database?.close());
 
-/** On a connection of its own, since it is connections that are handed to the workers. */
+/** Sends a request on a connection of its own, since connections are distributed among the workers. */
 async function ask({ url }: ServedGateway, path: string, init: RequestInit = {}) {
   const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
   const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
@@ -35,14 +35,14 @@ const linesOf = ({ output }: ServedGateway) =>
     .slice(0, -1)
     .map((line) => JSON.parse(line));
 
-/** The processes that have answered, as the log has them. */
-const answering = (gateway: ServedGateway) =>
+/** The processes that have responded, by the log. */
+const responding = (gateway: ServedGateway) =>
   new Set<number>(linesOf(gateway).flatMap(({ msg, pid }) => (msg === 'responded' ? [pid] : [])));
 
-async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promise<number[]> {
+async function askUntilServedBy(gateway: ServedGateway, count: number): Promise<number[]> {
   return vi.waitFor(async () => {
     expect((await ask(gateway, '/users/me')).status).toBe(200);
-    const pids = [...answering(gateway)];
+    const pids = [...responding(gateway)];
     expect(pids).toHaveLength(count);
     return pids;
   }, timeouts);
@@ -51,7 +51,7 @@ async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promis
 describe('several workers', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
-  it('share the port, tell each other of changes, count together, outlive one of them, and stop together', async () => {
+  it('share the port, announce changes to each other, have common metrics, replace one that dies, and stop together', async () => {
     const gateway = await serve(
       {
         DATABASE_URL: database.pool.options.connectionString ?? '',
@@ -62,8 +62,8 @@ describe('several workers', () => {
       '2',
     );
     expect(gateway.output.stdout).toContain('  Workers         2\n');
-    const [first] = await askUntilAnsweredBy(gateway, 2);
-    if (first === undefined) throw new Error('nobody answered');
+    const [first] = await askUntilServedBy(gateway, 2);
+    if (first === undefined) throw new Error('no worker responded');
 
     const [template] = alice.dttTemplates;
     const activation = await ask(gateway, `/dtt/templates/${template}`, {
@@ -85,9 +85,9 @@ describe('several workers', () => {
       const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
       return lines.map((line) => Number(line.split(' ').at(-1)));
     };
-    // The log may be a tenth of a second behind.
-    const asked = () => linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
-    await vi.waitFor(async () => expect(await counted()).toEqual([asked()]), timeouts);
+    // The log may be delayed by a tenth of a second.
+    const logged = () => linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
+    await vi.waitFor(async () => expect(await counted()).toEqual([logged()]), timeouts);
 
     process.kill(first, 'SIGKILL');
     await vi.waitFor(
@@ -102,30 +102,30 @@ describe('several workers', () => {
         ),
       timeouts,
     );
-    // The one that is left answers, and then the one in place of the dead.
-    await askUntilAnsweredBy(gateway, 3);
+    // The remaining worker responds, and then the one that replaces the dead one.
+    await askUntilServedBy(gateway, 3);
 
     await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
 
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });
-    for (const pid of answering(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+    for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   });
 });
 
-describe('several workers, each of which is told to stop as well as the process that started them', () => {
+describe('several workers that get SIGTERM themselves, as does the process that started them', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
   it.each([
-    ['after it', 'parent'],
-    ['before it', 'workers'],
-  ])('finish what is in flight: %s', async (_, first) => {
+    ['after that process', 'parent'],
+    ['before that process', 'workers'],
+  ])('finish the requests in flight: %s', async (_, first) => {
     const settings = {
       DATABASE_URL: database.pool.options.connectionString ?? '',
       LOG_LEVEL: 'info',
     };
     const gateway = await serve(settings, '--workers', '2');
-    const workers = await askUntilAnsweredBy(gateway, 2);
+    const workers = await askUntilServedBy(gateway, 2);
     const holder = await database.pool.connect();
     try {
       await holder.query('BEGIN; LOCK TABLE "DttSession"');
@@ -150,14 +150,14 @@ describe('several workers, each of which is told to stop as well as the process 
   });
 });
 
-describe('the process that starts workers', () => {
-  /** Workers that live and die as the test says. */
+describe('startWorkers', () => {
+  /** Fake workers that the test starts and ends. */
   function open() {
     const workers: FakeWorker[] = [];
     vi.spyOn(cluster, 'fork').mockImplementation(() => {
       const worker = new FakeWorker(1_000 + workers.length);
       workers.push(worker);
-      // As much of a worker as is used.
+      // The parts of a worker that are used.
       return worker as unknown as Worker;
     });
     const log: string[] = [];
@@ -170,7 +170,7 @@ describe('the process that starts workers', () => {
       super();
       this.process = { pid, kill: vi.fn() };
     }
-    /** Tells that it serves, and lets that be heard. */
+    /** Reports that it serves, and waits until that is received. */
     async serve() {
       this.emit('message', { url: `http://127.0.0.1:${this.process.pid}` });
       await turn();
@@ -183,7 +183,7 @@ describe('the process that starts workers', () => {
     const starting = startWorkers(2, opened.logger);
     for (let index = 0; index < 2; index++) await opened.workers[index]?.serve();
     const serving = await starting;
-    if (!serving) throw new Error('they do not serve');
+    if (!serving) throw new Error('the workers do not serve');
     return { ...opened, serving };
   }
 
@@ -195,7 +195,7 @@ describe('the process that starts workers', () => {
     vi.restoreAllMocks();
   });
 
-  it('starts one after the other, the first of which applies the migrations', async () => {
+  it('starts one worker after the other, so that the first can apply the migrations', async () => {
     const { workers, logger } = open();
     const starting = startWorkers(3, logger);
     for (let count = 1; count <= 3; count++) {
@@ -207,7 +207,7 @@ describe('the process that starts workers', () => {
     expect(workers).toHaveLength(3);
   });
 
-  it('gives up when one ends before it serves, and waits for the end of the others', async () => {
+  it('stops the other workers, and waits for their end, if one ends before it serves', async () => {
     const { workers, logger, log } = open();
     const settled = vi.fn();
     const starting = startWorkers(3, logger).then(settled);
@@ -221,11 +221,11 @@ describe('the process that starts workers', () => {
     workers[0]?.emit('exit', 0, null);
     await starting;
     expect(settled).toHaveBeenCalledWith(undefined);
-    // It has said why itself.
+    // The worker has logged the reason itself.
     expect(log()).toEqual([]);
   });
 
-  it('replaces one that died while the others started, once all of them serve', async () => {
+  it('replaces a worker that died while the others started, once all of them serve', async () => {
     const { workers, logger, log } = open();
     const starting = startWorkers(2, logger);
     await workers[0]?.serve();
@@ -237,7 +237,7 @@ describe('the process that starts workers', () => {
     expect(log()).toEqual([]);
   });
 
-  it('replaces one that dies at once, and says so', async () => {
+  it('replaces a worker that dies immediately, and logs that', async () => {
     const { workers, log } = await openServing();
     vi.advanceTimersByTime(1_000);
     workers[0]?.emit('exit', null, 'SIGKILL');
@@ -253,7 +253,7 @@ describe('the process that starts workers', () => {
     ]);
   });
 
-  it('replaces one that did not live for a second a second later, again and again', async () => {
+  it('replaces a worker that did not run for a second only after a second, each time', async () => {
     const { workers } = await openServing();
     for (let count = 2; count < 6; count++) {
       vi.advanceTimersByTime(999);
@@ -265,18 +265,18 @@ describe('the process that starts workers', () => {
     }
   });
 
-  it('hands a signal on to all that there are', async () => {
+  it('forwards a signal to all workers that run', async () => {
     const { workers, serving } = await openServing();
     workers[0]?.emit('exit', 1, null);
     serving.signal('SIGHUP');
     expect(workers.map((worker) => worker.process.kill.mock.calls)).toEqual([[], [['SIGHUP']]]);
   });
 
-  it('closes when the last of them has ended, and replaces none from then on', async () => {
+  it('closes once the last worker has ended, and replaces none from then on', async () => {
     const { workers, serving, log } = await openServing();
-    // In whose place there is nobody yet.
+    // It is not replaced yet.
     workers[0]?.emit('exit', 1, null);
-    const said = log().length;
+    const logged = log().length;
     const closed = vi.fn();
     const closing = serving.close().then(closed);
     expect(workers[0]?.process.kill).not.toHaveBeenCalled();
@@ -287,6 +287,6 @@ describe('the process that starts workers', () => {
     await closing;
     vi.advanceTimersByTime(10_000);
     expect(workers).toHaveLength(2);
-    expect(log()).toHaveLength(said);
+    expect(log()).toHaveLength(logged);
   });
 });

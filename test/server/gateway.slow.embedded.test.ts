@@ -1,4 +1,4 @@
-/** The gateway as one thing: what it opens from its settings, and lets go of again. */
+/** The gateway as a whole: what it opens by its settings, and closes again. */
 
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
@@ -22,7 +22,7 @@ let taken: Server;
 let takenPort: string;
 beforeAll(async () => {
   folder = await copyTemplate();
-  taken = createServer((_, response) => response.end('somebody else'));
+  taken = createServer((_, response) => response.end('another program'));
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   // A server that listens on a port has an address of this type.
   takenPort = String((taken.address() as AddressInfo).port);
@@ -35,7 +35,7 @@ afterAll(async () => {
 const open = (settings: Record<string, string>) =>
   openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent', ...settings }));
 
-const isThere = (url: string) =>
+const isServed = (url: string) =>
   fetch(url).then(
     () => true,
     () => false,
@@ -49,7 +49,7 @@ async function freePort(): Promise<string> {
   return String(port);
 }
 
-describe('a start that cannot be', () => {
+describe('a start that fails', () => {
   it.each([
     [
       { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
@@ -60,21 +60,21 @@ describe('a start that cannot be', () => {
       /^DATABASE_URL is "postgresql:\/\/me:\*\*\*@127.0.0.1:1\/app", but cannot be reached: (?!.*sec%ret).*$/,
     ],
     [{ DATA_DIR: '/dev/null' }, /^DATA_DIR is "\/dev\/null", but takes a folder that can be written to: .*$/],
-  ])('says why: %o', async (settings, message) => {
+  ])('reports the reason: %o', async (settings, message) => {
     const opening = open(settings);
     await expect(opening).rejects.toThrow(SetupError);
     await expect(opening).rejects.toThrow(message);
   });
 
   it.each(['PORT', 'METRICS_PORT'])(
-    'since %s is taken says so, and lets go of all the rest',
+    'because %s is taken reports that, and closes everything else',
     async (name) => {
       const port = await freePort();
       const settings = { METRICS_PORT: port, [name]: takenPort };
       await expect(open(settings)).rejects.toThrow(
         `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,
       );
-      expect(await isThere(`http://127.0.0.1:${port}/metrics`)).toBe(false);
+      expect(await isServed(`http://127.0.0.1:${port}/metrics`)).toBe(false);
       const gateway = await open({ PORT: port });
       expect(gateway.url).toBe(`http://127.0.0.1:${port}`);
       await gateway.close();
@@ -83,7 +83,7 @@ describe('a start that cannot be', () => {
 });
 
 describe('a gateway', () => {
-  it('has what its settings say, and nothing of it any more when it is closed', async () => {
+  it('applies its settings, and releases everything when it is closed', async () => {
     const gateway = await open({
       METRICS_PORT: '0',
       STATEMENT_TIMEOUT: '7',
@@ -91,10 +91,10 @@ describe('a gateway', () => {
       RESPONSE_CACHE_MB: '1',
     });
     const { url, metricsUrl = '', demoToken, database } = gateway;
-    // A second longer than the server is given, which is to say so first.
+    // A second longer than the timeout of the server, which should report it first.
     expect(database.pool.options).toMatchObject({ max: 3, query_timeout: 8_000 });
     const headers = { Authorization: `Bearer ${demoToken}` };
-    // An answer of two and more kilobytes has its place.
+    // A response of a few kilobytes is cached.
     for (let time = 0; time < 2; time++)
       await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
     expect(await (await fetch(metricsUrl)).text()).toMatch(
@@ -103,8 +103,8 @@ describe('a gateway', () => {
     expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
 
     await gateway.close();
-    expect(await isThere(url)).toBe(false);
-    expect(await isThere(metricsUrl)).toBe(false);
+    expect(await isServed(url)).toBe(false);
+    expect(await isServed(metricsUrl)).toBe(false);
     await expect(database.pool.query('SELECT 1')).rejects.toThrow();
 
     const again = await open({ RESPONSE_CACHE_MB: '0', CACHE_MAX_AGE: '1', METRICS_PORT: '0' });
@@ -117,7 +117,7 @@ describe('a gateway', () => {
     await again.close();
   });
 
-  it('has no metrics unless it is told where, and is closed although connections are idle', async () => {
+  it('has no metrics without METRICS_PORT, and closes although connections are idle', async () => {
     const gateway = await open({});
     const { demoToken, metricsUrl } = gateway;
     expect(metricsUrl).toBeUndefined();
@@ -134,7 +134,7 @@ describe('the log', () => {
   let log: Record<string, unknown>[];
   beforeEach(() => {
     log = [];
-    // What all loggers write to: pino has it under this name.
+    // The destination of all loggers, which pino stores under this name.
     const destination: DestinationStream = Reflect.get(createLogger('info'), pino.symbols.streamSym);
     vi.spyOn(destination, 'write').mockImplementation((line) => log.push(JSON.parse(line)));
   });
@@ -142,7 +142,7 @@ describe('the log', () => {
     vi.restoreAllMocks();
   });
 
-  it('says where it serves, that it closes, and that it has', async () => {
+  it('has a line when the gateway serves, when it is closing, and when it is closed', async () => {
     const gateway = await open({ LOG_LEVEL: 'info' });
     expect(log).toMatchObject([
       { level: 30, msg: 'serving', url: gateway.url, release, database: 'embedded' },
@@ -151,7 +151,7 @@ describe('the log', () => {
     expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
   });
 
-  it('says that a database is about to be migrated', async () => {
+  it('has a line before migrations are applied', async () => {
     const own = await copyUnmigrated();
     const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'info' });
     expect(log).toMatchObject([{ msg: 'applying migrations', pending: 1 }, { msg: 'serving' }]);
@@ -159,10 +159,10 @@ describe('the log', () => {
     await rm(own, { recursive: true, force: true });
   });
 
-  it('says that the engine failed, and that nothing is lost', async () => {
+  it('has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
     const own = await copyTemplate();
     const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
-    // PGlite has no programs to start, and breaks off.
+    // PGlite cannot start programs, and aborts.
     await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
     await gateway.failure;
     expect(log).toMatchObject([
@@ -177,7 +177,7 @@ describe('the log', () => {
   });
 });
 
-it('a server listens on HOST alone', async () => {
+it('a server listens only on HOST', async () => {
   const server = createServer();
   const url = await listen(server, { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: undefined }, 'PORT');
   const { address, port } = server.address() as AddressInfo;
@@ -198,13 +198,13 @@ it.each([
   expect(originOf(host, 4000)).toBe(origin);
 });
 
-it('no folder is made for a gateway with DATABASE_URL', async () => {
+it('a gateway with DATABASE_URL creates no DATA_DIR', async () => {
   const DATA_DIR = join(tmpdir(), `dovetail-none-${process.pid}`);
   await expect(open({ DATA_DIR, DATABASE_URL: 'postgresql://127.0.0.1:1/app' })).rejects.toThrow();
   await expect(rm(DATA_DIR, { recursive: true })).rejects.toThrow('ENOENT');
 });
 
-it('has no demo account where it mirrors one, not even before anything was read', async () => {
+it('a gateway that mirrors an account has no demo account, not even before the mirror is filled', async () => {
   const own = await copyTemplate();
   const gateway = await open({
     DATA_DIR: own,

@@ -1,4 +1,4 @@
-/** Memory that load has left behind is given back once nobody asks. */
+/** Memory that was allocated under load is returned to the system once the gateway is idle. */
 
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,13 +7,13 @@ import { afterEach, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { openTestDatabase } from '../support/gateway.ts';
 import { endProcesses, startScript } from '../support/processes.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 afterEach(endProcesses);
 
 const dist = new URL('../../dist/server', import.meta.url).href;
 
-/** Works for two seconds, rests, takes memory, and rests again; says how often garbage was collected until then. */
+/** Works for two seconds, is idle, allocates memory, and is idle again; prints how often garbage was collected after each. */
 const counting = `
   import { collectWhenIdle } from '${dist}/idleMemory.js';
   const wait = (time) => new Promise((settle) => setTimeout(settle, time));
@@ -32,26 +32,26 @@ const counting = `
   counts.push(count);
   console.log(JSON.stringify(counts));`;
 
-it('is looked for when nothing is done any more and it has grown, and not while there is work', async () => {
+it('garbage is collected when the process is idle and its memory has grown, and not while it works', async () => {
   const { stdout } = await startScript(counting).exit;
   expect(JSON.parse(stdout)).toEqual([0, 1, 2]);
 });
 
-// Earlier ones do not know how.
-const givesBack = Number.parseInt(process.versions.node, 10) >= 24;
+// Earlier versions of Node do not return memory.
+const returnsMemory = Number.parseInt(process.versions.node, 10) >= 24;
 
-it('is given back by the process of a gateway', async ({ skip }) => {
-  skip(!givesBack, 'Node gives nothing back before version 24');
+it('the process of a gateway returns memory when it is idle', async ({ skip }) => {
+  skip(!returnsMemory, 'Node does not return memory before version 24');
   const settings = { PORT: '0', ...(await settingsOf()) };
   const { output } = startScript(`
     import { setFlagsFromString } from 'node:v8';
     import { serve } from '${dist}/serve.js';
-    // A minute in two seconds.
+    // Two seconds instead of a minute.
     const inTime = setInterval;
     globalThis.setInterval = (callback, time) => inTime(callback, time === 60_000 ? 2_000 : time);
     setFlagsFromString('--trace-gc');
     await serve(${JSON.stringify(settings)});`);
-  // V8's words for a collection that the process has asked for, and that gives back the room of what it has collected.
+  // V8's trace of a collection that the process requested, and that returns memory.
   await expect.poll(() => output.stdout, { timeout: 60_000 }).toMatch(/Mark-Compact \(reduce\).* testing/);
 });
 

@@ -1,4 +1,4 @@
-/** A gateway whose process is killed while it activates templates: what it has acknowledged is there afterwards. */
+/** A gateway whose process is killed while it activates templates: the activations that it acknowledged are durable. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { copyFolder } from '../support/copyFolder.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { endProcesses, serve } from '../support/processes.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 const cleanUps: (() => Promise<unknown>)[] = [];
@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-/** The settings of a gateway, and whom it knows. */
+/** The settings of a gateway, and an account of it. */
 async function prepare() {
   const engine = inject('engine');
   if (engine.kind === 'embedded') {
@@ -39,10 +39,10 @@ async function prepare() {
   };
 }
 
-/** How many activations go before. */
+/** How many activations come before the kill. */
 const enough = 20;
 
-it('has every activation that was acknowledged before it was killed', async () => {
+it('a gateway that was killed has every activation that it had acknowledged', async () => {
   const { settings, token: given, templates } = await prepare();
   const limits = { RATE_LIMIT: '0', RATE_LIMIT_ANONYMOUS: '0' };
   const first = await serve({ ...settings, ...limits });
@@ -60,7 +60,7 @@ it('has every activation that was acknowledged before it was killed', async () =
     const template = templates[count % templates.length];
     attempted = template;
     const asking = ask(first, `/dtt/templates/${template}`, { method: 'POST', body: '{"isActive":true}' });
-    // In the middle of it, with luck.
+    // With luck in the middle of it.
     if (count === enough) setTimeout(() => first.child.kill('SIGKILL'), Math.random() * 3);
     const status = await asking.then(
       (response) => response.status,
@@ -73,9 +73,9 @@ it('has every activation that was acknowledged before it was killed', async () =
   }
   expect(count).toBeGreaterThanOrEqual(enough);
 
-  // Its connections may be gone a moment before its lock on the folder is.
+  // Its connections may be closed a moment before its lock on the folder is released.
   await first.exit;
-  // In this process, which is faster to begin than another.
+  // In this process, which is faster than starting another.
   const second = await openGateway(readConfig({ ...settings, ...limits, PORT: '0', LOG_LEVEL: 'silent' }));
   cleanUps.unshift(second.close);
   const { status, body } = await ask(second, '/dtt/templates/active');

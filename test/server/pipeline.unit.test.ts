@@ -1,4 +1,4 @@
-/** The server over a database that does as the test says: what it makes of its settings, and of trouble. */
+/** The server over a fake database: how it applies its settings, and how it handles failures. */
 
 import { once } from 'node:events';
 import { request, type Server } from 'node:http';
@@ -28,23 +28,23 @@ afterEach(() => {
   server?.close();
 });
 
-/** Serves one who has the token. */
+/** Serves a user that has the token. */
 async function open(settings: Record<string, string> = {}, options: Partial<ServerOptions> = {}) {
   const fake = createFakeFeed();
   const log: string[] = [];
   const row = { id: 7, userId: viewerId, lastUsedAt: new Date(), digest: digestOf(token) };
   const pool = Object.assign(new SimulatedPool(10), { query: vi.fn(async () => ({ rows: [] })) });
   const sql = {
-    /** Statements, by what they ask: tokens are found, and nothing else is ever answered. */
+    /** Statements that look up tokens find one, and all others never end. */
     run: vi.fn(async (text: string) => (text.includes('"ApiToken"') ? [row] : new Promise(() => {}))),
     findMany: vi.fn(() => new Promise(() => {})),
-    /** How many tokens still stand. */
+    /** How many tokens are still valid. */
     count: vi.fn(async () => 1),
   };
   const responseCache = createResponseCache(fake.feed, { maxBytes: 1_000_000, maxAge: 300 });
   const opened = createGatewayServer({
     config: readConfig(settings),
-    // As much of a database as is used.
+    // The parts of a database that are used.
     database: { embedded: true, pool, sql } as unknown as Database,
     feed: fake.feed,
     responseCache,
@@ -65,38 +65,45 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
   return { ...fake, server: opened, url, ask, log, pool, sql, responseCache };
 }
 
-it('waits for clients as long as usual, and probes connections that are silent', async () => {
+it('has the default timeouts, and sends TCP keep-alive probes', async () => {
   expect((await open()).server).toMatchObject({
     headersTimeout: 10_000,
     requestTimeout: 30_000,
     timeout: 120_000,
-    // What stands in front of it closes a connection first.
+    // A proxy in front should close a connection first.
     keepAliveTimeout: 75_000,
-    // How often it looks for those who were waited for long enough.
+    // How often it checks for timeouts.
     connectionsCheckingInterval: 1_000,
     keepAlive: true,
-    // In seconds, as Node keeps it.
+    // Node has it in seconds.
     keepAliveInitialDelay: 30,
   });
 });
 
 describe('/readyz', () => {
-  // As much of a mirror as is asked.
-  const mirror = { status: () => 'well' } as NonNullable<ServerOptions['mirror']>;
+  // The parts of a mirror that are used.
+  const mirror = { status: () => 'fresh' } as NonNullable<ServerOptions['mirror']>;
 
   it.each([
     ['ready', true, true, undefined, 200, 'ready\n'],
-    ['deaf', true, false, undefined, 200, 'ready\nchange feed: not heard; nothing is cached\n'],
-    ['a mirror', true, true, mirror, 200, 'ready\nupstream: well\n'],
-    ['away', false, true, undefined, 503, 'the database cannot be reached\n'],
-  ] as const)('says how things are: %s', async (_, reachable, listens, given, status, text) => {
+    [
+      'without change feed',
+      true,
+      false,
+      undefined,
+      200,
+      'ready\nchange feed: not heard; nothing is cached\n',
+    ],
+    ['with a mirror', true, true, mirror, 200, 'ready\nupstream: fresh\n'],
+    ['without database', false, true, undefined, 503, 'the database cannot be reached\n'],
+  ] as const)('reports the state of the gateway: %s', async (_, reachable, listens, given, status, text) => {
     const { ask, pool, falter } = await open({}, { mirror: given });
     falter(listens);
     if (!reachable) pool.query.mockRejectedValue(new Error('away'));
     expect(await ask('/readyz')).toMatchObject({ status, text });
   });
 
-  it('asks the database once for all who ask meanwhile, and anew for who asks later', async () => {
+  it('queries the database once for concurrent requests, and again for later ones', async () => {
     const { ask, pool } = await open();
     let response = () => {};
     pool.query.mockImplementationOnce(
@@ -107,7 +114,7 @@ describe('/readyz', () => {
     );
     const asking = Promise.all(Array.from({ length: 5 }, () => ask('/readyz')));
     await vi.waitFor(() => expect(pool.query).toHaveBeenCalled());
-    // Answered behind those that came before.
+    // Their responses come after the requests before them have arrived.
     for (let time = 0; time < 5; time++) await ask('/healthz');
     response();
     expect((await asking).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
@@ -118,7 +125,7 @@ describe('/readyz', () => {
     expect(pool.query).toHaveBeenCalledTimes(3);
   });
 
-  it('does not wait for a database that does not answer', async () => {
+  it('responds 503 after a timeout if the database does not respond', async () => {
     const { ask, pool } = await open();
     pool.query.mockReturnValue(new Promise(() => {}));
     const began = performance.now();
@@ -127,7 +134,7 @@ describe('/readyz', () => {
   });
 });
 
-describe('a path of neither API', () => {
+describe('a path outside both APIs', () => {
   it.each([
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],
@@ -146,7 +153,7 @@ describe('a path of neither API', () => {
 });
 
 describe('a cached response', () => {
-  it('is given to who reads, and to nobody who writes', async () => {
+  it('is sent to GET and HEAD, and not to POST', async () => {
     const { ask, responseCache } = await open();
     await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({
       response: jsonResponse(200, '"cached"'),
@@ -157,17 +164,17 @@ describe('a cached response', () => {
     expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
   });
 
-  it('is given also while the database is too busy for anything else', async () => {
+  it('is sent also while requests that need the database are shed', async () => {
     const { ask, responseCache, pool, sql } = await open({ MAX_WAITING: '1' });
     await responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({
       response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
-    // Finds out who it is that asks.
+    // Has the token looked up.
     await ask('/api/v1/dtt');
     const makeRoom = occupy(pool);
     expect((await ask('/api/v1/dtt')).status).toBe(200);
-    // One may wait, and three for a moment; when one more asks, only the first still may.
+    // One request may wait, and three in a burst; with the next request only the first may stay.
     const responses: Awaited<ReturnType<typeof ask>>[] = [];
     for (const path of ['dtt/1', 'dtt/2', 'dtt/3', 'dtt/4'])
       ask(`/api/v1/${path}`).then(
@@ -189,35 +196,35 @@ describe('a cached response', () => {
   });
 });
 
-describe('a request whose statement is not answered', () => {
+describe('a request whose statement never ends', () => {
   it.each([
     ['', {}, {}, 15_000],
     [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
     [
-      ' where an upstream may be asked',
+      ' for a mirror, whose upstream may be asked',
       { STATEMENT_TIMEOUT: '1' },
       {
         mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'],
       },
       6_000 + longestActivation,
     ],
-  ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {
+  ])('gets a 500 five seconds after the statement timeout%s', async (_, settings, options, longest) => {
     const { url, sql, log } = await open(settings, options);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const asking = request(`${url}/api/v1/dtt`, { headers: { Authorization: `Bearer ${token}` } }).end();
-    const answered = once(asking, 'response');
+    const responded = once(asking, 'response');
     while (sql.findMany.mock.calls.length + sql.run.mock.calls.length < 2)
       await new Promise((settle) => setImmediate(settle));
     vi.advanceTimersByTime(longest - 1);
     expect(log).toEqual([]);
     vi.advanceTimersByTime(1);
-    const [response] = await answered;
+    const [response] = await responded;
     expect(response.statusCode).toBe(500);
     expect(log.join('')).toContain(`there was no response after ${longest} ms`);
   });
 });
 
-it('reports no subscription that lasts longer than a response may take', async () => {
+it('a subscription may last longer than the deadline of a response, and is not reported', async () => {
   const { url, sql, log } = await open();
   sql.findMany.mockResolvedValue([]);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -233,7 +240,7 @@ it('reports no subscription that lasts longer than a response may take', async (
   closeSockets();
 });
 
-describe('something unexpected', () => {
+describe('an unexpected error', () => {
   it.each([
     ['/api/v1/dtt', { ok: false, error: 'Internal server error' }],
     [
@@ -242,7 +249,7 @@ describe('something unexpected', () => {
         errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
       },
     ],
-  ])('is hidden, and logged under the id that the client has: %s', async (path, body) => {
+  ])('is masked, and logged with the request id that the client gets: %s', async (path, body) => {
     const { ask, sql, log } = await open();
     sql.run.mockRejectedValue(new Error('secret'));
     const { status, text, headers } = await ask(path);
@@ -253,9 +260,9 @@ describe('something unexpected', () => {
   });
 });
 
-it('an answer that breaks off is not taken for a whole one', async () => {
+it('a response that fails after its head is cut off, so that the client does not take it for complete', async () => {
   const { ask, responseCache, log } = await open();
-  // No body that could be sent, which is found out behind the head.
+  // A body that cannot be sent, which fails after the head.
   const asText = () => {
     throw new Error('it has no bytes');
   };
@@ -266,7 +273,7 @@ it('an answer that breaks off is not taken for a whole one', async () => {
   expect(log).toHaveLength(1);
 });
 
-it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', async () => {
+it('a token is cached for CACHE_MAX_AGE seconds at most, without any change announced', async () => {
   const { ask, sql } = await open({ CACHE_MAX_AGE: '10' });
   let later = 0;
   const now = performance.now.bind(performance);
@@ -276,14 +283,14 @@ it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', asyn
   const counted = [];
   for (later of [0, 0, 8_000, 12_000]) {
     vi.advanceTimersByTime(5_000);
-    // No path of the API's, so that nothing but the token is looked up.
+    // A path that does not exist, so that nothing but the token is looked up.
     expect((await ask('/api/v1/nothing')).status).toBe(404);
     counted.push(lookUps());
   }
   expect(counted).toEqual([1, 1, 1, 2]);
 });
 
-it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, whatever is heard of', async () => {
+it('the token of a subscription is rechecked every CACHE_MAX_AGE seconds, without any change announced', async () => {
   const { url, sql } = await open({ CACHE_MAX_AGE: '10' });
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
@@ -302,7 +309,7 @@ it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, 
   subscribing.destroy();
 });
 
-it('says that there is no token, and shows pages, also while the database is busy: neither needs it', async () => {
+it('a request without a valid token gets a 401, and a page is sent, also while the database is busy, since neither needs it', async () => {
   const { url, pool } = await open();
   occupy(pool);
   for (const headers of [{}, { Authorization: 'Bearer nonsense' }])
@@ -310,7 +317,7 @@ it('says that there is no token, and shows pages, also while the database is bus
   expect((await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).status).toBe(200);
 });
 
-it('looks no token up while it sheds load, and lets through whose token is known', async () => {
+it('looks up no token while it sheds load, and lets requests with a cached token through', async () => {
   const { ask, pool, sql } = await open({ MAX_WAITING: '1' });
   const askOften = () => Array.from({ length: 4 }, () => ask('/api/v1/nowhere'));
   const makeRoom = occupy(pool);
@@ -321,17 +328,17 @@ it('looks no token up while it sheds load, and lets through whose token is known
     expect(response).toMatchObject({ status: 503, text: expect.stringContaining('Too busy') });
   expect(sql.run).not.toHaveBeenCalled();
   makeRoom();
-  // The first has waited for its turn.
+  // The first request has waited for its turn.
   await expect.poll(() => responses.at(3)?.status).toBe(404);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   const { length } = sql.run.mock.calls;
   occupy(pool);
-  // It is known by now, and what was asked for needs no database.
+  // The token is cached by now, and a 404 needs no database.
   for (const { status } of await Promise.all(askOften())) expect(status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
 });
 
-it('waits for its turn to look a token up, and for what is asked for only if that takes another', async () => {
+it('has a request wait for its turn before its token is looked up', async () => {
   const { ask, pool, sql } = await open();
   const makeRoom = occupy(pool);
   const asking = ask('/api/v1/nowhere');
@@ -341,7 +348,7 @@ it('waits for its turn to look a token up, and for what is asked for only if tha
   expect((await asking).status).toBe(404);
 });
 
-/** Has as many statements run as may, and as many wait, however long the test takes. Returns what ends them. */
+/** Has as many statements run as there are connections, and as many wait, until the returned function ends them. */
 function occupy(pool: SimulatedPool): () => void {
   const ends = Array.from({ length: pool.options.max }, () => pool.begin());
   for (const _ of ends) void pool.run();

@@ -1,4 +1,4 @@
-/** Positions over a failover: a primary with one standby that takes over, and gateways at either. */
+/** Positions across a failover: a primary with one standby that is promoted, and gateways connected to either. */
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -12,8 +12,8 @@ const name = 'things';
 let cluster: Cluster;
 let standby: Standby;
 let alice: Account;
-/** The lines of the gateway that has both servers for its hosts. */
-let lines: { readonly primary: TcpProxy; readonly standby: TcpProxy };
+/** The connections of the gateway that has both servers in its DATABASE_URL. */
+let proxies: { readonly primary: TcpProxy; readonly standby: TcpProxy };
 const gateways: TestGateway[] = [];
 
 async function start(url: string): Promise<TestGateway> {
@@ -37,14 +37,14 @@ beforeAll(async () => {
   alice = await createAccount(database.client, 'alice');
   await database.close();
   await cluster.isReplayed();
-  lines = { primary: await cluster.primary.openTcpProxy(name), standby: await standby.openTcpProxy(name) };
+  proxies = { primary: await cluster.primary.openTcpProxy(name), standby: await standby.openTcpProxy(name) };
 });
 afterAll(async () => {
   for (const gateway of gateways) await gateway.close();
   await cluster?.stop();
 });
 
-/** What the gateway says is active: in a response that may come out of its cache. */
+/** The active template by the gateway, whose response may be cached. */
 async function activeOf(gateway: TestGateway, position?: string) {
   const headers = position === undefined ? {} : { 'Dovetail-Position': position };
   const { status, body } = await rest(gateway, alice.token, '/dtt/templates/active', { headers });
@@ -57,13 +57,13 @@ async function activate(gateway: TestGateway, template: number | undefined): Pro
   return response.headers.get('Dovetail-Position') ?? '';
 }
 
-it('what was written at the server that has taken over is shown, or the gateway says that it cannot', async () => {
+it('after a failover a request with a position of the new primary gets data that has it, or a 503', async () => {
   const [first, second, third] = alice.dttTemplates;
-  const [before, after] = [new URL(lines.primary.url), new URL(lines.standby.url)];
+  const [before, after] = [new URL(proxies.primary.url), new URL(proxies.standby.url)];
   const gateway = await start(
     `postgresql://${before.username}:${before.password}@${before.host},${after.host}/${name}`,
   );
-  // What is written from here on is lost, and is further in the log than the other one begins.
+  // Writes from here on are lost, and their positions are beyond that at which the standby is promoted.
   standby.upstream.hold();
   for (const table of ['one', 'two'])
     await cluster.primary.query(`CREATE TABLE ${table} (); SELECT pg_switch_wal()`);
@@ -73,21 +73,21 @@ it('what was written at the server that has taken over is shown, or the gateway 
   await standby.promote();
   const other = await start(`${standby.url}/${name}`);
   const forked = await activate(other, second);
-  // The gateway is still at the one that was replaced.
+  // The gateway is still connected to the old primary.
   expect(await activeOf(gateway, forked)).toBe(503);
   expect(await activeOf(gateway)).toBe(first);
 
   await cluster.primary.stop('immediate');
-  lines.primary.hold();
+  proxies.primary.hold();
   await expect.poll(() => activeOf(gateway, forked), { timeout: 20_000 }).toBe(second);
   await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(true);
   expect([await activeOf(gateway), await activeOf(gateway, lost)]).toEqual([second, second]);
 
-  // All that it has shown is heard of; then it hears of nothing for a moment.
+  // It has received all changes that it has shown; then it receives none for a moment.
   expect(await activeOf(gateway)).toBe(second);
-  lines.standby.deafen();
+  proxies.standby.deafen();
   const position = await activate(other, third);
   expect(await activeOf(gateway)).toBe(second);
   expect(await activeOf(gateway, position)).toBe(third);
-  lines.standby.release();
+  proxies.standby.release();
 }, 60_000);

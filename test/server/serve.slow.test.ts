@@ -20,10 +20,10 @@ import { freePort } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 import { openSilentServer } from '../support/silent.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
-/** Has a process reject a promise that nobody waits for, when it is told to. */
+/** Has a process cause an unhandled rejection when it gets SIGUSR2. */
 const stray = `--import=data:text/javascript,process.once('SIGUSR2',()=>Promise.reject(Error('stray')))`;
 
 let folder: string;
@@ -57,7 +57,7 @@ async function beginActivation({ url, token }: ServedGateway): Promise<ClientReq
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', 'Content-Length': 17 },
   });
   half.write('{"isActive"');
-  // Another request's answer shows that the server has read what was sent before it.
+  // The response to another request shows that the server has read what was sent before it.
   await once(half, 'socket');
   await fetch(`${url}/healthz`);
   return half;
@@ -67,40 +67,40 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(await response.toArray()).toString();
 }
 
-/** Stops it while an activation is half sent, which is answered before it ends; returns what it wrote. */
+/** Stops the gateway while an activation is half sent, and checks that it gets its response. Returns what the gateway wrote. */
 async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
   const inFlight = await beginActivation(gateway);
-  const answered = once(inFlight, 'response');
+  const responded = once(inFlight, 'response');
   gateway.child.kill(signal);
-  // It does not take new ones.
+  // No new connections are accepted.
   await expect
     .poll(() =>
       fetch(`${gateway.url}/healthz`).then(
-        () => 'taken',
+        () => 'accepted',
         () => 'refused',
       ),
     )
     .toBe('refused');
   expect(gateway.child.exitCode).toBeNull();
   inFlight.end(':true}');
-  const [response] = await answered;
+  const [response] = await responded;
   const ended = once(response.socket, 'close');
   expect(response.statusCode).toBe(200);
   expect(JSON.parse(await bodyOf(response))).toMatchObject({ ok: true, data: { id: 1, isActive: true } });
   const started = performance.now();
   await ended;
-  // It does not sit out the keep-alive of the connection.
+  // The keep-alive timeout of the connection is not waited for.
   expect(performance.now() - started).toBeLessThan(3_500);
   const exit = await gateway.exit;
-  // Nor the time that a request may take.
+  // Nor is the timeout of requests.
   expect(performance.now() - started).toBeLessThan(8_000);
   return exit;
 }
 
-describe('a gateway with a database of its own', () => {
+describe('a gateway with the embedded database', () => {
   needsEngine('embedded', 'with DATABASE_URL there is no demo account, and no folder');
 
-  it('makes an empty DATA_DIR a database with a demo account, says how to ask it, and finds it again', async () => {
+  it('creates a database with a demo account in an empty DATA_DIR, prints commands to try it, and opens it again', async () => {
     const dataDir = join(folder, 'data');
     const first = await serve({ DATA_DIR: dataDir });
     const { url, token } = first;
@@ -149,9 +149,9 @@ ${commands.join('\n')}
     ]);
   });
 
-  it('is alive and ready, refuses to share its folder, and ends for SIGTERM when all is answered', async () => {
+  it('is alive and ready, locks its folder, and ends after SIGTERM once all requests have their responses', async () => {
     const engine = inject('engine');
-    // A database that has its tables already is much faster than to create one.
+    // A copy of a database with its tables is much faster than a new one.
     if (engine.kind === 'embedded') await copyFolder(engine.template, folder);
     const gateway = await serve(
       {
@@ -162,12 +162,12 @@ ${commands.join('\n')}
         NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${stray}`,
       },
       '--workers',
-      '2', // which goes before WORKERS
+      '2', // which overrides WORKERS
     );
     expect(gateway.output.stdout).toContain(
       '  Workers         1: the embedded database belongs to one process.',
     );
-    // What was forgotten to be waited for is no reason to end.
+    // An unhandled rejection does not end the process.
     gateway.child.kill('SIGUSR2');
     await expect.poll(() => gateway.output.stderr).toContain('a promise was rejected that nobody waited for');
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
@@ -192,7 +192,7 @@ ${commands.join('\n')}
       body: '{"query":"subscription { activeDttTemplate { name } }"}',
     });
     let events = '';
-    const told = (async () => {
+    const ended = (async () => {
       for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
     })();
     await expect.poll(() => events).toContain('Beginner Program');
@@ -200,10 +200,10 @@ ${commands.join('\n')}
       code: 0,
       stderr: expect.stringMatching(/^[^\n]*stray[^\n]*\n$/),
     });
-    await told;
+    await ended;
   });
 
-  it('for a wrong setting exits 1 with one line', async () => {
+  it('exits with 1 and one line of output if a setting is invalid', async () => {
     expect(await runCli(['serve'], { DATA_DIR: folder, PORT: 'http' })).toEqual({
       code: 1,
       stdout: '',
@@ -213,7 +213,7 @@ ${commands.join('\n')}
 });
 
 describe('DATABASE_URL', () => {
-  needsEngine('postgres', 'it names a server');
+  needsEngine('postgres', 'it needs a server');
 
   async function query(url: string, sql: string) {
     const client = new pg.Client(url);
@@ -223,7 +223,7 @@ describe('DATABASE_URL', () => {
     return rows;
   }
 
-  it('names a PostgreSQL that gets the migrations and no demo account, and may be gone for a while', async () => {
+  it('of a PostgreSQL has the gateway apply the migrations, make no demo account, and survive an outage', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const name = `main_${process.pid}`;
@@ -264,7 +264,7 @@ describe('DATABASE_URL', () => {
     await administer(`DROP DATABASE ${name} WITH (FORCE)`);
   });
 
-  it('does not keep a gateway from stopping that waits for it to start', async () => {
+  it('of a database whose migrations are locked lets a gateway stop that waits to start', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const name = `waiting_${process.pid}`;
@@ -275,7 +275,7 @@ describe('DATABASE_URL', () => {
     expect(rows).toHaveLength(1);
     const settings = { DATABASE_URL: `${server}/${name}`, PORT: '0', LOG_LEVEL: 'silent' };
     const { child, exit } = startCli(['serve'], settings);
-    // Of this database: others on the server have locks of their own.
+    // Only of this database: others on the server have locks of their own.
     const ungranted =
       "SELECT FROM pg_locks JOIN pg_database ON oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
     const waiting = () => query(`${server}/${name}`, ungranted);
@@ -286,7 +286,7 @@ describe('DATABASE_URL', () => {
     await query(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
   });
 
-  it('does not keep a gateway from stopping that waits for a silent server', async () => {
+  it('of a server that sends nothing lets a gateway stop that waits to start', async () => {
     const silent = await openSilentServer();
     const settings = { DATABASE_URL: silent.url, PORT: '0', LOG_LEVEL: 'silent' };
     const { child, exit } = startCli(['serve'], settings);
@@ -296,7 +296,7 @@ describe('DATABASE_URL', () => {
     silent.close();
   });
 
-  it('that names no database of the server says so, without the password', async () => {
+  it('of a missing database is an error that says so, without the password', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
@@ -311,14 +311,14 @@ describe('DATABASE_URL', () => {
     expect(String(error)).not.toContain('postgres:postgres');
   });
 
-  it('of workers that cannot use it is said once', async () => {
+  it('of a server that cannot be reached is reported once for all workers', async () => {
     const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', PORT: '0', WORKERS: '3' };
     const { code, stdout, stderr } = await runCli(['serve'], settings);
     expect(stderr).toMatch(/^DATABASE_URL is .*, but cannot be reached: .*ECONNREFUSED.*\n$/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   });
 
-  it('is not looked at when the port is taken, whose gateway is named', async () => {
+  it('is not used if the port is taken by a gateway, which the error names', async () => {
     const other = createServer((request, response) => {
       response.setHeader('X-Request-Id', 'x').end(request.url === '/healthz' ? 'alive\n' : '');
     }).listen(0, '127.0.0.1');
@@ -340,7 +340,7 @@ describe('the process that starts workers', () => {
     vi.unstubAllEnvs();
   });
 
-  /** Serves with workers that only say so, until it is told to stop. */
+  /** Serves with fake workers, until the test stops it. */
   function startServing(settings: Record<string, string>, beforeWorkers: () => void = () => {}) {
     const ended = vi.fn();
     const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
@@ -355,7 +355,7 @@ describe('the process that starts workers', () => {
       });
       beforeWorkers();
       setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711', hasUsers: true }));
-      // As much of a worker as is used.
+      // The parts of a worker that are used.
       return worker as unknown as Worker;
     });
     const stops = new Map<string | symbol, () => void>();
@@ -377,7 +377,7 @@ describe('the process that starts workers', () => {
     return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
   }
 
-  it('starts one for each core if it is told so, serves their metrics, and ends with all of them', async () => {
+  it('starts one worker for each core with WORKERS=auto, serves their metrics, and ends with all of them', async () => {
     const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
     await vi.waitFor(() => expect(output()).toContain('curl'));
     const cores = availableParallelism();
@@ -388,7 +388,7 @@ describe('the process that starts workers', () => {
       '\n  A token for a user:\n\n    DATABASE_URL=postgresql://127.0.0.1:1/app npx dovetail token create --user NAME --name laptop\n',
     );
     const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(output()) ?? [];
-    // Nobody tells any here, but somebody is asked.
+    // The fake workers have no metrics, but the server of metrics responds.
     expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
     stop('SIGINT');
     await served;
@@ -396,10 +396,10 @@ describe('the process that starts workers', () => {
     await expect(fetch(metricsUrl)).rejects.toThrow();
   });
 
-  it('ends them when their metrics cannot be served, and says why', async () => {
+  it('ends the workers if their metrics cannot be served, and reports the reason', async () => {
     const port = await freePort();
-    const taken = createServer((_, response) => response.end('somebody else'));
-    // It was free when the start looked.
+    const taken = createServer((_, response) => response.end('another program'));
+    // The port was still free when the start checked it.
     const take = () => taken.listening || taken.listen(port, '127.0.0.1');
     const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) }, take);
     await expect(served).rejects.toThrow(
