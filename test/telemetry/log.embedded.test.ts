@@ -1,4 +1,4 @@
-/** What the log has of errors: enough to find their cause, and nothing of anybody's data. */
+/** Errors in the log: enough to find their cause, and no personal data. */
 
 import { stripVTControlCharacters } from 'node:util';
 import { pino } from 'pino';
@@ -26,55 +26,55 @@ const prisma = () => database.client;
 describe('an error of the database', () => {
   it.each<[string, () => Promise<unknown>, string, string]>([
     [
-      'a row twice',
+      'a duplicate row',
       () => sql(`INSERT INTO "User" (username) VALUES ('secret')`),
       '23505',
       'duplicate key value violates unique constraint "User_username_key"',
     ],
     [
-      'a value that is none',
+      'an invalid value',
       () => sql('SELECT $1::int', ['secret "x"\n\nsecret']),
       '22P02',
       'invalid input syntax for type integer: …',
     ],
     [
-      'a value of an enum',
+      'an invalid value of an enum',
       () => sql(`UPDATE "User" SET "scheduleType" = 'secret'`),
       '22P02',
       'invalid input value for enum "ScheduleType": …',
     ],
     [
-      'a column without a value',
+      'a missing value',
       () => sql('INSERT INTO "User" (username) VALUES (NULL)'),
       '23502',
       'null value in column "username" of relation "User" violates not-null constraint',
     ],
     [
-      'a check',
+      'a violated check',
       () => sql(`INSERT INTO "Mirror" (id, source) VALUES (2, 'secret')`),
       '23514',
       'new row for relation "Mirror" violates check constraint "Mirror_only_one"',
     ],
     [
-      'a table that is missing',
+      'a missing table',
       () => sql('SELECT * FROM "Elsewhere"'),
       '42P01',
       'relation "Elsewhere" does not exist',
     ],
     [
-      'Prisma: a row twice',
+      'Prisma: a duplicate row',
       () => prisma().user.create({ data: { username: 'secret' } }),
       'P2002',
       'Unique constraint failed on the constraint: `User_username_key`',
     ],
     [
-      'Prisma: a check',
+      'Prisma: a violated check',
       () => prisma().mirror.create({ data: { id: 2, source: 'secret' } }),
       'P2039',
       'Database error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
     ],
     [
-      'Prisma: SQL',
+      'Prisma: an invalid value in raw SQL',
       () => prisma().$queryRawUnsafe(`SELECT 'secret'::int`),
       'P2010',
       'Raw query failed. Code: `22P02`. Message: `invalid input syntax for type integer: …`',
@@ -86,7 +86,7 @@ describe('an error of the database', () => {
       'Value out of range for the type: value … is out of range for type integer',
     ],
   ])(
-    'is described by its kind, code, message and place, without values: %s',
+    'is described by its type, code, message and stack, without values: %s',
     async (_, fail, code, message) => {
       const described = describeError(await failureOf(fail()));
       expect(described).toMatchObject({ code, message });
@@ -96,8 +96,8 @@ describe('an error of the database', () => {
     },
   );
 
-  it('that Prisma found before it asked says nothing of what it was called with', async () => {
-    // The types would not let the call pass.
+  it('that Prisma raises before it sends a query has no arguments of the call in its description', async () => {
+    // The types do not allow the call.
     const where = { id: 'secret', username: 'secret' } as unknown as { id: number };
     const described = describeError(await failureOf(prisma().user.findMany({ where })));
     expect(described.type).toBe('PrismaClientValidationError');
@@ -113,7 +113,7 @@ it('the cause of an error is described like the error', async () => {
   expect(JSON.stringify(described)).not.toContain('secret');
 });
 
-it('causes are described three deep, and causes that are no errors are not', () => {
+it('causes are described up to three deep, and those that are not errors are left out', () => {
   const chain = [1, 2, 3, 4, 5].reduceRight<unknown>(
     (cause, depth) => new TypeError(`number ${depth}`, { cause }),
     { token: 'secret' },
@@ -126,7 +126,7 @@ it('causes are described three deep, and causes that are no errors are not', () 
   expect(describeError(new Error('it failed', { cause: 'secret' }))).not.toHaveProperty('cause');
 });
 
-it('what is not there is left out, and the message is not told again by the stack', () => {
+it('missing parts of an error are left out, and the stack does not repeat the message', () => {
   const stack = 'Error: secret\n  secret at home\n    at here (a.js:1)\n    at there (b.js:2)';
   const error = Object.assign(new Error('it failed'), { stack, code: 7 });
   expect(describeError(error)).toEqual({
@@ -148,15 +148,15 @@ it.each([
   ['it is \'secret\' or "secret"', 'it is …'],
   ["a 'secret\nsecret'", 'a …'],
   ['called with\n\nwhat it was', 'what it was'],
-])('the message %j is told as %j', (message, told) => {
-  expect(describeError(new Error(message)).message).toBe(told);
+])('the message %j is logged as %j', (message, logged) => {
+  expect(describeError(new Error(message)).message).toBe(logged);
 });
 
-it('what is thrown but is no error is not shown', () => {
+it('a thrown value that is not an error is not logged', () => {
   expect(describeError({ token: 'secret' })).toEqual({ type: 'object', message: '', stack: '' });
 });
 
-it('the log describes every error so', async () => {
+it('the log has these descriptions of errors', async () => {
   const lines: string[] = [];
   const logger = createLogger('info', { write: (line) => lines.push(line) });
   logger.debug('not said');
@@ -166,8 +166,8 @@ it('the log describes every error so', async () => {
   expect(lines[0]).not.toContain('secret');
 });
 
-describe('where the log goes', () => {
-  /** Creates a logger where standard error is a terminal or not, and tells what the test has it do. */
+describe('the destination of the log', () => {
+  /** Runs a test with a standard error that is a terminal or not, and passes it what is written there. */
   function withStandardError(isTTY: boolean, run: (written: readonly unknown[][]) => void): void {
     const restore = setProperty(process.stderr, 'isTTY', isTTY);
     const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
@@ -179,7 +179,7 @@ describe('where the log goes', () => {
     }
   }
 
-  it('is standard error as a person reads it where that is a terminal', () => {
+  it('is standard error in readable form if that is a terminal', () => {
     withStandardError(true, (written) => {
       createLogger('info').info({ a: 1 }, 'said');
       expect(written.map(([text]) => stripVTControlCharacters(String(text)))).toEqual([
@@ -188,9 +188,9 @@ describe('where the log goes', () => {
     });
   });
 
-  it('is one for all loggers, past the stream of the process, where standard error is none', () => {
+  it('is one file descriptor for all loggers, without the stream of the process, if standard error is not a terminal', () => {
     withStandardError(false, (written) => {
-      // Pino has what it writes to under this name.
+      // Pino stores its destination under this name.
       const [one, other] = [createLogger('info'), createLogger('warn')].map((logger) =>
         Reflect.get(logger, pino.symbols.streamSym),
       );

@@ -1,4 +1,4 @@
-/** What becomes of the lines of the log, however the process ends that writes them, and whoever reads them. */
+/** Lines of the log are not lost, however the process ends that writes them, in a file, a pipe or a socket. */
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ const prelude = `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { createLogger } from '${log}';
   const logger = createLogger('info');
-  const say = (count, from = 0) => { for (let n = from; n < from + count; n++) logger.info({ n }, 'x'.repeat(100)); };
+  const logLines = (count, from = 0) => { for (let n = from; n < from + count; n++) logger.info({ n }, 'x'.repeat(100)); };
 `;
 
 /** Runs a command that may start Node as `$0` with a script as `$1`. */
@@ -30,7 +30,7 @@ const inShell = (command: string, script: string) =>
 
 type Stderr = number | 'pipe';
 
-/** Runs a script that logs, until it says that it is ready or ends. */
+/** Starts a script that logs. `ready` resolves when it first writes to standard output. */
 function start(source: string, stderr: Stderr) {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + source], {
     stdio: ['ignore', 'pipe', stderr],
@@ -47,7 +47,7 @@ const entriesIn = (text: string): { level: number; n?: number; lost?: number; ms
 const numbersIn = (text: string) => entriesIn(text).flatMap(({ n }) => n ?? []);
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** What a script has written to a file when it has ended. */
+/** The log that a script has written to a file when it has ended. */
 async function written(source: string, act?: (started: ReturnType<typeof start>) => Promise<unknown>) {
   const name = join(folder, 'log');
   writeFileSync(name, '');
@@ -61,26 +61,29 @@ async function written(source: string, act?: (started: ReturnType<typeof start>)
 
 const lines = 1_000;
 
-describe('in a file', () => {
+describe('a log in a file', () => {
   it.each([
-    ['at the end', `say(${lines});`],
-    ['by process.exit', `say(${lines}); process.exit(1);`],
-    ['by an exception', `say(${lines}); throw new Error('unforeseen');`],
-    ['by a rejection', `say(${lines}); await Promise.reject(new Error('unforeseen'));`],
-    ['at the end, a while later', `say(${lines - 1}); await sleep(250); say(1, ${lines - 1});`],
-  ])('all lines are there, in their order, when the process ends: %s', async (_, source) => {
+    ['by itself', `logLines(${lines});`],
+    ['by process.exit', `logLines(${lines}); process.exit(1);`],
+    ['by an exception', `logLines(${lines}); throw new Error('unforeseen');`],
+    ['by an unhandled rejection', `logLines(${lines}); await Promise.reject(new Error('unforeseen'));`],
+    [
+      'by itself, a while after most lines',
+      `logLines(${lines - 1}); await sleep(250); logLines(1, ${lines - 1});`,
+    ],
+  ])('has all lines, in their order, when the process ends: %s', async (_, source) => {
     expect(numbersIn((await written(source)).replace(/^(?!\{).*\n/gm, ''))).toEqual(upTo(lines));
   });
 
   it.each(['warn', 'error', 'fatal'])(
-    'a line of the level %s, and all before it, are there when the call returns, if the process is killed then',
+    'has a line of the level %s, and all lines before it, if the process is killed after the call',
     async (level) => {
-      const source = `say(${lines}); logger.${level}({ n: ${lines} }, 'wrong'); process.kill(process.pid, 'SIGKILL');`;
+      const source = `logLines(${lines}); logger.${level}({ n: ${lines} }, 'wrong'); process.kill(process.pid, 'SIGKILL');`;
       expect(numbersIn(await written(source))).toEqual(upTo(lines + 1));
     },
   );
 
-  it('a line of a request waits for its block, whatever its level, until a line comes that does not', async () => {
+  it('has the line of a request only with its block, whatever its level, or with the next line that is written at once', async () => {
     const text = await written(`
       const { createRequestLog } = await import('${new URL('../../dist/telemetry/requestLog.js', import.meta.url)}');
       const { readFileSync } = await import('node:fs');
@@ -101,24 +104,27 @@ describe('in a file', () => {
     ]);
   });
 
-  it('of a process that is killed no more is lost than the last 4 KiB, and nothing but whole lines', async () => {
-    const text = await written(`say(${lines}); process.kill(process.pid, 'SIGKILL');`);
-    const all = await written(`say(${lines});`);
+  it('loses at most the last 4 KiB, and only whole lines, if the process is killed', async () => {
+    const text = await written(`logLines(${lines}); process.kill(process.pid, 'SIGKILL');`);
+    const all = await written(`logLines(${lines});`);
     expect(numbersIn(text)).toEqual(upTo(numbersIn(text).length));
     expect(all.length - text.length).toBeGreaterThan(0);
     expect(all.length - text.length).toBeLessThanOrEqual(4_096);
   });
 
-  it('a line is there after a tenth of a second, although nothing follows it', async () => {
-    await written(`say(1); process.stdout.write('ready'); await sleep(60_000);`, async ({ ready, child }) => {
-      await ready;
-      await vi.waitFor(() => expect(numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toEqual([0]));
-      child.kill('SIGKILL');
-    });
+  it('has a line within a tenth of a second, although none follows it', async () => {
+    await written(
+      `logLines(1); process.stdout.write('ready'); await sleep(60_000);`,
+      async ({ ready, child }) => {
+        await ready;
+        await vi.waitFor(() => expect(numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toEqual([0]));
+        child.kill('SIGKILL');
+      },
+    );
   });
 
-  it('that is copied and cut off to rotate it, the next lines stand at its beginning', async () => {
-    const source = `say(100); process.once('SIGUSR2', () => { say(1, 100); process.exit(); }); process.stdout.write('ready'); await sleep(60_000);`;
+  it('that is truncated for rotation has the next lines at its beginning', async () => {
+    const source = `logLines(100); process.once('SIGUSR2', () => { logLines(1, 100); process.exit(); }); process.stdout.write('ready'); await sleep(60_000);`;
     const text = await written(source, async ({ ready, child }) => {
       await ready;
       await vi.waitFor(() => expect(numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toHaveLength(100));
@@ -129,22 +135,22 @@ describe('in a file', () => {
   });
 });
 
-describe('in a pipe or a socket', () => {
+describe('a log in a pipe or a socket', () => {
   it.each([
     ['a socket', ''],
     ['a pipe', '2>&1 | cat >&2'],
     ['a pipe with a slow reader', '2>&1 | (sleep 0.3; cat) >&2'],
-  ])('all lines are there when the process ends: %s', async (_, redirection) => {
-    const script = `${prelude} say(${lines}); process.exit();`;
+  ])('has all lines when the process ends: %s', async (_, redirection) => {
+    const script = `${prelude} logLines(${lines}); process.exit();`;
     const { stderr } = await inShell(`"$0" --input-type=module --eval "$1" ${redirection}`, script);
     expect(numbersIn(stderr)).toEqual(upTo(lines));
   });
 
-  it('whose reader does not keep up, nobody waits, memory is bounded, and what was left out is told', async () => {
-    // More than what the pipe and the gateway hold, and then as much as there is room for again.
+  it('whose reader is too slow delays nothing, buffers a limited amount, and has a line with the number of lost lines', async () => {
+    // More lines than the pipe and the gateway buffer, and then one for which there is room again.
     const source = `
-      process.on('SIGUSR2', () => { say(1, 20_000); process.exit(); });
-      say(20_000);
+      process.on('SIGUSR2', () => { logLines(1, 20_000); process.exit(); });
+      logLines(20_000);
       process.stdout.write('ready');
       await sleep(60_000);`;
     const { child, ready, exit } = start(source, 'pipe');
@@ -170,40 +176,40 @@ describe('in a pipe or a socket', () => {
     expect(Buffer.byteLength(text)).toBeLessThan(2 * 1024 * 1024);
   });
 
-  it('whose reader is a little behind all the time, nothing is left out', async () => {
-    // Ten times what may wait, and never more than a quarter of it at once: the next lines come when some were read.
+  it('whose reader is always a little behind loses no lines', async () => {
+    // Ten times the buffer, and never more than a quarter of it at once: the next lines are logged when some were read.
     const source = `
       process.on('SIGUSR2', () => process.exit());
       let from = 1_500;
-      say(from);
+      logLines(from);
       process.stdout.write('ready');
       process.stdin.on('data', (acknowledged) => {
-        for (const _ of acknowledged) { say(500, from); from += 500; }
+        for (const _ of acknowledged) { logLines(500, from); from += 500; }
       });`;
     const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + source]);
     let text = '';
     let lines = 0;
-    let asked = 0;
+    let acknowledged = 0;
     child.stderr.setEncoding('latin1').on('data', (data: string) => {
       text += data;
       lines += data.split('\n').length - 1;
-      for (; asked < 100 && lines >= (asked + 1) * 500; asked++) child.stdin.write('.');
+      for (; acknowledged < 100 && lines >= (acknowledged + 1) * 500; acknowledged++) child.stdin.write('.');
       if (text.includes('"n":51499,')) child.kill('SIGUSR2');
     });
     await once(child, 'close');
     expect(numbersIn(text)).toEqual(upTo(51_500));
   });
 
-  it('that several processes write to, lines stay whole', async () => {
-    const script = `${prelude} say(2_000);`;
+  it('that several processes write to has only whole lines', async () => {
+    const script = `${prelude} logLines(2_000);`;
     const source = `{ "$0" --input-type=module --eval "$1" & "$0" --input-type=module --eval "$1"; wait; } 2>&1 | cat >&2`;
     const { stderr } = await inShell(source, script);
     expect(numbersIn(stderr).sort((one, other) => one - other)).toEqual(upTo(2_000).flatMap((n) => [n, n]));
   });
 
-  it('that nobody reads any more, the process goes on', async () => {
+  it('whose reader has closed it does not stop the process', async () => {
     const { child, ready, exit } = start(
-      `process.once('SIGUSR2', () => { say(${lines}); logger.error('wrong'); process.exit(7); }); process.stdout.write('ready'); await sleep(60_000);`,
+      `process.once('SIGUSR2', () => { logLines(${lines}); logger.error('wrong'); process.exit(7); }); process.stdout.write('ready'); await sleep(60_000);`,
       'pipe',
     );
     await ready;

@@ -23,7 +23,7 @@ beforeAll(async () => {
       METRICS_PORT: '0',
       LOG_LEVEL: 'silent',
       DATA_DIR: folder,
-      // Every request of the test is to be answered, and not to be turned away.
+      // No request of the test may be rejected.
       RATE_LIMIT: '0',
       RATE_LIMIT_ANONYMOUS: '0',
     }),
@@ -58,7 +58,7 @@ const post = (query: string) => ({
 });
 
 describe('/metrics', () => {
-  it('counts requests by API, operation and status, and how long they took', async () => {
+  it('counts requests by endpoint, operation and status, and has their durations', async () => {
     await ask('/api/v1/dtt/2147483647');
     await ask('/api/v1/users/me');
     await ask('/api/v1/users/me');
@@ -76,7 +76,7 @@ describe('/metrics', () => {
     });
   });
 
-  it('tells of the database, the answers in memory, the change feed, the process and the release', async () => {
+  it('has metrics of the database, the response cache, the change feed, the process and the release', async () => {
     await ask('/api/v1/lkbx');
     await ask('/api/v1/lkbx');
     const found = await series();
@@ -96,9 +96,9 @@ describe('/metrics', () => {
     );
   });
 
-  it('has exactly what there is to tell, the same each time it is asked', async () => {
+  it('has exactly these metrics, with the same values in each scrape', async () => {
     const metrics = createMetrics({
-      // What the metrics read of them.
+      // The parts that the metrics read.
       pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
       responseCache: {
         counters: { hits: 11, misses: 12, shared: 13, overtaken: 14 },
@@ -117,7 +117,7 @@ describe('/metrics', () => {
       const lines = (await metrics.print()).split('\n');
       return lines.filter((line) => /^dovetail_(?!build_info|request_duration)/.test(line)).sort();
     };
-    const standing = [
+    const constant = [
       'dovetail_connections 0',
       'dovetail_database_connections 7',
       'dovetail_database_connections_idle 6',
@@ -138,7 +138,7 @@ describe('/metrics', () => {
     ];
     for (let time = 0; time < 2; time++)
       expect(await own()).toEqual([
-        ...standing,
+        ...constant,
         'dovetail_requests_in_flight 2',
         ...waiting,
         ...cached,
@@ -150,7 +150,7 @@ describe('/metrics', () => {
     if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
     if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
     expect(await own()).toEqual([
-      ...standing,
+      ...constant,
       'dovetail_requests_in_flight 0',
       'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
       'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
@@ -170,7 +170,7 @@ describe('/metrics', () => {
     expect(durations?.filter((line) => line.includes('subscription'))).toEqual([]);
   });
 
-  it('tells how often announcements were heard again, the same each time it is asked', async () => {
+  it('has the number of reconnects of the change feed, with the same value in each scrape', async () => {
     const { feed } = createFakeFeed();
     const metrics = createMetrics({
       pool: gateway.database.pool,
@@ -181,7 +181,7 @@ describe('/metrics', () => {
       expect(await metrics.print()).toMatch(/^dovetail_feed_reconnects_total 2$/m);
   });
 
-  it('tells subscriptions that are open from requests in flight', async () => {
+  it('counts open subscriptions apart from requests in flight', async () => {
     const leave = new AbortController();
     const init = post('subscription { activeDttTemplate { name } }');
     const response = await fetch(`${gateway.url}/graphql`, {
@@ -204,8 +204,8 @@ describe('/metrics', () => {
     });
   });
 
-  it('has no more series after hundreds of requests that want to add some', async () => {
-    /** A request of each kind that carries something of its own. */
+  it('has no more series after hundreds of requests with names of their own', async () => {
+    /** A request of each kind that can carry a text of the client. */
     const hostile = (tag: string) => [
       ask(`/${tag}`),
       ask(`/api/v1/${tag}`),
@@ -223,7 +223,7 @@ describe('/metrics', () => {
       await vi.waitFor(async () => expect(await settled()).toBe(0));
       return [...(await series()).keys()].filter((name) => name.startsWith('dovetail_')).sort();
     };
-    // Twice, since a document that comes again goes another way.
+    // Twice, since a document is compiled the second time.
     await Promise.all(hostile('a'));
     await Promise.all(hostile('a'));
     const before = await count();
@@ -231,7 +231,7 @@ describe('/metrics', () => {
     expect(await count()).toEqual(before);
   });
 
-  it('has every metric and every label that the dashboard asks for', async () => {
+  it('has every metric and every label that the dashboard queries', async () => {
     const dashboard = await readFile('ops/grafana.json', 'utf8');
     const names = new Set(dashboard.match(/\b(dovetail|process|nodejs)_\w+/g));
     expect(names.size).toBeGreaterThan(10);
@@ -239,13 +239,15 @@ describe('/metrics', () => {
     for (const name of names) {
       expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${name}({|$)`)));
     }
-    // What is grouped by, and what is filtered by; Prometheus adds the instance.
+    // The labels that are grouped by, and those that are filtered by; Prometheus adds the instance.
     const labels = dashboard.matchAll(/by \(([\w, ]+)\)|[{,](\w+)[!=]=?~?\\"/g);
-    const asked = [...labels].flatMap(([, grouped, filtered]) => (grouped ?? filtered ?? '').split(', '));
-    expect(new Set(asked)).toEqual(new Set(['endpoint', 'operation', 'status', 'le', 'result', 'instance']));
+    const queried = [...labels].flatMap(([, grouped, filtered]) => (grouped ?? filtered ?? '').split(', '));
+    expect(new Set(queried)).toEqual(
+      new Set(['endpoint', 'operation', 'status', 'le', 'result', 'instance']),
+    );
   });
 
-  it('is on a port of its own, where nothing else is, and not on the one for clients', async () => {
+  it('is on a port of its own, without other pages, and not on the port for clients', async () => {
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
     const elsewhere = await fetch(new URL('/healthz', gateway.metricsUrl));
     expect(elsewhere.status).toBe(404);
@@ -255,10 +257,10 @@ describe('/metrics', () => {
   });
 });
 
-describe('the server of metrics', () => {
+describe('serveMetrics', () => {
   const settings = { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: 0 };
 
-  it('answers 503 while they cannot be had, and goes on', async () => {
+  it('responds 503 while there are no metrics, and 200 once there are', async () => {
     const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
     const server = await serveMetrics(settings, () => prints.shift()?.() ?? Promise.resolve(''));
     expect(await fetch(server.url).then(({ status }) => status)).toBe(503);
@@ -267,13 +269,13 @@ describe('the server of metrics', () => {
     await expect(fetch(server.url)).rejects.toThrow();
   });
 
-  it('closes although somebody waits for them', async () => {
-    let asked = () => {};
+  it('closes although a request waits for the metrics', async () => {
+    let requested = () => {};
     const waiting = new Promise<void>((settle) => {
-      asked = settle;
+      requested = settle;
     });
     const server = await serveMetrics(settings, () => {
-      asked();
+      requested();
       return new Promise(() => {});
     });
     const cut = expect(fetch(server.url)).rejects.toThrow();
@@ -282,7 +284,7 @@ describe('the server of metrics', () => {
     await cut;
   });
 
-  it('says which setting is wrong when the port is taken', async () => {
+  it('names the setting if the port is taken', async () => {
     const METRICS_PORT = Number(new URL(gateway.metricsUrl ?? '').port);
     await expect(serveMetrics({ ...settings, METRICS_PORT }, async () => '')).rejects.toThrow(
       `METRICS_PORT ${METRICS_PORT} is taken by a Dovetail that runs already. Stop it, or set METRICS_PORT to another port; 0 picks a free one.`,

@@ -4,7 +4,7 @@ import { describeError } from '../../src/telemetry/log.ts';
 import { readable, terminal } from '../../src/telemetry/prettyLog.ts';
 import { setProperty } from '../support/property.ts';
 
-/** What a terminal shows of an entry, without colours and the time. */
+/** The text of an entry on a terminal, without colours and the time. */
 function shown(write: (logger: pino.Logger) => void): string {
   let text = '';
   write(pino({ level: 'trace' }, { write: (line: string) => (text += readable(line, (_, each) => each)) }));
@@ -12,8 +12,8 @@ function shown(write: (logger: pino.Logger) => void): string {
   return text.slice(9);
 }
 
-describe('on a terminal', () => {
-  it('an entry is a line', () => {
+describe('the log on a terminal', () => {
+  it('has one line for an entry', () => {
     const details = { endpoint: 'rest', operation: 'GET /dtt/{id}', status: 200, ms: 0.4 };
     expect(shown((logger) => logger.info(details, 'responded'))).toBe(
       'info  responded endpoint=rest operation="GET /dtt/{id}" status=200 ms=0.4\n',
@@ -54,13 +54,13 @@ describe('on a terminal', () => {
       { ...get, request: 'mine', operation: 'GET /dtt', status: 200, ms: 1 },
       'GET  rest    /dtt 200 1.0 ms mine',
     ],
-  ])('a request is a line of at most 80 columns, its id last: %o', (entry, line) => {
+  ])('has one line of at most 80 columns for a request, with its id last: %o', (entry, line) => {
     const text = shown((logger) => logger.info(entry, 'responded'));
     expect(text).toBe(`${line}\n`);
     expect('12:34:56 '.length + line.length).toBeLessThanOrEqual(80);
   });
 
-  it('a request has its whole id where the terminal is wider', () => {
+  it('has the whole id of a request if the terminal is wider', () => {
     const entry = { time: 0, level: 30, ...get, operation: 'GET /lkbx/templates/active', status: 200, ms: 1 };
     expect(readable(JSON.stringify(entry), (_, each) => each, 100)).toMatch(new RegExp(`1\\.0 ms ${id}\n$`));
   });
@@ -71,13 +71,13 @@ describe('on a terminal', () => {
     [{ status: 404 }, 'yellow'],
     [{}, 'yellow'],
     [{ status: 503, code: 'SERVICE_UNAVAILABLE' }, 'red'],
-  ])('how a request went is told by a colour: %o', (outcome, style) => {
+  ])('has the outcome of a request in a colour: %o', (outcome, style) => {
     const entry = { time: 0, level: 30, ...get, ms: 1, ...outcome };
     const text = readable(JSON.stringify(entry), (paint, each) => `<${paint}>${each}</>`);
     expect(text).toContain(`<${style}>${Object.values(outcome).join(' ') || 'left'}</>`);
   });
 
-  it('a statement is shown with its time, as it would be typed', () => {
+  it('has a statement as plain SQL, with its time', () => {
     const entry = { request: id, sql: 'SELECT "id" FROM "User"', ms: 0.42 };
     expect(shown((logger) => logger.debug(entry, 'statement'))).toBe(
       'debug 0.4 ms SELECT "id" FROM "User"\n',
@@ -91,24 +91,21 @@ describe('on a terminal', () => {
     ['warn', 'warn ', 'yellow'],
     ['error', 'error', 'red'],
     ['fatal', 'fatal', 'red'],
-  ] as const)(
-    'an entry of the level %s says so in colour, and the rest of it is gray',
-    (level, name, style) => {
-      let text = '';
-      const write = (line: string) => (text += readable(line, (paint, each) => `<${paint}>${each}</>`));
-      pino({ level: 'trace' }, { write })[level]({ a: 1 }, 'said');
-      expect(text).toMatch(/^<gray>\d\d:\d\d:\d\d<\/> /);
-      expect(text.slice(text.indexOf(' ') + 1)).toBe(`<${style}>${name}</> said <gray>a=1</>\n`);
-    },
-  );
+  ] as const)('has the level %s in colour, and the properties of the entry in gray', (level, name, style) => {
+    let text = '';
+    const write = (line: string) => (text += readable(line, (paint, each) => `<${paint}>${each}</>`));
+    pino({ level: 'trace' }, { write })[level]({ a: 1 }, 'said');
+    expect(text).toMatch(/^<gray>\d\d:\d\d:\d\d<\/> /);
+    expect(text.slice(text.indexOf(' ') + 1)).toBe(`<${style}>${name}</> said <gray>a=1</>\n`);
+  });
 
-  it('an entry of a level of its own, or without a message, is a line all the same', () => {
+  it('has one line also for an entry with a custom level and without a message', () => {
     const paint = (style: unknown, each: string) => `<${style}>${each}</>`;
     const line = readable(JSON.stringify({ time: 0, level: 35, a: 1 }), paint);
     expect(line.slice(line.indexOf(' ') + 1)).toBe('<gray>35   </>  <gray>a=1</>\n');
   });
 
-  it('has the time of the entry as the clock on the wall says it', () => {
+  it('has the time of the entry in the local time zone', () => {
     const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
     expect(readable(JSON.stringify({ time, level: 30, msg: 'said' }), (_, each) => each)).toBe(
       '03:04:05 info  said\n',
@@ -125,14 +122,18 @@ describe('on a terminal', () => {
     [null, 'null'],
     ['a\u0007b', '"a\\u0007b"'],
     ['\u009b', '" "'],
-  ])('shows the value %j so that it can be told from its neighbours', (value, text) => {
+  ])('quotes the value %j where it is ambiguous otherwise', (value, text) => {
     expect(shown((logger) => logger.info({ value }, 'said'))).toBe(`info  said value=${text}\n`);
   });
 
   it.each([
-    ['in colours on a terminal', true, '\u001b[90m03:04:05\u001b[39m \u001b[32minfo \u001b[39m said\n'],
-    ['without colours where it is none', false, '03:04:05 info  said\n'],
-  ])('writes to standard error, %s', (_, isTTY, expected) => {
+    [
+      'with colours if that is a terminal',
+      true,
+      '\u001b[90m03:04:05\u001b[39m \u001b[32minfo \u001b[39m said\n',
+    ],
+    ['without colours if it is not', false, '03:04:05 info  said\n'],
+  ])('is written to standard error, %s', (_, isTTY, expected) => {
     vi.stubEnv('FORCE_COLOR', undefined);
     vi.stubEnv('NO_COLOR', undefined);
     const restore = setProperty(process.stderr, 'isTTY', isTTY);
@@ -147,14 +148,14 @@ describe('on a terminal', () => {
     }
   });
 
-  it('an error has its stack below, and cannot make the terminal do anything', () => {
+  it('has the stack of an error below it, without control characters', () => {
     const err = Object.assign(new TypeError('\u001b[2Jno'), { stack: 'TypeError: no\n    at somewhere' });
     expect(shown((logger) => logger.error({ err, request: 'a\u0007b' }, 'failed\u009b2J'))).toBe(
       'error failed 2J request="a\\u0007b"\n  TypeError:  [2Jno\n    at somewhere\n',
     );
   });
 
-  it('an error has its code, and what led to it', () => {
+  it('has the code and the cause of an error', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED', stack: '\n    at connect' });
     const error = Object.assign(new Error('away', { cause }), { stack: '\n    at query' });
     const entry = { time: 0, level: 50, msg: 'failed', err: describeError(error) };

@@ -1,4 +1,4 @@
-/** What the log has of requests, and of what they took, by how closely somebody looks. */
+/** The log lines of requests and of their statements, by the log level. */
 
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/telemetry/log.ts';
@@ -35,13 +35,13 @@ async function open(level: string) {
   return { gateway, logger, entries, requests };
 }
 
-describe('a request', () => {
-  it('has the code of the first error in its GraphQL response, whoever made that', async () => {
+describe('the log of a request', () => {
+  it('has the code of the first error in a GraphQL response, executed by Yoga or compiled', async () => {
     const { gateway, requests } = await open('info');
     const missing = 'mutation { activateTemplate(template: { databaseId: 999 }) { template { name } } }';
     await graphqlOnce(gateway, undefined, '{ viewer { username } }');
     await graphqlOnce(gateway, token, '{ nothing }');
-    // By Yoga, and then compiled.
+    // Executed by Yoga, and then compiled.
     await graphqlOnce(gateway, token, missing);
     await graphqlOnce(gateway, token, missing);
     await graphqlOnce(gateway, token, '{ viewer { username } }');
@@ -56,7 +56,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('says at debug whether there was a cached response, and which statements it took, without values', async () => {
+  it('has at debug whether there was a cached response, and its statements without values', async () => {
     const { gateway, logger, entries, requests } = await open('debug');
     const statements = logStatements(logger);
     onTestFinished(() => statements.close());
@@ -83,7 +83,7 @@ describe('a request', () => {
     expect(JSON.stringify(taken)).not.toMatch(/987654|dvt_/);
   });
 
-  it('says neither at info', async () => {
+  it('has neither at info', async () => {
     const { gateway, logger, entries, requests } = await open('info');
     expect(logger.isLevelEnabled('debug')).toBe(false);
     await rest(gateway, token, '/dtt/templates');

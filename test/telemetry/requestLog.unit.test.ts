@@ -1,4 +1,4 @@
-/** The line of a request against what pino makes of the same entry. */
+/** The log line of a request, compared with what pino writes for the same entry. */
 
 import fc from 'fast-check';
 import { pino } from 'pino';
@@ -6,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 import type { Exchange, Outcome } from '../../src/http/exchange.ts';
 import { createRequestLog } from '../../src/telemetry/requestLog.ts';
 
-/** Texts with all that JSON escapes, but for halves of surrogate pairs, of which pino makes no JSON. */
+/** Texts with all characters that JSON escapes except lone surrogates, for which pino writes no valid JSON. */
 const text = fc.string({
   unit: fc.constantFrom('a', '"', '\\', '/', '\n', '\u0001', '\u007f', 'é', '\u2028', '😀'),
 });
@@ -23,7 +23,7 @@ const outcomes = fc.record({
   duration: fc.double({ min: 0, max: 1e9, noNaN: true }),
 });
 
-it('is what pino would write, at every level', () => {
+it('the line of a request is what pino would write, at every level', () => {
   vi.spyOn(Date, 'now').mockReturnValue(1_763_780_000_123);
   for (const level of ['trace', 'debug', 'info', 'warn', 'error', 'silent']) {
     const lines: string[] = [];
@@ -32,7 +32,7 @@ it('is what pino would write, at every level', () => {
     fc.assert(
       fc.property(outcomes, ({ method, status, duration, ...exchange }) => {
         lines.length = 0;
-        // As much of an exchange as the log reads.
+        // The parts of an exchange that the log reads.
         const outcome = {
           exchange: { ...exchange, request: { method } } as unknown as Exchange,
           status,

@@ -13,7 +13,7 @@ import { release } from '../../src/version.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
-/** What OTLP says of a span, as JSON. */
+/** A span in the JSON of OTLP. */
 interface Span {
   traceId: string;
   spanId: string;
@@ -26,7 +26,7 @@ interface Span {
   attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
 }
 
-/** Serves with traces to the endpoint while the test asks, and closes. */
+/** Opens a gateway with traces to the endpoint, runs the requests of the test, and closes it. */
 async function trace(endpoint: string, ask: (gateway: Gateway) => Promise<void>): Promise<void> {
   const gateway = await openGateway(
     readConfig({ PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: folder, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }),
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** As OTLP numbers them. */
+/** The kinds of spans by their numbers in OTLP. */
 const kinds = { internal: 1, server: 2, client: 3 };
 
 const attributesOf = ({ attributes }: Span) =>
@@ -81,7 +81,7 @@ describe('a traced gateway', () => {
         await fetch(`${url}/api/v1/dtt/sessions/471147114`, { headers: { ...headers, traceparent } })
       ).text();
       const query = 'query Hidden($id: Int!) { mine: dttSession(databaseId: $id) { name } }';
-      // The first time Yoga executes it, the second time it is compiled, the third time it is in memory.
+      // The first time Yoga executes it, the second time it is compiled, the third time its response is cached.
       for (let time = 0; time < 3; time++) await post(query, { id: 471247124 });
       await post('{ hidden }');
       await fetch(`${url}/hidden?hidden=1`, { method: 'PROPFIND' });
@@ -107,7 +107,7 @@ describe('a traced gateway', () => {
 
   const below = ({ spanId }: Span) => spans.filter(({ parentSpanId }) => parentSpanId === spanId);
 
-  it('goes on with the trace of a request, down to its statements', () => {
+  it('continues the trace of a request, down to its statements', () => {
     const root = spans.find(({ parentSpanId }) => parentSpanId === upstream.spanId);
     if (!root) throw new Error('the trace was not continued');
     expect(root.traceId).toBe(upstream.traceId);
@@ -125,14 +125,18 @@ describe('a traced gateway', () => {
     expect(attributesOf(operation)).toEqual({ 'graphql.operation.type': 'query' });
     const [statement] = below(operation);
     expect(statement).toMatchObject({ name: 'SELECT', kind: kinds.client, traceId: upstream.traceId });
-    // Each goes on for as long as what it is made of, by clocks of their own that agree to a few milliseconds.
-    const clocks = 5_000_000;
+    // Each span lasts as long as its children; their clocks may differ by a few milliseconds.
+    const tolerance = 5_000_000;
     for (const [outer, inner] of [
       [root, operation],
       [operation, statement],
     ] as const) {
-      expect(Number(outer.startTimeUnixNano)).toBeLessThanOrEqual(Number(inner?.startTimeUnixNano) + clocks);
-      expect(Number(outer.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(inner?.endTimeUnixNano) - clocks);
+      expect(Number(outer.startTimeUnixNano)).toBeLessThanOrEqual(
+        Number(inner?.startTimeUnixNano) + tolerance,
+      );
+      expect(Number(outer.endTimeUnixNano)).toBeGreaterThanOrEqual(
+        Number(inner?.endTimeUnixNano) - tolerance,
+      );
     }
     expect(below(operation).map(attributesOf)).toContainEqual({
       'db.system.name': 'postgresql',
@@ -141,14 +145,14 @@ describe('a traced gateway', () => {
     });
   });
 
-  it('says how a GraphQL operation was answered: executed twice, and then from memory', () => {
+  it('has a span for each execution of a GraphQL operation, and none for a cached response', () => {
     const requests = spans.filter(({ name }) => name === 'POST /graphql');
     expect(requests).toHaveLength(4);
     const executed = requests.map((request) => below(request).map(({ name }) => name));
     expect(executed.filter((names) => names.includes('query dttSession'))).toHaveLength(2);
   });
 
-  it('marks the requests that failed here as errors, and no others', () => {
+  it('marks requests with an internal error as errors, and no others', () => {
     const failed = 2;
     const requests = spans.filter((span) => 'dovetail.request' in attributesOf(span));
     expect(requests.filter(({ status }) => status.code === failed).map(({ name }) => name)).toEqual([
@@ -156,11 +160,11 @@ describe('a traced gateway', () => {
     ]);
     const broken = spans.filter((span) => span.status.code === failed).map(({ name }) => name);
     expect(new Set(broken)).toEqual(new Set(['GET /api/v1/ossm', 'SELECT']));
-    // What an error says may be anybody's.
+    // The message of an error may contain personal data.
     expect(spans.filter(({ status }) => status.message)).toEqual([]);
   });
 
-  it('says which service it is, and what the variables of OpenTelemetry add to that', () => {
+  it('names the service and its version as the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES', () => {
     const [resource] = resources;
     const attributes = Object.fromEntries(resource?.map(({ key, value }) => [key, value.stringValue]) ?? []);
     expect(attributes).toMatchObject({
@@ -178,7 +182,7 @@ describe('a traced gateway', () => {
     expect(named).toContainEqual(['_OTHER', '_OTHER']);
   });
 
-  it('says nothing that a client wrote', () => {
+  it('has no text from a client in any span', () => {
     expect(delivered).toContain('"service.name"');
     expect(delivered).not.toContain(token);
     expect(delivered).not.toMatch(/hidden|propfind|471[12]471/i);
@@ -186,9 +190,9 @@ describe('a traced gateway', () => {
   });
 });
 
-it('closes soon when nobody collects its traces', async () => {
+it('a traced gateway closes within 5 s although the collector does not respond', async () => {
   let began = 0;
-  // Taken, and never answered.
+  // Accepts requests, and never responds.
   const silent = createServer(() => {});
   await once(silent.listen(0, '127.0.0.1'), 'listening');
   const { port } = silent.address() as AddressInfo;
@@ -201,7 +205,7 @@ it('closes soon when nobody collects its traces', async () => {
   silent.closeAllConnections();
 });
 
-it('says once that its traces are not delivered, and why, and when they are again, and lets go of everything when it is closed', async () => {
+it('the log has one line when traces are not delivered, with the reason, and one when they are again; closing ends all subscriptions', async () => {
   let status = 400;
   let deliveries = 0;
   const collector = createServer((_, response) => {
@@ -227,7 +231,7 @@ it('says once that its traces are not delivered, and why, and when they are agai
     await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
     await vi.waitFor(() => expect(deliveries).toBe(before + 1));
   };
-  // The second is sent when the first has failed.
+  // Each is sent when the one before it has failed.
   for (let time = 0; time < 3; time++) await deliver();
   status = 200;
   await deliver();
