@@ -1,4 +1,4 @@
-/** `npm run build`, in a small clone whose compiler writes down that it was run. */
+/** `npm run build`, in a small clone with a fake compiler that records its runs. */
 
 import { execFileSync } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -33,7 +33,7 @@ beforeAll(async () => {
   );
   await chmod(at('node_modules/.bin/vite'), 0o755);
   await write('node_modules/.package-lock.json', '1');
-  // In place of npm, which takes a third of a second to find out that there is nothing to generate.
+  // A fake of npm, which would take a third of a second to find that there is nothing to generate.
   await write('node_modules/.bin/npm', '#!/bin/sh\n[ "$*" = "run --silent generate" ]');
   await chmod(at('node_modules/.bin/npm'), 0o755);
   await write(
@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(clone, { recursive: true, force: true }));
 
-/** Builds, and says what the compiler did. */
+/** Builds, and returns the runs of the compiler; `whole` is one without a previous build. */
 async function build(): Promise<string[]> {
   await rm(at('runs'), { force: true });
   execFileSync(process.execPath, [at('.ci/build.mjs')], { stdio: 'pipe' });
@@ -58,7 +58,7 @@ async function build(): Promise<string[]> {
   return runs.split('\n').filter((line) => line !== '');
 }
 
-it('makes what is not there, and does nothing where nothing has changed, whatever the times of the files', async () => {
+it('builds what is missing, and nothing if no file has changed, whatever the modification times are', async () => {
   expect(await build()).toEqual(['whole', 'run']);
   expect(await build()).toEqual([]);
   await utimes(at('src/cli/cli.ts'), new Date(), new Date());
@@ -84,7 +84,7 @@ it.each<[string, string[], () => Promise<unknown>]>([
   ['of the packages that are installed', ['run'], () => write('node_modules/.package-lock.json', '2')],
   ['of the build, edited', ['whole', 'run'], () => write('dist/cli/cli.js', 'three')],
   ['of the build, removed', ['whole', 'run'], () => rm(at('dist/cli/cli.js'))],
-])('builds after a file was changed: one %s', async (_, runs, change) => {
+])('builds again after a file has changed: one %s', async (_, runs, change) => {
   expect(await build()).toEqual([]);
   await change();
   expect(await build()).toEqual(runs);
@@ -92,7 +92,7 @@ it.each<[string, string[], () => Promise<unknown>]>([
   expect(await readFile(at('dist/cli/cli.js'), 'utf8')).toBe(await readFile(at('src/cli/cli.ts'), 'utf8'));
 });
 
-it('fails with the compiler, and tries again the next time', async () => {
+it('fails if the compiler fails, and runs it again the next time', async () => {
   await write('src/cli/cli.ts', 'wrong');
   const failure = expect.objectContaining({ status: 7 });
   await expect(build()).rejects.toEqual(failure);

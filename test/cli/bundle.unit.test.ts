@@ -1,4 +1,4 @@
-/** What the program is started from: a few files in place of more than a thousand. */
+/** The bundle that the program is started from: a few files instead of more than a thousand. */
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { runCli } from '../support/processes.ts';
 
-it('a gateway starts with few files, and with no package that is loaded only where somebody asks for it', async () => {
+it('a gateway loads few files at its start, and no package that is loaded on demand', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-loaded-'));
   onTestFinished(() => rm(folder, { recursive: true }));
-  // Ended by a setting that is wrong, which is read when all is loaded. What V8 is asked for is what it has loaded.
+  // An invalid setting, which is read once everything is loaded, ends it. V8 reports the loaded files as coverage.
   const exit = await runCli(['serve'], { PORT: 'none', NODE_V8_COVERAGE: folder });
   expect(exit).toMatchObject({ code: 1, stderr: expect.stringContaining('PORT') });
   const [file = ''] = await readdir(folder);
@@ -21,7 +21,7 @@ it('a gateway starts with few files, and with no package that is loaded only whe
   expect([...new Set(packages)]).toEqual(['@electric-sql/pglite']);
 });
 
-it('what is in them is said with its licence', async () => {
+it('every package in the bundle is listed with its licence', async () => {
   const licences = await readFile('dist/bundle/LICENSES.txt', 'utf8');
   const sections = licences.split(`\n\n${'-'.repeat(80)}\n\n`);
   expect(sections.map((section) => section.split(' ')[0])).toEqual(

@@ -1,15 +1,15 @@
-/** Which settings a command reads that uses nothing but the database. */
+/** The settings that a command reads that uses only the database. */
 
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { databaseEnvironment } from '../../src/cli/database.ts';
 import { readConfig } from '../../src/config.ts';
 
-it('ignores the token of an upstream that is left in the environment, and reads all other settings', () => {
+it('ignores an UPSTREAM_TOKEN in the environment, and reads all other settings', () => {
   vi.stubEnv('UPSTREAM_URL', undefined);
   vi.stubEnv('UPSTREAM_TOKEN', 'dvt_secret');
   vi.stubEnv('DATA_DIR', '/data/of/another');
   onTestFinished(() => void vi.unstubAllEnvs());
-  // Without an upstream, a gateway would not start with such a token.
+  // A gateway would not start with this token and without UPSTREAM_URL.
   expect(() => readConfig(process.env)).toThrow('UPSTREAM_TOKEN');
   expect(readConfig(databaseEnvironment())).toMatchObject({ DATA_DIR: '/data/of/another' });
   expect(readConfig(databaseEnvironment()).UPSTREAM_TOKEN).toBeUndefined();

@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
-// To open a database takes its time on a busy machine.
+// Opening a database is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let folder: string;
@@ -33,11 +33,11 @@ it.each([
     ['--user', 'Amy'],
     'The mirror has no account of the name "Amy". It has "amy" (id 7), "bob " (id 8), "cat" (id 9).',
   ],
-])('exits %i for %j, and says why', async (code, args, message) => {
+])('exits with %i for %j, and prints the reason', async (code, args, message) => {
   expect(await dovetail('forget', ...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
 });
 
-it('removes an account by its name or its id, and says what was removed', async () => {
+it('removes an account by its name or its id, and prints what was removed', async () => {
   expect(await dovetail('forget', '--user', 'amy')).toEqual({
     code: 0,
     stdout: '',

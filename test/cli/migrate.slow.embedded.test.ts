@@ -8,7 +8,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
-// To make a database takes its time on a busy machine.
+// Creating a database is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let folder: string;
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('dovetail migrate', () => {
-  it('applies what is pending, says what that was, and the next time that there is nothing', async () => {
+  it('applies the pending migrations and prints them, and none the next time', async () => {
     expect(await runHere(['migrate'], { DATA_DIR: folder })).toEqual({
       code: 0,
       stdout: all.map((name) => `${name}\n`).join(''),
@@ -35,7 +35,7 @@ describe('dovetail migrate', () => {
     expect(JSON.parse(stdout)).toEqual({ applied: [] });
   });
 
-  it('works beside a gateway that has the embedded database open', async () => {
+  it('works while a gateway has the embedded database open', async () => {
     const open = await copyTemplate();
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: open });
     try {
@@ -50,7 +50,7 @@ describe('dovetail migrate', () => {
     }
   });
 
-  it('exits 1 with a line when the database is out of reach', async () => {
+  it('exits with 1 and one line if the database cannot be reached', async () => {
     const { code, stdout, stderr } = await runHere(['migrate'], {
       DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app',
     });

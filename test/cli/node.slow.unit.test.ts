@@ -1,4 +1,4 @@
-/** What the command line tool says of a Node that is too old for it, and of a clone that is not built. */
+/** The messages of the command line tool on a version of Node that is too old, and in a clone that is not built. */
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -12,10 +12,10 @@ import { isTooOld } from '../../src/cli/oldestNode.ts';
 const clone = fileURLToPath(new URL('../..', import.meta.url));
 const [command, program, script] = ['bin/dovetail.js', 'dist/cli/cli.js', '.ci/ready.mjs'];
 
-/** Runs the tool in a Node that takes itself for another version. */
+/** Runs the tool in a Node with a faked version. */
 const runOn = (version: string, ...args: string[]) => run(version, join(clone, command), ...args);
 
-/** Runs what every script of a clone begins with. */
+/** Runs the check that every script of a clone begins with. */
 const runScriptOn = (version: string) => run(version, join(clone, script));
 
 function run(version: string, ...args: string[]) {
@@ -23,14 +23,14 @@ function run(version: string, ...args: string[]) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, ...args],
-    // A command may be typed in any folder.
+    // A command may be run in any folder.
     { encoding: 'utf8', cwd: tmpdir() },
   );
   return { status, stdout, stderr };
 }
 
 it.each([['serve'], ['token', 'list', '--user', 'demo'], ['sync'], ['doctor'], ['--version'], []])(
-  'a Node that is too old is told which one it takes, whatever it was to do: %s',
+  'on a version of Node that is too old, the tool names the versions that it needs: dovetail %s',
   (...args) => {
     expect(runOn('18.20.8', ...args)).toEqual({
       status: 1,
@@ -51,25 +51,25 @@ it.each([
   ['24.0.0', 0],
   ['25.0.0', 0],
   ['100.1.0', 0],
-])('Node %s is judged by its number, and not by its letters', (version, status) => {
+])('the version %s of Node is compared as numbers, and not as text', (version, status) => {
   expect(isTooOld(version)).toBe(status === 1);
   expect(runScriptOn(version).status).toBe(status);
 });
 
-it('a Node that is no older than that runs the tool', () => {
+it('the tool runs on a version of Node that is recent enough', () => {
   expect(runOn('22.12.0', '--version')).toMatchObject({ status: 0, stderr: '' });
 });
 
-it('the Node that it takes is that of the package', () => {
-  // Which the scripts of a clone read, and the program cannot. In a package it is the only one to say so.
+it('the program and the scripts of a clone need the same version of Node', () => {
+  // The scripts of a clone read it from package.json, which the program cannot do; an installed package has only the program.
   const { stderr } = run('18.0.0', join(clone, program));
   expect(stderr).toMatch(/^Dovetail needs Node /);
   expect(stderr).toBe(runScriptOn('18.0.0').stderr);
 });
 
-it('every script looks first whether the packages are there', async () => {
+it('every script first checks that the packages are installed', async () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
-  // These do nothing else, or are run by those that do.
+  // These scripts need no check, or are run by scripts that have it.
   const others = ['packages', 'format', 'generate', 'codegen', 'test'];
   const reach = (name: string): string =>
     (scripts[`pre${name}`] ?? '') +
@@ -88,15 +88,15 @@ const notBuilt = 'Run npm run build first, or npm start, which builds as well.\n
 it.each<[string, string[], { command: string; script?: string; node?: string }]>([
   ['without packages', [], { command: missing, script: missing }],
   ['without packages that was built', [program], { command: missing, script: missing }],
-  ['on a Node that is too old', [], { command: oldNode, script: oldNode, node: '18.20.8' }],
+  ['on a version of Node that is too old', [], { command: oldNode, script: oldNode, node: '18.20.8' }],
   [
-    'with the production packages alone',
+    'with only the production packages',
     ['node_modules/graphql'],
     { command: cannotBuild, script: cannotBuild },
   ],
   ['with all packages, not built', ['node_modules/graphql', 'node_modules/.bin/tsc'], { command: notBuilt }],
   ['with the production packages, built elsewhere', ['node_modules/graphql', program], { command: '' }],
-])('a clone %s says in one line what to do, if there is anything', async (_, files, says) => {
+])('a clone %s prints one line with what to do, or nothing', async (_, files, expected) => {
   const fresh = await mkdtemp(join(tmpdir(), 'dovetail-clone-'));
   onTestFinished(() => rm(fresh, { recursive: true }));
   const place = async (file: string) => {
@@ -106,19 +106,19 @@ it.each<[string, string[], { command: string; script?: string; node?: string }]>
   for (const file of [command, script, 'package.json']) await copyFile(join(clone, file), await place(file));
   for (const file of files) await writeFile(await place(file), '');
   const exitOf = (line = '') => ({ status: line === '' ? 0 : 1, stdout: '', stderr: line });
-  const { node } = { node: process.versions.node, ...says };
-  expect(run(node, join(fresh, command), 'token', 'list')).toEqual(exitOf(says.command));
-  expect(run(node, join(fresh, script))).toEqual(exitOf(says.script));
+  const { node } = { node: process.versions.node, ...expected };
+  expect(run(node, join(fresh, command), 'token', 'list')).toEqual(exitOf(expected.command));
+  expect(run(node, join(fresh, script))).toEqual(exitOf(expected.script));
 });
 
-it('the command is there before anything is built, so that npm can link it', () => {
+it('the file of the command exists before the build, so that npm can link it', () => {
   const { bin, files } = JSON.parse(readFileSync('package.json', 'utf8'));
   expect(bin).toEqual({ dovetail: command });
   expect(files).toEqual(expect.arrayContaining([dirname(command), 'dist']));
   expect(statSync(join(clone, command)).mode & 0o111).toBe(0o111);
 });
 
-it('nothing but that number is loaded before the Node is known', () => {
+it('only the oldest supported version is loaded before the version of Node is checked', () => {
   const importsOf = (file: string) =>
     [...readFileSync(join(clone, file), 'utf8').matchAll(/^\s*(?:import|export\b.*from)\s*[^(\s].*$/gm)].map(
       ([line]) => line.trim(),

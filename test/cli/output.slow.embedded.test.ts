@@ -1,4 +1,4 @@
-/** What commands do where nobody reads what they write, as processes of a shell. */
+/** Commands whose output cannot be written, as processes of a shell. */
 
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
@@ -38,21 +38,21 @@ function shell(line: string): Promise<{ code: number; stderr: string }> {
 }
 
 it.each(['--help', 'token list --user demo', 'user list --json'])(
-  'a reader that has left is no failure of `%s`',
+  '`%s` succeeds also if the reader of its output has closed the pipe',
   async (args) => {
     const { code, stderr } = await shell(`$dovetail ${args} | true`);
     expect([code, stderr.replace(/^Users of .*\n/, '')]).toEqual([0, '']);
   },
 );
 
-it('a disk that is full is told in a line', async () => {
+it('a full disk is reported in one line', async () => {
   expect(await shell('$dovetail token list --user demo > /dev/full')).toEqual({
     code: 1,
     stderr: expect.stringMatching(/^Standard output cannot be written: .*no space left on device.*\n$/i),
   });
 });
 
-it.each(['> /dev/full', '| true'])('a token that nobody could read is revoked: %s', async (where) => {
+it.each(['> /dev/full', '| true'])('a token that could not be written is revoked: %s', async (where) => {
   const { code, stderr } = await shell(`$dovetail token create --user demo --name lost ${where}`);
   expect(code).toBe(1);
   const [, id] = /^Token (\d+) could not be written, and is revoked again: .*$/m.exec(stderr) ?? [];
@@ -61,7 +61,7 @@ it.each(['> /dev/full', '| true'])('a token that nobody could read is revoked: %
   expect(stderr).not.toContain('at ');
 });
 
-it('a gateway serves on that cannot say where', async () => {
+it('a gateway that cannot print its address serves nevertheless', async () => {
   const { code, stderr } = await shell(`
     $dovetail serve > /dev/full 2> >(tee "$DATA_DIR/log" >&2) & pid=$!
     for each in $(seq 300); do grep -q '"serving"' "$DATA_DIR/log" && break; sleep 0.1; done

@@ -1,4 +1,4 @@
-/** The flags of `dovetail serve`. What it serves is tested in `test/server`. */
+/** The flags of `dovetail serve`. The gateway itself is tested in `test/server`. */
 
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { runHere } from '../support/runHere.ts';
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 
 describe('dovetail serve', () => {
-  it('--help lists what people set, each with its variable and default', async () => {
+  it('lists the flags with --help, each with its variable and default', async () => {
     const { code, stdout, stderr } = await runHere(['serve', '--help'], {});
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const text = stdout.replace(/\s+/g, ' ');
@@ -26,7 +26,7 @@ describe('dovetail serve', () => {
       expect(text).toContain(line);
   });
 
-  it('takes them as settings that go before those of the environment', async () => {
+  it('takes flags as settings, which override those of the environment', async () => {
     const flags = {
       '--host': '::1',
       '--port': '0',
@@ -55,16 +55,16 @@ describe('dovetail serve', () => {
 
   it.each([
     [
-      'a flag that npm took for its own',
+      'a port whose flag npm consumed',
       ['serve', '4001'],
       "error: too many arguments for 'serve'. Expected 0 arguments but got 1. Flags of npm start come behind two dashes: npm start -- --port 4001\n",
     ],
     [
-      'what npm calls it',
+      'the name of the npm script',
       ['start', '--port', '4001'],
       "error: unknown command 'start'\n(Did you mean serve?)\n",
     ],
-  ])('says what is meant, given %s', async (_, args, stderr) => {
+  ])('has a hint for %s', async (_, args, stderr) => {
     expect(await runHere(args, {})).toEqual({ code: 2, stdout: '', stderr });
     expect(serve).not.toHaveBeenCalled();
   });
@@ -77,7 +77,7 @@ describe('dovetail serve', () => {
       ['--database-url', 'mysql://me:hunter2@h/d'],
       '--database-url is "mysql://me:***@h/d", but takes a URL such as postgresql://user:password@host:5432/database.',
     ],
-  ])('exits 2 for %j, and says what it takes', async (args, message) => {
+  ])('exits with 2 for %j, and prints the valid values', async (args, message) => {
     expect(await runHere(['serve', ...args], {})).toEqual({
       code: 2,
       stdout: '',

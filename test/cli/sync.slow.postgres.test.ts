@@ -1,4 +1,4 @@
-/** `dovetail sync`: what it writes, and how it ends. */
+/** `dovetail sync`: its output, and its exit codes. */
 
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
@@ -13,12 +13,12 @@ import { setProperty } from '../support/property.ts';
 import { runHere } from '../support/runHere.ts';
 import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 let source: DemoGateway;
 let proxy: FaultyProxy;
-/** The database of the mirror, which is open beside the command, and empty before each test. */
+/** The database of the mirror, which is open while the command runs, and empty before each test. */
 let mirror: TestDatabase;
 beforeAll(async () => {
   source = await openDemoGateway();
@@ -26,7 +26,7 @@ beforeAll(async () => {
   mirror = await openTestDatabase();
 });
 beforeEach(async () => {
-  // All that there is belongs to users.
+  // All other rows belong to users.
   await mirror.pool.query('TRUNCATE "User" CASCADE');
   proxy.misbehave = behave;
   proxy.requests.length = 0;
@@ -42,7 +42,7 @@ const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionStr
 const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: source.token });
 const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
 
-it('mirrors an account, with the table alone on standard output, and then only what is new', async () => {
+it('mirrors an account, with only the table on standard output, and fetches only changes the next time', async () => {
   const first = await sync();
   expect(first.stderr).toMatch(
     /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
@@ -63,7 +63,7 @@ it('mirrors an account, with the table alone on standard output, and then only w
   expect(second.code).toBe(0);
 });
 
-it('reads every session again with --full, and says what was left out', async () => {
+it('fetches every session again with --full, and has a note about what is missing', async () => {
   const { dttSession } = source.database.client;
   const { ownerId, trainerId } = await dttSession.findFirstOrThrow({
     where: { owner: { username: 'demo' } },
@@ -80,19 +80,19 @@ it('reads every session again with --full, and says what was left out', async ()
     const { stderr, stdout } = await sync('--json', ...args);
     const { notes, records } = JSON.parse(stdout);
     expect(notes).toHaveLength(1);
-    // What the data has of them is said to people as well.
+    // The notes of the JSON are printed on standard error as well.
     expect(stderr.split('\n')).toContain(notes[0]);
     return records['DTT sessions'];
   };
-  const asked = () => proxy.requests.splice(0).filter((request) => /\/dtt\/sessions\/\d+$/.test(request));
-  asked();
+  const requested = () => proxy.requests.splice(0).filter((request) => /\/dtt\/sessions\/\d+$/.test(request));
+  requested();
   expect(await sessions()).toMatchObject({ fetched: 60, gone: 1 });
-  expect(asked()).toEqual([`GET /dtt/sessions/${id}`]);
+  expect(requested()).toEqual([`GET /dtt/sessions/${id}`]);
   expect(await sessions('--full')).toMatchObject({ fetched: 60, gone: 0 });
-  expect(asked()).toHaveLength(60);
+  expect(requested()).toHaveLength(60);
 });
 
-it('takes the account of --from rather than that of UPSTREAM_URL, and that where there is no other', async () => {
+it('mirrors the account of UPSTREAM_URL, unless --from names another', async () => {
   const elsewhere = 'http://127.0.0.1:1/api/v1';
   const wrong = { code: 1, stdout: '', stderr: expect.stringMatching(/^GET \/users\/me: /) };
   const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
@@ -106,7 +106,7 @@ it('takes the account of --from rather than that of UPSTREAM_URL, and that where
 
 it.each([
   [
-    'a token that the upstream does not accept',
+    'a token that the upstream rejects',
     () => ({ UPSTREAM_URL: proxy.base, UPSTREAM_TOKEN: 'dvt_wrong' }),
     'GET /users/me: the upstream does not accept the token\n',
   ],
@@ -116,13 +116,13 @@ it.each([
     /^UPSTREAM_TOKEN is not set: it takes the API token for http:.*\n$/,
   ],
   ['no account', () => ({}), 'Say where the account is, with --from or UPSTREAM_URL.\n'],
-])('exits 1 with a line for %s', async (_, given, line) => {
+])('exits with 1 and one line for %s', async (_, given, line) => {
   const { code, stdout, stderr } = await runHere(['sync'], { ...ofMirror(), ...given() });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(line);
 });
 
-it('says what it tries again, and when it is interrupted what the last error was', async () => {
+it('reports each retry, and the last error when it is interrupted', async () => {
   proxy.misbehave = (_, response) => reply(response, 503, {});
   const { child, output, exit } = startCli(['sync', '--from', proxy.base], settings());
   const first = 'GET /users/me: it responded with 503; trying again (2 of 9)\n';
@@ -137,7 +137,7 @@ it('says what it tries again, and when it is interrupted what the last error was
   });
 });
 
-it('asks whether an address without the version segment is right', async () => {
+it('has a hint if the address may lack the version segment', async () => {
   proxy.misbehave = (_, response) => reply(response, 404, 'Not found');
   const base = proxy.base.replace('/api/v1', '');
   const { code, stderr } = await runHere(['sync', '--from', base], settings());
@@ -147,7 +147,7 @@ it('asks whether an address without the version segment is right', async () => {
   });
 });
 
-it('waits for a run that is under way, and says so once', async () => {
+it('waits for another run to end, and says so once', async () => {
   await sync();
   await mirror.pool.query(
     `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 hour'`,
@@ -158,7 +158,7 @@ it('waits for a run that is under way, and says so once', async () => {
     mirror.pool
       .query('UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL')
       .then(() => response.destroy());
-    // Once it is free, the request is made again.
+    // Once the other run has ended, the request is made again.
     proxy.misbehave = behave;
     return true;
   };
@@ -168,8 +168,8 @@ it('waits for a run that is under way, and says so once', async () => {
   expect(code).toBe(0);
 });
 
-it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s', async (signal) => {
-  const asked = new Promise<void>((settle) => {
+it.each(['SIGINT', 'SIGTERM'] as const)('exits with 130 when it is interrupted by %s', async (signal) => {
+  const requested = new Promise<void>((settle) => {
     proxy.misbehave = (request) => {
       if (pathOf(request) !== '/dtt') return false;
       settle();
@@ -177,7 +177,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s'
     };
   });
   const { child, exit } = startCli(['sync', '--from', proxy.base], settings());
-  await asked;
+  await requested;
   child.kill(signal);
   expect(await exit).toEqual({
     code: 130,
@@ -186,7 +186,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s'
   });
 });
 
-/** Has standard error pass for a terminal, as wide as that, for the length of a run. */
+/** Has standard error be a terminal with so many columns during a run. */
 async function onTerminal<Result>(columns: number, run: () => Promise<Result>): Promise<Result> {
   vi.stubEnv('TERM', 'xterm');
   vi.stubEnv('CI', undefined);
@@ -201,7 +201,7 @@ async function onTerminal<Result>(columns: number, run: () => Promise<Result>): 
   }
 }
 
-it('shows on a terminal what it tries again', async () => {
+it('shows a retry on a terminal', async () => {
   proxy.misbehave = (_, response) => {
     proxy.misbehave = behave;
     return reply(response, 503, {});
@@ -213,10 +213,10 @@ it('shows on a terminal what it tries again', async () => {
   expect(code).toBe(0);
 });
 
-it('shows on a terminal how far it is, and a line for each kind that has been read', async () => {
+it('shows a progress bar on a terminal, and a line for each kind that has been fetched', async () => {
   proxy.misbehave = (request, response) => {
     if (pathOf(request) !== '/dtt/sessions/2') return false;
-    // Later than the next drawing; then it is asked for again.
+    // After the next update of the progress bar; then the request is retried.
     setTimeout(() => response.destroy(), 250);
     proxy.misbehave = behave;
     return true;
@@ -235,12 +235,12 @@ it('shows on a terminal how far it is, and a line for each kind that has been re
   expect(code).toBe(0);
 });
 
-it('writes lines on a terminal that does not say how wide it is', async () => {
+it('prints plain lines on a terminal of unknown width', async () => {
   const { stderr } = await onTerminal(0, () => sync());
   expect(stderr).toMatch(/^user: 1 fetched, 1 created, 0 updated\n/);
 });
 
-it('asks for the records that it is told of by their ids, each kind for its own, where they are not listed', async () => {
+it('fetches the records whose ids the options name if they are not listed', async () => {
   proxy.misbehave = (request, response) =>
     /^\/(lkbx(\/templates|\/sessions)?|ossm)$/.test(pathOf(request)) &&
     reply(response, 404, { ok: false, error: 'Not found' });
@@ -251,9 +251,9 @@ it('asks for the records that it is told of by their ids, each kind for its own,
     settings(),
   );
   expect(code).toBe(0);
-  const asked = proxy.requests.filter((line) => /^GET \/lkbx\/.*\d$/.test(line));
-  // The active session was started from the first template, and is known to be the first.
-  expect(asked.sort()).toEqual([
+  const requested = proxy.requests.filter((line) => /^GET \/lkbx\/.*\d$/.test(line));
+  // The first session and the first template are known: the active session is the first, and was started from that template.
+  expect(requested.sort()).toEqual([
     'GET /lkbx/1',
     'GET /lkbx/sessions/1',
     'GET /lkbx/sessions/5',

@@ -11,7 +11,7 @@ import { copyTemplate } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
 
-// Starting processes takes its time on a busy machine.
+// Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
@@ -36,7 +36,7 @@ async function list() {
   return tokens;
 }
 
-/** What is said of a token that was created: its secret and its id. */
+/** The secret and the id of a token that was created, by the output of the command. */
 function createdBy({ code, stdout, stderr }: Awaited<ReturnType<typeof runCli>>) {
   expect(stderr).toMatch(/^Created token \d+ for demo\. Keep it: it is not shown again\.\n$/);
   expect(stdout).toMatch(/^dvt_[\w-]{43}\n$/);
@@ -45,7 +45,7 @@ function createdBy({ code, stdout, stderr }: Awaited<ReturnType<typeof runCli>>)
 }
 
 describe('dovetail token', () => {
-  it('creates, lists and revokes while no gateway runs', async () => {
+  it('creates, lists and revokes tokens while no gateway runs', async () => {
     const remaining = createdBy(await token('create', '--user', 'demo', '--name', 'remaining'));
     const created = await token('create', '--user', 'demo', '--name', 'revoked', '--json');
     const revoked: { id: number; token: string } = JSON.parse(created.stdout);
@@ -64,7 +64,7 @@ describe('dovetail token', () => {
       { id: revoked.id, name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
       { id: Number(remaining.id), name: 'remaining', lastUsedAt: null, revokedAt: null },
     ]);
-    // The folder is free again after each.
+    // The folder is unlocked again after each command.
     const database = await openFolder();
     try {
       expect(await findToken(database.sql, remaining.secret)).toMatchObject({ id: Number(remaining.id) });
@@ -74,7 +74,7 @@ describe('dovetail token', () => {
     }
   });
 
-  it('lists names in a line each that were given before they took visible characters alone', async () => {
+  it('lists a token in one line also if its name has control characters, which were allowed once', async () => {
     const run = async (sql: string) => {
       const database = await openFolder();
       await database.pool.query(sql);
@@ -89,7 +89,7 @@ describe('dovetail token', () => {
     await run(`DELETE FROM "ApiToken" WHERE name LIKE 'old%'`);
   });
 
-  describe('beside a gateway', () => {
+  describe('while a gateway runs', () => {
     let gateway: ServedGateway;
     beforeAll(async () => {
       gateway = await serve({ DATA_DIR: folder });
@@ -100,7 +100,7 @@ describe('dovetail token', () => {
       return (await fetch(`${gateway.url}/api/v1/users/me`, { headers })).status;
     }
 
-    it('gives up in one line while another client holds the database', async () => {
+    it('reports in one line that the database did not respond, while another client occupies it', async () => {
       const holder = new pg.Client({ host: folder, user: 'postgres', database: 'postgres' });
       await holder.connect();
       await holder.query('BEGIN; SELECT 1');
@@ -113,7 +113,7 @@ describe('dovetail token', () => {
       expect((await list()).map(({ name }) => name)).not.toContain('late');
     });
 
-    it('creates, lists and revokes, which the gateway follows at once', async () => {
+    it('creates, lists and revokes tokens, which takes effect in the gateway at once', async () => {
       const create = ['token', 'create', '--user', 'demo', '--name', 'beside'];
       const { secret, id } = createdBy(await runCli(create, { DATA_DIR: folder }));
       expect(await statusWith(secret)).toBe(200);
@@ -123,7 +123,7 @@ describe('dovetail token', () => {
       expect(lines[0]).toMatch(/^ID +STATE +CREATED +LAST USED +NAME$/);
       expect(lines[1]).toMatch(new RegExp(`^${id} +active +\\S+Z +\\S+Z +beside$`));
       expect(lines[2]).toMatch(/^\d+ +revoked +\S+Z +never +revoked$/);
-      // One column below the other.
+      // The columns are aligned.
       for (const title of ['STATE', 'CREATED', 'LAST USED', 'NAME']) {
         const column = lines[0]?.indexOf(title) ?? 0;
         for (const line of lines) expect(line.slice(column - 2, column + 1)).toMatch(/^ {2}\S$/);
@@ -140,7 +140,7 @@ describe('dovetail token', () => {
       });
     });
 
-    const wrong: readonly (readonly [number, readonly string[], string | RegExp])[] = [
+    const invalid: readonly (readonly [number, readonly string[], string | RegExp])[] = [
       [
         1,
         ['token', 'create', '--user', 'nobody', '--name', 'x'],
@@ -176,12 +176,15 @@ describe('dovetail token', () => {
       [2, ['sync', '--lkbx', '0'], /It takes ids such as 1,2\./],
       [2, ['serve', 'now'], /^error: too many arguments/],
     ];
-    it.each(wrong)('exits %i for %j and says why on standard error alone', async (exit, args, message) => {
-      const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
-      expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
-      expect(stderr.trimEnd()).toMatch(message);
-      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-    });
+    it.each(invalid)(
+      'exits with %i for %j, and prints the reason only on standard error',
+      async (exit, args, message) => {
+        const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
+        expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
+        expect(stderr.trimEnd()).toMatch(message);
+        expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+      },
+    );
   });
 });
 
@@ -189,13 +192,13 @@ describe('dovetail', () => {
   it.each([
     [2, ['surf'], /^error: unknown command 'surf'\n$/],
     [1, ['sync'], 'Say where the account is, with --from or UPSTREAM_URL.\n'],
-  ])('ends its process with %i for %j', async (exit, args, message) => {
+  ])('exits with %i for %j as a process', async (exit, args, message) => {
     const { code, stdout, stderr } = await runCli(args, { DATA_DIR: folder });
     expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
     expect(stderr).toMatch(message);
   });
 
-  it('--help exits 0', async () => {
+  it('prints help with --help, and exits with 0', async () => {
     const { code, stdout, stderr } = await runHere(['--help'], { DATA_DIR: folder });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/serve .*token .*sync .*migrate .*doctor .*Examples:.*Exit codes:/s);
@@ -203,24 +206,24 @@ describe('dovetail', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
-  it('sync --help says in words that no ids are given', async () => {
+  it('prints the default of the ids as a word in sync --help', async () => {
     const { stdout } = await runHere(['sync', '--help'], {});
     expect(stdout.match(/\(default: none\)/g)).toHaveLength(3);
     expect(stdout).not.toContain('[]');
   });
 
-  it.each([[['token']], [[]]])('says what there is where no command is given: %j', async (args) => {
+  it.each([[['token']], [[]]])('prints the commands if none is given: %j', async (args) => {
     const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^Usage: dovetail .*Commands:.*/s);
   });
 
-  it.each(['--version', '-v'])('%s is that of the package', async (flag) => {
+  it.each(['--version', '-v'])('%s prints the version of the package', async (flag) => {
     const { version } = JSON.parse(await readFile('package.json', 'utf8'));
     expect(await runHere([flag], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  it('says of a variable that is nearly a setting which one that is', async () => {
+  it('warns about variables that are similar to a setting', async () => {
     const { code, stderr } = await runHere(['migrate'], {
       DATA_DIR: folder,
       DATABASEURL: 'x',
@@ -235,7 +238,7 @@ No migrations are pending.
     });
   });
 
-  it('a wrong setting is one line for it, too', async () => {
+  it('prints one line if a setting cannot be used', async () => {
     const { code, stdout, stderr } = await runHere(['token', 'list', '--user', 'demo'], {
       DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app',
     });

@@ -1,4 +1,4 @@
-/** What commands say on a server, where their role may only read as well. */
+/** Commands over a PostgreSQL server, also with a role that may only read. */
 
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ it.each([
   [['user', 'tier', 'demo', 'free'], 'permission denied for table User'],
   [['token', 'create', '--user', 'demo', '--name', 'x'], 'permission denied for table User'],
   [['demo', '--reset'], 'permission denied for table User'],
-])('a role that may only read is told so by %j, in a line', async (args, reason) => {
+])('a role that may only read gets one line with the reason from %j', async (args, reason) => {
   const { code, stdout, stderr } = await runHere(args, { DATABASE_URL: url });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(
@@ -41,7 +41,7 @@ it.each([
 });
 
 it.each([[['user', 'list']], [['token', 'list', '--user', 'me']]])(
-  'a database that is empty stays so where %j only looks',
+  'an empty database is not changed by %j',
   async (args) => {
     const name = `empty_${Date.now()}`;
     await database.pool.query(`CREATE DATABASE ${name}`);
@@ -66,7 +66,7 @@ it.each([[['user', 'list']], [['token', 'list', '--user', 'me']]])(
   },
 );
 
-it('the first token of the demo account replaces none, and each later one the one before', async () => {
+it('`demo` prints a new token each time, and says from the second time on that it replaces the one before', async () => {
   const fresh = await openTestDatabase();
   const DATABASE_URL = fresh.pool.options.connectionString ?? '';
   try {

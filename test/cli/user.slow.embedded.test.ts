@@ -9,7 +9,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
-// To open a database takes its time on a busy machine.
+// Opening a database is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 describe('dovetail user', () => {
@@ -20,7 +20,7 @@ describe('dovetail user', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }));
   const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
 
-  it('says that it migrates the database before it does, and lists nobody in it', async () => {
+  it('announces that it migrates the database, and lists no users in it', async () => {
     const { code, stdout, stderr } = await dovetail('user', 'list');
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'ID  TIER  TOKENS  NAME\n' });
     expect(stderr).toBe(
@@ -31,7 +31,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     );
   });
 
-  it('creates users who may have tokens, moves them to another tier, and lists them by name', async () => {
+  it('creates users, changes their tier, and lists them by name', async () => {
     expect(await dovetail('user', 'create', 'zoe', '--tier', 'ultra')).toEqual({
       code: 0,
       stdout: '',
@@ -57,7 +57,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     ]);
   });
 
-  describe('beside a process that has the database open', () => {
+  describe('while another process has the database open', () => {
     let database: Database;
     beforeAll(async () => {
       database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
@@ -82,12 +82,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
         ['demo', '--reset'],
         'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
       ],
-    ])('exits %i for %j, and says why', async (code, args, message) => {
+    ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
       expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
       expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toHaveLength(2);
     });
 
-    it('leaves the accounts of a mirror alone', async () => {
+    it('does not change the accounts of a mirror', async () => {
       await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
       for (const args of [
         ['user', 'create', 'amy'],
@@ -112,7 +112,7 @@ describe('a folder without a database', () => {
     [['token', 'list', '--user', 'me']],
     [['token', 'create', '--user', 'me', '--name', 'x']],
     [['token', 'revoke', '1']],
-  ])('is told of, and has none afterwards: %j', async (args) => {
+  ])('is reported, and no database is created in it: %j', async (args) => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     expect(await runHere(args, { DATA_DIR: relative('.', join(folder, 'data')) })).toEqual({
@@ -125,7 +125,7 @@ describe('a folder without a database', () => {
 });
 
 describe('dovetail demo', () => {
-  it('loads the demo account, prints its token, and loads it anew with all its tokens', async () => {
+  it('creates the demo account, prints its token, resets the account but not its tokens, and reports why there can be no new token', async () => {
     const folder = await copyTemplate();
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
     onTestFinished(async () => {

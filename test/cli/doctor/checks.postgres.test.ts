@@ -1,4 +1,4 @@
-/** What the doctor says of a database server. */
+/** The findings of the doctor about a database server. */
 
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
@@ -10,7 +10,7 @@ import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
-/** The rights that the documents give the role of a gateway. */
+/** The rights that docs/deployment.md grants to the role of a gateway. */
 async function grantsTo(role: string): Promise<string> {
   const page = await readFile('docs/deployment.md', 'utf8');
   const statements = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
@@ -20,7 +20,7 @@ async function grantsTo(role: string): Promise<string> {
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
 
-describe('dovetail doctor, of a server', () => {
+describe('dovetail doctor, over a server', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await openTestDatabase();
@@ -36,7 +36,7 @@ describe('dovetail doctor, of a server', () => {
   };
   const examineAt = (DATABASE_URL: string) => examine({ DATABASE_URL, PORT: '0' });
 
-  it('says that all is well, and leaves no connection behind', async () => {
+  it('finds no problem on a sound server, and leaves no connection open', async () => {
     const count = async () => {
       const { rows } = await database.pool.query(
         'SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()',
@@ -66,19 +66,19 @@ describe('dovetail doctor, of a server', () => {
     await expect.poll(count).toBe(before);
   });
 
-  describe('that is said to be another', () => {
-    /** What the server tells of itself goes past these functions, which come before its own. */
+  describe('that reports faked properties', () => {
+    /** These functions, which come before those of the server in the search_path, fake its properties. */
     beforeAll(async () => {
-      await database.pool.query(`CREATE SCHEMA lies;
-        CREATE FUNCTION lies.current_setting(text) RETURNS text LANGUAGE sql AS
-          $$ SELECT coalesce(pg_catalog.current_setting('lies.' || $1, true), pg_catalog.current_setting($1)) $$;
-        CREATE FUNCTION lies.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS
-          $$ SELECT pg_catalog.current_setting('lies.replica', true) = 'yes' $$;
-        CREATE FUNCTION lies.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+      await database.pool.query(`CREATE SCHEMA fake;
+        CREATE FUNCTION fake.current_setting(text) RETURNS text LANGUAGE sql AS
+          $$ SELECT coalesce(pg_catalog.current_setting('fake.' || $1, true), pg_catalog.current_setting($1)) $$;
+        CREATE FUNCTION fake.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS
+          $$ SELECT pg_catalog.current_setting('fake.replica', true) = 'yes' $$;
+        CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
           $$ SELECT pg_catalog.clock_timestamp()
-               + coalesce(pg_catalog.current_setting('lies.ahead', true), '0 s')::interval $$;`);
+               + coalesce(pg_catalog.current_setting('fake.ahead', true), '0 s')::interval $$;`);
     });
-    afterAll(() => database.pool.query('DROP SCHEMA lies CASCADE'));
+    afterAll(() => database.pool.query('DROP SCHEMA fake CASCADE'));
 
     it.each([
       [
@@ -107,8 +107,8 @@ describe('dovetail doctor, of a server', () => {
         'Set the clocks by NTP on both machines.',
       ],
       ['ahead=3s', 'clock', expect.stringMatching(/^(2\.9|3\.\d) s from that of the database$/), undefined],
-    ])('is judged by what it says: %s', async (lie, check, says, advice) => {
-      const options = `-c search_path=public,lies,pg_catalog -c lies.${lie}`;
+    ])('judges them: %s', async (faked, check, says, advice) => {
+      const options = `-c search_path=public,fake,pg_catalog -c fake.${faked}`;
       const findings = await examineAt(urlOf({ options }));
       const finding =
         advice === undefined ? { check, state: 'ok', says } : { check, state: 'problem', says, advice };
@@ -119,9 +119,9 @@ describe('dovetail doctor, of a server', () => {
 
   it.each([
     ['a wrong password', { password: 'wrong' }, 'the server does not accept its password ('],
-    ['a database that is not there', { pathname: '/missing' }, 'the server has no such database ('],
-    ['a port that nobody listens on', { port: '1' }, 'cannot be reached: '],
-  ])('says of %s what a start says', async (_, change, beginning) => {
+    ['a missing database', { pathname: '/missing' }, 'the server has no such database ('],
+    ['a port that no server listens on', { port: '1' }, 'cannot be reached: '],
+  ])('has the same message about %s as a start', async (_, change, beginning) => {
     const url = Object.assign(new URL(urlOf({})), change);
     const shown = withoutPassword(url.href);
     const [problem, ...others] = problemsOf(await examineAt(url.href));
@@ -138,7 +138,7 @@ describe('dovetail doctor, of a server', () => {
     ['"$user", "No Where", public_too', 'No Where', '"No Where"'],
     ['NoWhere', 'nowhere', 'nowhere'],
   ])(
-    'says of a search_path to a schema that is not there what a start says, and the advice mends it: %s',
+    'has the same message about a search_path with a missing schema as a start, and advice that fixes it: %s',
     async (path, name, quoted) => {
       const url = urlOf({ options: `-c search_path=${path.replaceAll(' ', '\\ ')}` });
       const findings = await examineAt(url);
@@ -166,7 +166,7 @@ describe('dovetail doctor, of a server', () => {
     },
   );
 
-  it('says of a role that may not use the schema how to grant it, also for tables', async () => {
+  it('advises how to grant a role the use of a schema, and the creation of tables', async () => {
     const [name, user] = [`unused_${Date.now()}`, `unusing_${Date.now()}`];
     await database.pool.query(`CREATE SCHEMA ${name}; CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
     try {
@@ -184,7 +184,7 @@ describe('dovetail doctor, of a server', () => {
     }
   });
 
-  it('says of a role that may not use the schema of the tables what a start says, and the advice mends it', async () => {
+  it('has the same message about a role that may not use the schema of the tables as a start, and advice that fixes it', async () => {
     const user = `outside_${Date.now()}`;
     await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
     await database.pool.query(await grantsTo(user));
@@ -213,7 +213,7 @@ describe('dovetail doctor, of a server', () => {
     }
   });
 
-  it('finds tables of which row-level security hides the rows, and the advice mends it', async () => {
+  it('finds tables whose rows are hidden by row-level security, and its advice fixes that', async () => {
     const user = `hidden_${Date.now()}`;
     await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
     await database.pool.query(await grantsTo(user));
@@ -237,29 +237,34 @@ describe('dovetail doctor, of a server', () => {
     }
   });
 
-  it.each(['LATIN1', 'SQL_ASCII'])('says of a database in %s what a start says', async (encoding) => {
-    const name = `encoded_${encoding.toLowerCase()}_${Date.now()}`;
-    await database.pool.query(`CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`);
-    try {
-      const url = urlOf({ name });
-      const [problem, ...others] = problemsOf(await examineAt(url));
-      expect(others).toEqual([]);
-      expect(problem).toMatchObject({
-        check: 'database encoding',
-        says: `the encoding of the database "${name}" is ${encoding}, and has to be UTF8`,
-        advice: expect.stringMatching(
-          /: createdb .* -E UTF8 -T template0 dovetail\. Name it in DATABASE_URL\.$/,
-        ),
-      });
-      await expect(findServer({ url })).rejects.toThrow(
-        new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+  it.each(['LATIN1', 'SQL_ASCII'])(
+    'has the same message about a database with the encoding %s as a start',
+    async (encoding) => {
+      const name = `encoded_${encoding.toLowerCase()}_${Date.now()}`;
+      await database.pool.query(
+        `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`,
       );
-    } finally {
-      await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
-    }
-  });
+      try {
+        const url = urlOf({ name });
+        const [problem, ...others] = problemsOf(await examineAt(url));
+        expect(others).toEqual([]);
+        expect(problem).toMatchObject({
+          check: 'database encoding',
+          says: `the encoding of the database "${name}" is ${encoding}, and has to be UTF8`,
+          advice: expect.stringMatching(
+            /: createdb .* -E UTF8 -T template0 dovetail\. Name it in DATABASE_URL\.$/,
+          ),
+        });
+        await expect(findServer({ url })).rejects.toThrow(
+          new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+        );
+      } finally {
+        await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      }
+    },
+  );
 
-  it('says of ?schema= what a start says', async () => {
+  it('has the same message about ?schema= as a start', async () => {
     const url = `${urlOf({})}?schema=app`;
     const error: unknown = await findServer({ url }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SetupError);
@@ -270,7 +275,7 @@ describe('dovetail doctor, of a server', () => {
     ]);
   });
 
-  it('says of a role that may not make the first tables what a start says, and the advice mends it', async () => {
+  it('has the same message about a role that may not create the first tables as a start, and advice that fixes it', async () => {
     const name = `locked_${Date.now()}`;
     await database.pool.query(`CREATE DATABASE ${name}`);
     await database.pool.query(`CREATE ROLE "${name} Me" LOGIN PASSWORD 'postgres'`);
@@ -298,7 +303,7 @@ describe('dovetail doctor, of a server', () => {
     }
   });
 
-  it('counts the migrations that are pending, applies none, and knows those of a later version', async () => {
+  it('counts pending migrations without applying them, and finds those of a later version', async () => {
     const name = `doctor_${Date.now()}`;
     await database.pool.query(`CREATE DATABASE ${name}`);
     try {
@@ -324,7 +329,7 @@ describe('dovetail doctor, of a server', () => {
     await database.pool.query(`DELETE FROM "_prisma_migrations" WHERE id = 'later'`);
   });
 
-  it('finds that the role may not create tables, where some are to be made', async () => {
+  it('finds that the role may not create tables if migrations are pending, and only then', async () => {
     const user = `reader_${Date.now()}`;
     await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
     await database.pool.query(await grantsTo(user));
@@ -354,7 +359,7 @@ describe('dovetail doctor, of a server', () => {
     ['DELETE ON "RateLimit"', 'DELETE on "RateLimit"', 'GRANT DELETE ON "RateLimit"'],
     ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"', 'GRANT UPDATE (id) ON "DttTemplate"'],
   ])(
-    'finds that the role lacks %s, without which requests fail, and how to grant it',
+    'finds that the role lacks %s, which requests need, and its advice fixes that',
     async (right, says, grant) => {
       const user = `lacking_${Date.now()}`;
       await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
@@ -370,7 +375,7 @@ describe('dovetail doctor, of a server', () => {
             advice,
           },
         ]);
-        // The advice itself mends it.
+        // The advice fixes it.
         await database.pool.query(advice.split(': ')[1] ?? '');
         expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
       } finally {
@@ -383,10 +388,10 @@ describe('dovetail doctor, of a server', () => {
   it.each([
     ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update'], 'is disabled'],
     ['DISABLE TRIGGER announce_update', ['update'], 'is disabled'],
-    // As a trigger is when it is made, and after `pg_restore --disable-triggers`.
+    // As triggers are when they are created, and after `pg_restore --disable-triggers`.
     ['ENABLE TRIGGER announce_update', ['update'], 'fires in some sessions only'],
   ])(
-    'finds triggers that announce nothing after %s, and says how to mend them',
+    'finds triggers that announce no changes after %s, and its advice fixes them',
     async (change, events, state) => {
       await database.pool.query(`ALTER TABLE "LockTemplate" ${change}`);
       const [problem, ...more] = problemsOf(await examineAt(urlOf({})));
@@ -395,13 +400,13 @@ describe('dovetail doctor, of a server', () => {
         check: 'triggers',
         says: `changes are not announced: ${events.map((event) => `LockTemplate.announce_${event} ${state}`).join(', ')}`,
       });
-      // The advice itself mends it.
+      // The advice fixes it.
       await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
       expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
     },
   );
 
-  it('finds triggers that keep no rule any more', async () => {
+  it('finds disabled triggers that enforce rules, and its advice fixes them', async () => {
     await database.pool.query(
       'ALTER TABLE "ApiToken" DISABLE TRIGGER only_for_ultra; ALTER TABLE "DttLibraryEntry" DISABLE TRIGGER keep_own; ALTER TABLE "DttTemplate" DISABLE TRIGGER library_insert, DISABLE TRIGGER library_update',
     );
@@ -414,7 +419,7 @@ describe('dovetail doctor, of a server', () => {
     expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
   });
 
-  it('finds that a table has been made anew without its triggers', async () => {
+  it('finds triggers that are missing, as on a table that was created anew', async () => {
     await database.pool.query(
       'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttLibraryEntry"; DROP TRIGGER keep_own ON "DttLibraryEntry"',
     );

@@ -1,4 +1,4 @@
-/** What the doctor says of settings, machine, embedded database and upstream, and how the command shows it. */
+/** The findings of the doctor about settings, machine, embedded database and upstream, and how the command prints them. */
 
 import { once } from 'node:events';
 import type { StatsFs } from 'node:fs';
@@ -18,12 +18,12 @@ import { copyTemplate } from '../../support/gateway.ts';
 import { freePort } from '../../support/postgres.ts';
 import { runHere } from '../../support/runHere.ts';
 
-// To open a database takes its time on a busy machine.
+// Opening a database is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
-// It listens on a port, and not on a pipe.
+// A server that listens on a port has an address of this type.
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 let empty: string;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => rm(empty, { recursive: true, force: true }));
 
 describe('dovetail doctor', () => {
-  it('finds nothing to complain about before the first start, and leaves nothing behind', async () => {
+  it('finds no problem before the first start, and creates nothing', async () => {
     const port = String(await freePort());
     const settings = { DATA_DIR: join(empty, 'data'), PORT: port };
     const { code, stdout, stderr } = await runHere(['doctor'], settings);
@@ -52,11 +52,11 @@ $`,
     );
     expect(stdout).not.toContain('\u001b');
     expect(await readdir(empty)).toEqual([]);
-    // Not even on the port.
+    // The port is free again as well.
     expect(found(await examine(settings), 'port')?.says).toBe(`${port} is free`);
   });
 
-  it.each(['2', 'auto'])('has a hint, and no problem, where WORKERS=%s does nothing', async (WORKERS) => {
+  it.each(['2', 'auto'])('has a hint, and no problem, if WORKERS=%s has no effect', async (WORKERS) => {
     const settings = { DATA_DIR: join(empty, 'data'), PORT: '0', WORKERS };
     const { code, stdout } = await runHere(['doctor'], settings);
     expect(code).toBe(0);
@@ -69,7 +69,7 @@ $`,
       expect(found(findings, 'workers')).toBeUndefined();
   });
 
-  it('exits 1 and names every wrong setting, with what to do', async () => {
+  it('exits with 1, and names every invalid setting with advice', async () => {
     const wrong = { PORT: 'http', LOG_LEVEL: 'loud' };
     const { code, stdout, stderr } = await runHere(['doctor', '--json'], wrong);
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
@@ -91,9 +91,9 @@ $`,
         advice,
       },
     ]);
-    const forPeople = await runHere(['doctor'], wrong);
-    expect(forPeople.code).toBe(1);
-    expect(forPeople.stdout.split('\n').slice(1, 3)).toEqual([
+    const asText = await runHere(['doctor'], wrong);
+    expect(asText.code).toBe(1);
+    expect(asText.stdout.split('\n').slice(1, 3)).toEqual([
       '✖ settings         PORT is "http", but takes an integer from 0 to 65535.',
       `                   → ${advice}`,
     ]);
@@ -119,7 +119,7 @@ $`,
     ['21.0.0', 'problem'],
     ['22.12.0', 'ok'],
     ['24.20.0', 'ok'],
-  ])('says of Node %s: %s', (version, state) => {
+  ])('judges Node %s: %s', (version, state) => {
     const advice = state === 'problem' ? { advice: 'Install Node 20.19, 22.12, 24 or later.' } : {};
     expect(checkNode(version)).toEqual({ state, says: `Node ${version}`, ...advice });
   });
@@ -133,7 +133,7 @@ $`,
       /^Start the server, or correct DATABASE_URL/,
     ],
     [
-      'a DATA_DIR that is no folder',
+      'a DATA_DIR that is not a folder',
       { DATA_DIR: '/dev/null' },
       'database',
       /^DATA_DIR \/dev\/null: /,
@@ -161,13 +161,13 @@ $`,
       /^Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later\.$/,
     ],
     [
-      'an upstream out of reach to which clients bring tokens',
+      'an upstream out of reach whose tokens clients send',
       { UPSTREAM_URL: 'http://127.0.0.1:1/api/v1' },
       'upstream',
       /^GET \/users\/me: /,
       /^Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later\.$/,
     ],
-  ])('finds %s', async (_, settings, check, says, advice) => {
+  ])('finds a problem with %s', async (_, settings, check, says, advice) => {
     const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0', ...settings }));
     expect(problems).toEqual([
       { check, state: 'problem', says: expect.stringMatching(says), advice: expect.stringMatching(advice) },
@@ -175,7 +175,7 @@ $`,
     expect(JSON.stringify(problems)).not.toContain('secret');
   });
 
-  it('finds a database that is damaged, and leaves it as it is', async () => {
+  it('finds a damaged database, and does not change it', async () => {
     const folder = await copyTemplate();
     await chmod(join(folder, 'postgres'), 0o700);
     const settings = { DATA_DIR: folder, PORT: '0' };
@@ -200,7 +200,7 @@ $`,
     [0o755, []],
     [0o775, ['other users may put other files in the place of those in']],
     [0o757, ['other users may put other files in the place of those in']],
-  ])('says who may change a folder of the mode %o', async (mode, says) => {
+  ])('judges who may write to a folder of the mode %o', async (mode, says) => {
     await chmod(empty, mode);
     const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0' }));
     await chmod(empty, 0o700);
@@ -218,10 +218,10 @@ $`,
     [200 * 1024 ** 2 - 1, 'problem', '0.2'],
     [200 * 1024 ** 2, 'ok', '0.2'],
     [1.75 * 1024 ** 4, 'ok', '1792.0'],
-  ])('calls a disk with %i bytes free: %s', async (free, state, gibibytes) => {
+  ])('judges a disk with %i bytes free: %s', async (free, state, gibibytes) => {
     const { bavail: _, ...others } = await fs.statfs(empty);
     const statfs = vi.spyOn(fs, 'statfs');
-    // The overload that gives numbers is the one that is called.
+    // The overload that returns numbers is called.
     statfs.mockResolvedValue({ ...others, bsize: 1, bavail: free } as StatsFs);
     syncBuiltinESMExports();
     try {
@@ -229,7 +229,7 @@ $`,
       const findings = await examine({ DATA_DIR: join(empty, 'not/there'), PORT: '0' });
       const says = `${gibibytes} GiB are free for DATA_DIR`;
       expect(found(findings, 'disk')).toEqual({ check: 'disk', state, says, ...advice });
-      // The nearest folder that there is.
+      // The nearest folder that exists.
       expect(statfs).toHaveBeenCalledWith(empty);
     } finally {
       statfs.mockRestore();
@@ -237,7 +237,7 @@ $`,
     }
   });
 
-  it('finds a port that another program has', async () => {
+  it('finds a port that another program uses', async () => {
     const others = ['port', 'metrics port'].map(() =>
       createServer((socket) => socket.end('220 ready\r\n')).listen(0, '127.0.0.1'),
     );
@@ -261,10 +261,10 @@ $`,
   it.each([
     ['a gateway', '127.0.0.1', { '/healthz': 'alive\n' }, 'ok'],
     ['a gateway on every address', '0.0.0.0', { '/healthz': 'alive\n' }, 'ok'],
-    ['the metrics of one', '127.0.0.1', { '/metrics': '# TYPE dovetail_build_info gauge' }, 'ok'],
-    ['what is alive as well', '127.0.0.1', { '/healthz': 'alive' }, 'problem'],
-    ['metrics of something else', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
-  ])('tells %s from another program by its response', async (_, host, responses, state) => {
+    ['the metrics of a gateway', '127.0.0.1', { '/metrics': '# TYPE dovetail_build_info gauge' }, 'ok'],
+    ['another program with a similar /healthz', '127.0.0.1', { '/healthz': 'alive' }, 'problem'],
+    ['the metrics of another program', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
+  ])('recognises %s on the port by its response', async (_, host, responses, state) => {
     const texts = new Map(Object.entries(responses));
     const server = createHttpServer(({ url = '' }, response) =>
       response.setHeader('X-Request-Id', 'x').end(texts.get(url) ?? 'no'),
@@ -307,24 +307,24 @@ $`,
     ],
     ['', 404, {}, 'problem', () => expect.stringContaining('UPSTREAM_URL')],
   ])(
-    'asks the upstream once with the token %j, and of a response with %i says: %s',
+    'sends the upstream one request with the token %j, and judges a response with %i: %s',
     async (token, status, body, state, says) => {
-      const asked: string[] = [];
+      const received: string[] = [];
       const upstream = createHttpServer(({ method, url, headers }, response) => {
-        asked.push(`${method} ${url} ${headers.authorization}`);
+        received.push(`${method} ${url} ${headers.authorization}`);
         response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
       });
       await once(upstream.listen(0, '127.0.0.1'), 'listening');
       const url = `http://127.0.0.1:${portOf(upstream)}/api/v1`;
       const settings = { DATA_DIR: empty, PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token };
       expect(found(await examine(settings), 'upstream')).toMatchObject({ state, says: says(url) });
-      expect(asked).toEqual([`GET /api/v1/users/me Bearer ${token || 'doctor'}`]);
+      expect(received).toEqual([`GET /api/v1/users/me Bearer ${token || 'doctor'}`]);
       upstream.close();
       upstream.closeAllConnections();
     },
   );
 
-  describe('beside a running gateway', () => {
+  describe('while a gateway runs', () => {
     let folder: string;
     let gateway: Gateway;
     beforeAll(async () => {
@@ -337,7 +337,7 @@ $`,
       await rm(folder, { recursive: true, force: true });
     });
 
-    it('asks its database, and knows its ports', async () => {
+    it('examines its database, and recognises its ports', async () => {
       const findings = await examine({
         DATA_DIR: folder,
         PORT: new URL(gateway.url).port,
@@ -366,19 +366,22 @@ $`,
       ]);
     });
 
-    it.each([0o701, 0o704, 0o710, 0o740])('finds that others get at files of the mode %o', async (mode) => {
-      const files = join(folder, 'postgres');
-      await chmod(files, mode);
-      const problems = problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }));
-      await chmod(files, 0o700);
-      expect(problems).toEqual([
-        {
-          check: 'database access',
-          state: 'problem',
-          says: `other users may read or write ${files}`,
-          advice: `Run: chmod 700 ${files}`,
-        },
-      ]);
-    });
+    it.each([0o701, 0o704, 0o710, 0o740])(
+      'finds that other users have access to a folder of the mode %o',
+      async (mode) => {
+        const files = join(folder, 'postgres');
+        await chmod(files, mode);
+        const problems = problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }));
+        await chmod(files, 0o700);
+        expect(problems).toEqual([
+          {
+            check: 'database access',
+            state: 'problem',
+            says: `other users may read or write ${files}`,
+            advice: `Run: chmod 700 ${files}`,
+          },
+        ]);
+      },
+    );
   });
 });
