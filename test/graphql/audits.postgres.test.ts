@@ -1,4 +1,4 @@
-/** The audits of graphql-http: what GraphQL over HTTP says of a server, asked of this one. */
+/** The audits of graphql-http, which check a server against the specification of GraphQL over HTTP. */
 
 import { type Audit, serverAudits } from 'graphql-http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -23,15 +23,15 @@ const audits = serverAudits({
   },
 });
 
-describe('a server of GraphQL over HTTP', () => {
-  // Twice, since an operation that comes again takes the fast path.
+describe('the GraphQL endpoint passes the audit', () => {
+  // Twice, since a repeated operation takes the fast path.
   it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
     '%s: %s',
     async (_id, _name, audit) => {
-      for (const path of ['at first', 'again']) {
+      for (const run of ['first run', 'second run']) {
         const result = await audit.fn();
         const reason = 'reason' in result ? result.reason : undefined;
-        expect({ status: result.status, reason }, path).toEqual({ status: 'ok', reason: undefined });
+        expect({ status: result.status, reason }, run).toEqual({ status: 'ok', reason: undefined });
       }
     },
   );

@@ -1,4 +1,4 @@
-/** Apollo's automatic persisted queries: a client sends the hash of a query, and the query where that is not known. */
+/** Apollo's automatic persisted queries: a client sends the hash of a query, and the query only if the hash is unknown. */
 
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -44,7 +44,7 @@ const byHash = (query: string, version: unknown = 1) => ({
   extensions: { persistedQuery: { version, sha256Hash: hashOf(query) } },
 });
 
-interface Asking {
+interface AskOptions {
   readonly gateway?: TestGateway;
   readonly token?: string | undefined;
   readonly accept?: string;
@@ -60,7 +60,7 @@ async function ask(
     accept = 'application/graphql-response+json',
     method = 'POST',
     headers: others,
-  }: Asking = {},
+  }: AskOptions = {},
 ) {
   const headers = {
     Accept: accept,
@@ -92,33 +92,36 @@ const notSupported = {
   errors: [{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }],
 };
 
-/** A query that nobody has sent before. */
 let count = 0;
+/** A query that no client has sent before. */
 const fresh = () => `query Fresh${count++} { viewer { username } }`;
 
-/** Registers so much that everything else of the user is forgotten. */
-async function forget(token = alice.token): Promise<void> {
-  // To the character as much as a user may have.
+/** Registers so much that all other queries of the user are evicted. */
+async function evictOthers(token = alice.token): Promise<void> {
+  // Exactly as many characters as a user may register.
   const query = `query Large${count++} { viewer { username } } #`.padEnd(2 * 1024 * 1024, 'x');
   await ask({ query, ...byHash(query) }, { token });
   const { body } = await ask(byHash(query), { token });
   expect(body.data).toBeDefined();
 }
 
-describe('a hash', () => {
+describe('the hash of a query', () => {
   it.each([
     'application/graphql-response+json',
     'application/json',
     'application/graphql-response+json,application/json;q=0.9',
-  ])('that is not known is said to be so with the status that Apollo Server gives it: %s', async (accept) => {
-    for (const method of ['POST', 'GET'] as const) {
-      const response = await ask(byHash(fresh()), { accept, method });
-      expect(response).toMatchObject({ status: 200, body: notFound });
-      expect(response.headers.get('Cache-Control')).toBe('no-store');
-    }
-  });
+  ])(
+    'gets PersistedQueryNotFound with status 200, as from Apollo Server, when it is unknown (Accept: %s)',
+    async (accept) => {
+      for (const method of ['POST', 'GET'] as const) {
+        const response = await ask(byHash(fresh()), { accept, method });
+        expect(response).toMatchObject({ status: 200, body: notFound });
+        expect(response.headers.get('Cache-Control')).toBe('no-store');
+      }
+    },
+  );
 
-  it('stands for the query once both were sent, by whatever method', async () => {
+  it('runs the query after both were sent together, by either method', async () => {
     for (const method of ['POST', 'GET'] as const) {
       const query = fresh();
       expect((await ask(byHash(query))).body).toEqual(notFound);
@@ -128,7 +131,7 @@ describe('a hash', () => {
     }
   });
 
-  it('that a user has registered is not known for another', async () => {
+  it('is unknown for a user when only another user has registered it', async () => {
     const query = fresh();
     await ask({ query, ...byHash(query) });
     expect((await ask(byHash(query), { token: bob.token })).body).toEqual(notFound);
@@ -136,7 +139,7 @@ describe('a hash', () => {
     expect((await ask(byHash(query), { token: bob.token })).body).toEqual(username('bob'));
   });
 
-  it('is asked for conditionally by GET, and cached; the request that registers is not', async () => {
+  it('gets a cached response and supports conditional GET; the registering request is not cached', async () => {
     const query = fresh();
     const registering = await ask({ query, ...byHash(query) }, { method: 'GET' });
     expect(registering.headers.get('Cache-Control')).toBe('no-store');
@@ -151,7 +154,7 @@ describe('a hash', () => {
     expect(on.responseCache.counters.hits).toBe(hits + 1);
   });
 
-  it('names a subscription as well', async () => {
+  it('can stand for a subscription', async () => {
     const query = 'subscription Changes { activeDttTemplate { name } }';
     const headers = {
       Authorization: `Bearer ${alice.token}`,
@@ -169,7 +172,7 @@ describe('a hash', () => {
     }
   });
 
-  it('beside another query is an error that has the right one, and registers nothing', async () => {
+  it('is rejected beside another query with an error that has the right hash, and nothing is registered', async () => {
     const query = fresh();
     const other = fresh();
     for (const method of ['POST', 'GET'] as const)
@@ -187,7 +190,7 @@ describe('a hash', () => {
     for (const each of [query, other]) expect((await ask(byHash(each))).body).toEqual(notFound);
   });
 
-  it('of a version that there is not, or that is no text, is an error', async () => {
+  it('is rejected when its version is not 1 or it is not a string', async () => {
     const query = fresh();
     const version = 'extensions.persistedQuery.version must be 1: there is no other';
     const text = 'extensions.persistedQuery must have a sha256Hash, which is a string';
@@ -209,7 +212,7 @@ describe('a hash', () => {
   });
 
   it.each(['{', '{ nobody }', 'query A { viewer { id } } query A { viewer { id } }'])(
-    'of a document that cannot be run is not registered: %s',
+    'is not registered when the document is invalid: %s',
     async (query) => {
       const { status, body } = await ask({ query, ...byHash(query) });
       expect(status).toBe(400);
@@ -218,21 +221,22 @@ describe('a hash', () => {
     },
   );
 
-  it('is nothing to a client without a token, who learns nothing of it and registers nothing', async () => {
+  it('is ignored for a client without a token, which registers nothing and cannot use what is registered', async () => {
     const schema = 'query Schema { __schema { queryType { name } } }';
     const wrong = { extensions: { persistedQuery: { version: 1, sha256Hash: 'wrong' } } };
     for (const extensions of [byHash(schema), wrong])
       expect((await ask({ query: schema, ...extensions }, { token: '' })).body).toEqual({
         data: { __schema: { queryType: { name: 'Query' } } },
       });
+    expect((await ask(byHash(schema))).body).toEqual(notFound);
     await ask({ query: schema, ...byHash(schema) });
     for (const gateway of [on, off, only])
       expect((await ask(byHash(schema), { token: '', gateway })).status).toBe(401);
   });
 });
 
-describe('where there are no automatic persisted queries', () => {
-  it('a hash is said to be not supported, so that clients send queries from then on', async () => {
+describe('a gateway without automatic persisted queries', () => {
+  it('responds PersistedQueryNotSupported to a hash, so that clients send queries from then on', async () => {
     for (const gateway of [off, only]) {
       for (const accept of ['application/graphql-response+json', 'application/json'])
         for (const method of ['POST', 'GET'] as const)
@@ -243,35 +247,35 @@ describe('where there are no automatic persisted queries', () => {
     }
   });
 
-  it('a query is run whatever hash is beside it, and is not registered', async () => {
+  it('runs a query regardless of the hash beside it, and does not register it', async () => {
     const query = fresh();
     for (const extensions of [byHash(query), byHash('{ x }'), byHash(query, 2)])
       expect((await ask({ query, ...extensions }, { gateway: off })).body).toEqual(username('alice'));
     expect((await ask(byHash(query), { gateway: off })).body).toEqual(notSupported);
   });
 
-  it('the operations of the file are found all the same', async () => {
+  it('still runs the operations of its file by their ids, as a gateway with them does', async () => {
     const extensions = { persistedQuery: { version: 1, sha256Hash: 'known' } };
     for (const gateway of [on, off, only])
       expect((await ask({ extensions }, { gateway })).body).toEqual(username('alice'));
   });
 });
 
-it('a query that was forgotten is registered again, although the response to the request that does was there', async () => {
+it('an evicted query is registered again, since the response to the registering request is not cached', async () => {
   for (const method of ['POST', 'GET'] as const) {
     const query = fresh();
-    // As often as it takes to have the response cached, if it were.
+    // Repeated, since a response could be cached by then.
     for (let time = 0; time < 3; time++) await ask({ query, ...byHash(query) }, { method });
-    await forget();
-    const asked = { ...byHash(query), variables: {} };
-    expect((await ask(asked, { method })).body).toEqual(notFound);
+    await evictOthers();
+    const short = { ...byHash(query), variables: {} };
+    expect((await ask(short, { method })).body).toEqual(notFound);
     await ask({ query, ...byHash(query) }, { method });
-    expect((await ask(asked, { method })).body).toEqual(username('alice'));
+    expect((await ask(short, { method })).body).toEqual(username('alice'));
   }
 });
 
 it(
-  'whatever is registered, forgotten and changed, the protocol gives what plain queries give',
+  'a hash gets the response of the plain query, whatever was registered, evicted and changed before',
   async () => {
     const queries = [
       'query Active { activeDttTemplate { name } }',
@@ -288,29 +292,29 @@ it(
           isBob: fc.boolean(),
         }),
       },
-      { weight: 1, arbitrary: fc.constant('forget' as const) },
+      { weight: 1, arbitrary: fc.constant('evict' as const) },
       { weight: 1, arbitrary: fc.nat({ max: 2 }) },
     );
     const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), async (steps) => {
       for (const each of steps) {
-        if (each === 'forget') for (const { token } of [alice, bob]) await forget(token);
+        if (each === 'evict') for (const { token } of [alice, bob]) await evictOthers(token);
         else if (typeof each === 'number')
           await ask({
             query: `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[each]} }) { scheduleTypeChanged } }`,
           });
         else {
           const { query, variables, method, isBob } = each;
-          const asking = { method, token: isBob ? bob.token : alice.token };
+          const options = { method, token: isBob ? bob.token : alice.token };
           const short = { ...byHash(query), variables };
-          let { body } = await ask(short, asking);
+          let { body } = await ask(short, options);
           if (body.errors) {
             expect(body).toEqual(notFound);
-            ({ body } = await ask({ query, ...short }, asking));
-            // Registered from now on, by whatever method it is asked for.
+            ({ body } = await ask({ query, ...short }, options));
+            // It is registered from now on, for either method.
             for (const next of ['GET', 'POST'] as const)
-              expect((await ask(short, { ...asking, method: next })).body).toEqual(body);
+              expect((await ask(short, { ...options, method: next })).body).toEqual(body);
           }
-          expect(body).toEqual((await ask({ query, variables }, asking)).body);
+          expect(body).toEqual((await ask({ query, variables }, options)).body);
           expect(body.data).toBeDefined();
         }
       }

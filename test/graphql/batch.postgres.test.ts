@@ -21,13 +21,13 @@ afterAll(async () => {
   await gateway?.close();
 });
 
-interface Asking {
+interface PostOptions {
   readonly to?: TestGateway;
   readonly token?: string;
   readonly accept?: string;
 }
 
-async function post(body: unknown, { to = gateway, token = alice.token, accept }: Asking = {}) {
+async function post(body: unknown, { to = gateway, token = alice.token, accept }: PostOptions = {}) {
   const response = await fetch(`${to.url}/graphql`, {
     method: 'POST',
     headers: {
@@ -57,7 +57,7 @@ const isActivated = (index: number) => ({
 const error = (message: string) => ({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] });
 
 describe('a batch', () => {
-  it('gets the responses in order, as JSON, each as if its operation came alone', async () => {
+  it('gets the responses in order as application/json, each equal to that of the operation sent alone', async () => {
     const operations = [
       viewer,
       {
@@ -84,7 +84,7 @@ describe('a batch', () => {
     }
   });
 
-  it('may have one operation, spaces around it, and its own media type where a client takes no other', async () => {
+  it('may have one operation and whitespace around it, and gets the media type of GraphQL if the client accepts no other', async () => {
     const { headers, body } = await post(`\n [${JSON.stringify(viewer)}] `, {
       accept: 'application/graphql-response+json',
     });
@@ -92,7 +92,7 @@ describe('a batch', () => {
     expect(headers.get('Content-Type')).toBe('application/graphql-response+json; charset=utf-8');
   });
 
-  it('has its mutations run in order, and what is asked behind one sees what it did', async () => {
+  it('runs its mutations in order, and a query after a mutation sees the change', async () => {
     for (const [one, other] of [
       [0, 1],
       [1, 0],
@@ -121,12 +121,12 @@ describe('a batch', () => {
         isActive(one),
       ]);
       expect(body[5].errors[0].extensions.code).toBe('NOT_FOUND');
-      // Neither is there a response from before for the same query alone.
+      // The same query alone does not get a stale cached response either.
       expect((await post(active)).body).toEqual(isActive(one));
     }
   });
 
-  it('shares the response cache with operations that come alone', async () => {
+  it('shares the response cache with operations sent alone', async () => {
     const operation = { query: '{ viewer { id username } }' };
     for (let time = 0; time < 2; time++) await post(operation);
     const { hits } = gateway.responseCache.counters;
@@ -134,7 +134,7 @@ describe('a batch', () => {
     expect(gateway.responseCache.counters.hits).toBe(hits + 2);
   });
 
-  it('has errors in the places of what is no operation, or a subscription', async () => {
+  it('gets an error in place of each subscription and of each item that is not an operation', async () => {
     const { status, body } = await post([
       { query: 'subscription { activeDttTemplate { name } }' },
       1,
@@ -156,7 +156,7 @@ describe('a batch', () => {
     expect(gateway.log.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
-  it('is one request in the log, with the code of its first error', async () => {
+  it('is logged as a batch, with the code of its first error', async () => {
     await post([viewer, { query: '{ nobody }' }, viewer]);
     const lines = gateway.log
       .map((line) => JSON.parse(line))
@@ -166,11 +166,11 @@ describe('a batch', () => {
   });
 });
 
-describe('a batch is not run', () => {
+describe('a batch is rejected', () => {
   it.each<[string, unknown, string]>([
-    ['of none', [], 'The request body is an empty list; send an object with a query'],
+    ['if it has no operations', [], 'The request body is an empty list; send an object with a query'],
     [
-      'of more than ten',
+      'if it has more than ten operations',
       Array(11).fill(viewer),
       'The request is a batch of 11 operations; at most 10 are allowed',
     ],
@@ -179,11 +179,11 @@ describe('a batch is not run', () => {
       expect(await post(body, { accept })).toMatchObject({ status: 400, body: error(message) });
   });
 
-  it('that is no JSON', async () => {
+  it('if it is not JSON', async () => {
     expect((await post('[{"query":')).status).toBe(400);
   });
 
-  it('without a token, or for a client that takes no JSON', async () => {
+  it('if it comes without a token, or from a client that does not accept JSON', async () => {
     const { status, headers, body } = await post([viewer], { token: '' });
     expect(status).toBe(401);
     expect(headers.get('WWW-Authenticate')).toBe('Bearer');
@@ -194,7 +194,7 @@ describe('a batch is not run', () => {
     expect((await post([viewer], { accept: 'text/event-stream' })).status).toBe(406);
   });
 
-  it('whose variables have too many values together, before any of them is read', async () => {
+  it('if its variables have too many values together', async () => {
     const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
     const where = { and: Array.from({ length: 2_600 }, () => ({})) };
     const part = { query, variables: { where } };
@@ -205,7 +205,7 @@ describe('a batch is not run', () => {
     ]);
   });
 
-  it('that is too complex as a whole, and nothing of it is done', async () => {
+  it('if it is too complex as a whole, before any of its operations runs', async () => {
     const list = { query: '{ dttSessions(first: 100) { nodes { id } } }' };
     const [before] = (await post([active])).body;
     expect((await post([list], { to: limited })).status).toBe(200);
@@ -213,30 +213,30 @@ describe('a batch is not run', () => {
     expect(status).toBe(400);
     expect(body.errors[0].message).toMatch(/^The batch has a complexity of \d+; at most 250 is allowed$/);
     expect((await post([active])).body).toEqual([before]);
-    // Aliases are those of each operation.
+    // Aliases are counted for each operation by itself.
     const alias = { query: '{ a: viewer { username } }' };
     expect((await post([alias, alias], { to: limited })).body).toEqual(
       Array(2).fill({ data: { a: { username: 'alice' } } }),
     );
   });
 
-  it('that is too complex by what it registers itself: a hash stands for what was registered before it', async () => {
+  it('if the queries that were registered for its hashes before it are too complex together', async () => {
     const query = '{ dttSessions(first: 100) { nodes { name } } }';
     const sha256Hash = createHash('sha256').update(query).digest('hex');
     const extensions = { persistedQuery: { version: 1, sha256Hash } };
     const carol = await createAccount(gateway.database.client, 'carol');
-    const asking = { to: limited, token: carol.token };
-    const { body } = await post([{ extensions }, { extensions }, { query, extensions }], asking);
+    const options = { to: limited, token: carol.token };
+    const { body } = await post([{ extensions }, { extensions }, { query, extensions }], options);
     const notFound = {
       errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
     };
     const list = { data: { dttSessions: { nodes: expect.any(Array) } } };
     expect(body).toEqual([notFound, notFound, list]);
-    expect((await post([{ extensions }, { query, extensions }], asking)).body).toEqual([list, list]);
-    expect((await post([{ extensions }, { extensions }, { extensions }], asking)).status).toBe(400);
+    expect((await post([{ extensions }, { query, extensions }], options)).body).toEqual([list, list]);
+    expect((await post([{ extensions }, { extensions }, { extensions }], options)).status).toBe(400);
   });
 
-  it('once its token has asked too often, of which each operation is once', async () => {
+  it('if its token exceeds the rate limit, for which each operation counts as a request', async () => {
     const bob = await createAccount(gateway.database.client, 'bob');
     const ask = (count: number) => post(Array(count).fill(viewer), { to: limited, token: bob.token });
     const left = async (count: number) => (await ask(count)).headers.get('RateLimit')?.match(/r=(\d+)/)?.[1];

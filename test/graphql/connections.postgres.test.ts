@@ -1,4 +1,4 @@
-/** Lists as Relay connections: every row exactly once, whichever way one goes through them. */
+/** Lists as Relay connections: every row exactly once, whichever way a client pages through them. */
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -48,7 +48,7 @@ interface Page {
   };
 }
 
-/** One document for all pages of a list, which is checked and compiled but once. */
+/** Reads all pages of a list with the same document, which is validated and compiled only once. */
 async function read(list: string, args: Record<string, unknown> = {}): Promise<Page> {
   const { data, errors } = await graphqlOnEveryPath(
     gateway,
@@ -76,14 +76,14 @@ const ids = ({ nodes }: Page) => nodes.map(({ databaseId }) => databaseId);
 describe.each(lists)('%s', (list, path) => {
   const everyRow = async () => idsOf(listOf(await rest(gateway, token, path)).data);
 
-  it('has the rows of the REST route in the same order, and counts them', async () => {
+  it('has the rows of the REST route in the same order, and their number as totalCount', async () => {
     const page = await read(list);
     expect(ids(page)).toEqual(await everyRow());
     expect(page.totalCount).toBe(7);
     expect(page.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: false });
   });
 
-  it.each([1, 3])('has every row exactly once forward, in pages of %i', async (first) => {
+  it.each([1, 3])('has every row exactly once when read forward in pages of %i', async (first) => {
     const found: number[] = [];
     let after: string | null = null;
     for (let more = true; more; ) {
@@ -98,7 +98,7 @@ describe.each(lists)('%s', (list, path) => {
     expect(found).toEqual(await everyRow());
   });
 
-  it.each([1, 3])('has every row exactly once backward, in pages of %i', async (last) => {
+  it.each([1, 3])('has every row exactly once when read backward in pages of %i', async (last) => {
     const found: number[] = [];
     let before: string | null = null;
     for (let more = true; more; ) {
@@ -113,7 +113,7 @@ describe.each(lists)('%s', (list, path) => {
     expect(found).toEqual(await everyRow());
   });
 
-  it('has every row exactly once by offset', async () => {
+  it('has every row exactly once when read by offset', async () => {
     const found: number[] = [];
     for (let offset = 0; offset < 8; offset += 2) {
       const page = await read(list, { first: 2, offset });
@@ -123,7 +123,7 @@ describe.each(lists)('%s', (list, path) => {
     expect(found).toEqual(await everyRow());
   });
 
-  it('has between two cursors the rows between them, from either end', async () => {
+  it('has the rows between two cursors, from either end', async () => {
     const { edges } = await read(list);
     const rows = await everyRow();
     for (const [from, to] of [
@@ -140,13 +140,13 @@ describe.each(lists)('%s', (list, path) => {
     }
   });
 
-  it('counts the offset from behind the cursor', async () => {
+  it('counts the offset from the row after the cursor', async () => {
     const { edges } = await read(list);
     const page = await read(list, { after: edges[1]?.cursor, offset: 2, first: 2 });
     expect(ids(page)).toEqual((await everyRow()).slice(4, 6));
   });
 
-  it('is empty behind its end and before its start, and still counts all', async () => {
+  it('has no nodes after its end and before its start, and still the totalCount of all rows', async () => {
     const { pageInfo } = await read(list);
     for (const args of [
       { after: pageInfo.endCursor },
@@ -163,7 +163,7 @@ describe.each(lists)('%s', (list, path) => {
   });
 });
 
-it('several lists of one operation are counted each for its own', async () => {
+it('each of several lists in one operation has its own totalCount', async () => {
   const account = await createAccount(gateway.database.client, 'counted');
   const { data, errors } = await graphqlOnEveryPath(
     gateway,
@@ -180,7 +180,7 @@ it('several lists of one operation are counted each for its own', async () => {
 });
 
 describe('a cursor', () => {
-  it('keeps its place when its row is gone', async () => {
+  it('stays valid when its row is deleted', async () => {
     const rows = ids(await read('lockTemplates'));
     const { edges } = await read('lockTemplates', { first: 3 });
     const { client } = gateway.database;
@@ -195,8 +195,8 @@ describe('a cursor', () => {
   });
 });
 
-describe('a walk', () => {
-  /** Times that are equal once PostgreSQL has rounded them, and times at and beyond the ends of what dates can be. */
+describe('paging through a list that is ordered by time', () => {
+  /** Times that are equal once PostgreSQL has rounded them, and times at and beyond the limits of Date. */
   const times = [
     null,
     '2026-01-01 00:00:00.1234Z',
@@ -222,7 +222,7 @@ describe('a walk', () => {
       [ownerId, `walker-${created++}`, time],
     );
   }
-  it('takes times that never come among the devices of every kind', async () => {
+  it('includes devices with infinite times in the list of devices of every kind', async () => {
     const { id, token } = await createAccount(gateway.database.client, 'visitor').then((account) => ({
       id: account.userId,
       token: account.token,
@@ -276,7 +276,7 @@ describe('a walk', () => {
   );
 
   it.each(['forward', 'backward'] as const)(
-    'goes %s through each row that stays exactly once, whatever its time, and comes and goes on the way',
+    'gives each remaining row exactly once when read %s, while others are inserted and deleted',
     async (way) => {
       await fc.assert(
         fc.asyncProperty(
@@ -300,7 +300,7 @@ describe('a walk', () => {
     },
   );
 
-  it('goes both ways through every kind of time in pages of every size', async () => {
+  it('gives every row in both directions, for every kind of time and every page size', async () => {
     await gateway.database.pool.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [ownerId]);
     for (const time of [...times, ...times.slice(0, 4)]) await insert(time);
     const rows = await all();
@@ -309,13 +309,13 @@ describe('a walk', () => {
         expect(await walk(way, size, async () => {}), `${way}, ${size} a page`).toEqual(rows);
   });
 
-  it('has no cursor at a time that no date can be', () => {
+  it('throws when a cursor is made at a time that Date cannot represent', () => {
     const { edges } = planPage(order, {}).connect([{ id: 7, lastVisited: 8.64e15 + 1 }]);
     expect(() => edges[0]?.cursor).toThrow('the lastVisited of 7 is beyond what a cursor can hold');
   });
 
   it.each(['edges { cursor }', 'pageInfo { startCursor }', 'pageInfo { endCursor }'])(
-    'has an error at such a time in the place of %s, however often it is asked',
+    'responds with an error for %s at such a time, run by graphql-js or compiled',
     async (fields) => {
       const { userId, token } = await createAccount(gateway.database.client, `beyond-${created}`);
       await gateway.database.pool.query('DELETE FROM "OssmDevice" WHERE "ownerId" = $1', [userId]);
@@ -333,8 +333,8 @@ describe('a walk', () => {
   );
 });
 
-describe('a list below a record', () => {
-  it('pages like any other, for each record on its own', async () => {
+describe('a list of a record', () => {
+  it('is paged for each record by itself', async () => {
     const page = 'totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage }';
     const { data } = await graphqlOnEveryPath(
       gateway,
@@ -357,7 +357,7 @@ describe('a list below a record', () => {
   });
 });
 
-/** A user with seven of everything: some share their time, some devices never called in. */
+/** A user with seven of everything: some share their time, and some devices have never connected. */
 async function createOwner(database: PrismaClient): Promise<string> {
   const { id: ownerId } = await database.user.create({
     data: { username: 'owner', subscriptionTier: 'ultra' },

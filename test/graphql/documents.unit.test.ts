@@ -1,4 +1,4 @@
-/** What is remembered of documents, and what is made of it. */
+/** Which documents are cached, and the operations that are prepared from them. */
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -9,7 +9,7 @@ import { createDocuments } from '../../src/graphql/documents.ts';
 const viewer = '{ viewer { username } }';
 
 describe('a document', () => {
-  it('is prepared once it was read, and once only', () => {
+  it('is prepared after it was read, and only once', () => {
     const documents = createDocuments(readConfig({}));
     expect(documents.prepared(viewer, undefined, {})).toBeUndefined();
     documents.read(viewer);
@@ -19,7 +19,7 @@ describe('a document', () => {
     expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
   });
 
-  it('is prepared, or too complex, as its operations are: each for itself, each with its variables', () => {
+  it('is checked for complexity and prepared for each of its operations with their variables', () => {
     const documents = createDocuments(readConfig({ MAX_COMPLEXITY: '50' }));
     const text = `query Small { viewer { username } } mutation Change { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }
       query Sized($n: Int) { dttDevices(first: $n) { nodes { id } } }`;
@@ -37,7 +37,7 @@ describe('a document', () => {
     expect(label('Sized', 49)).toBeUndefined();
   });
 
-  it('is not prepared when it must not run', () => {
+  it('is not prepared when it is invalid', () => {
     const documents = createDocuments(readConfig({}));
     for (const text of ['{', '{ nobody }', `{ ${'viewer { id } '.repeat(400)} }`]) {
       expect(() => documents.read(text)).toThrow(AggregateError);
@@ -45,13 +45,13 @@ describe('a document', () => {
     }
   });
 
-  it('is not prepared when an anonymous client asked for it', () => {
+  it('is not prepared when it was read for an anonymous client', () => {
     const documents = createDocuments(readConfig({}));
     documents.readAnonymous('{ __typename }');
     expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
   });
 
-  it('is not prepared when it has so many fields that to compile it would take long', () => {
+  it('is not prepared when it has so many fields that compiling it would take long', () => {
     const documents = createDocuments(readConfig({}));
     const four = (below: string) =>
       ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
@@ -63,7 +63,7 @@ describe('a document', () => {
     expect(documents.prepared(large, undefined, {})).toBeUndefined();
   });
 
-  it('is not prepared either when it is its interfaces that make for so many', () => {
+  it('is not prepared when it has so many fields because an interface has several types', () => {
     const documents = createDocuments(readConfig({}));
     const nodes = Array.from({ length: 30 }, (_, index) => `n${index}: node(id: "x") { ...F }`).join(' ');
     const below =
@@ -75,7 +75,7 @@ describe('a document', () => {
     expect(documents.prepared(ofThreeTypes, undefined, {})).toBeUndefined();
   });
 
-  it('is counted as often as it may be compiled: the more conditions it has, the fewer are remembered', () => {
+  it('counts once for each way it may be compiled, so fewer documents with many conditions are cached', () => {
     const documents = createDocuments(readConfig({}));
     const fragment = 'fragment F on User { id databaseId username league rank totalPoints matchPoints }';
     const spreads = '...F '.repeat(20);
@@ -83,33 +83,33 @@ describe('a document', () => {
     const conditional = (index: number) =>
       `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) { viewer { ${spreads}
         ... @skip(if: $a) { rank } ... @skip(if: $b) { rank } ... @skip(if: $c) { rank } } } ${fragment} # ${index}`;
-    const rememberedOf = (document: (index: number) => string) => {
+    const countCachedOf = (document: (index: number) => string) => {
       const indexes = Array.from({ length: 150 }, (_, index) => index);
       for (const index of indexes) documents.read(document(index));
       const variables = { a: true, b: true, c: true };
       return indexes.filter((index) => documents.prepared(document(index), undefined, variables)).length;
     };
-    expect(rememberedOf(plain)).toBe(150);
-    expect(rememberedOf(conditional)).toBeLessThan(100);
+    expect(countCachedOf(plain)).toBe(150);
+    expect(countCachedOf(conditional)).toBeLessThan(100);
   });
 
-  it('that is wrong takes no more memory than it is counted as', () => {
+  it('takes no more memory than is counted for it when it is invalid', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc');
     const documents = createDocuments(readConfig({}));
-    const readWrong = (from: number, count: number) => {
+    const readInvalid = (from: number, count: number) => {
       for (let index = from; index < from + count; index++)
         expect(() => documents.read(`{ missing${index} }`)).toThrow(AggregateError);
       collect();
       return process.memoryUsage().heapUsed;
     };
     const count = 500;
-    const before = readWrong(0, count);
+    const before = readInvalid(0, count);
     const text = '{ missing000 }';
-    expect((readWrong(count, count) - before) / count).toBeLessThan(2 * (2_000 + 200 * text.length));
+    expect((readInvalid(count, count) - before) / count).toBeLessThan(2 * (2_000 + 200 * text.length));
   });
 
-  it('is forgotten when there are too many others: what they take of memory is limited', () => {
+  it('is evicted when documents take more memory than the limit', () => {
     const documents = createDocuments(readConfig({}));
     const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
     for (let index = 0; index < 10; index++) documents.read(large(index));

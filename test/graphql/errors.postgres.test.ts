@@ -25,11 +25,11 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 const invalid = 'the token is unknown or revoked';
-const toldInvalid = `Bearer error="invalid_token", error_description="${invalid}"`;
+const invalidTokenChallenge = `Bearer error="invalid_token", error_description="${invalid}"`;
 
 const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
-describe('bad input', () => {
+describe('invalid input', () => {
   const lists = ['users', 'dttDevices', 'dttTemplates', 'dttSessions', 'lkbxDevices', 'lockTemplates'].concat(
     ['lockSessions', 'ossmDevices'],
   );
@@ -37,7 +37,7 @@ describe('bad input', () => {
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';
   const size = (argument: string) => `${argument} must be an integer from 1 to 100`;
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
-  const notAnInstant = /DateTime must be ISO 8601 with an offset from UTC/;
+  const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
 
   it.each<[string, string, Record<string, unknown>, string | RegExp, string?]>([
@@ -143,7 +143,7 @@ describe('bad input', () => {
       globalId('x/1'),
       globalId('1/4294967296'),
       globalId('1/0x1'),
-      // Times that no Date, or no PostgreSQL, can have.
+      // Times that Date or PostgreSQL cannot represent.
       globalId('99999999999999999/1'),
       globalId('-99999999999999999/1'),
     ].flatMap((cursor) =>
@@ -200,28 +200,28 @@ describe('bad input', () => {
       'ids',
     ],
     [
-      'a template named by both of its ids',
+      'a template referenced by both of its ids',
       'mutation { activateTemplate(template: { databaseId: 1, id: "x" }) { scheduleTypeChanged } }',
       {},
       /must specify exactly one key/,
       'template',
     ],
     [
-      'a template named by a variable that has neither id',
+      'a template referenced by a variable that has neither id',
       'mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) { scheduleTypeChanged } }',
       { template: {} },
       /exactly one key/i,
       'template',
     ],
     [
-      'a template named by no global id',
+      'a template referenced by an invalid global id',
       'mutation { activateTemplate(template: { id: "x" }) { scheduleTypeChanged } }',
       {},
       '"x" is not a global id of this schema',
       'template',
     ],
     [
-      'a template named by the global id of something else',
+      'a template referenced by the global id of another type',
       `mutation { activateTemplate(template: { id: "${globalId('DttDevice:1')}" }) { scheduleTypeChanged } }`,
       {},
       `"${globalId('DttDevice:1')}" is the global id of a DttDevice, not of a DttTemplate`,
@@ -234,24 +234,24 @@ describe('bad input', () => {
       /^Variable "\$n"/,
     ],
     [
-      'an instant that is none',
+      'an invalid DateTime',
       '{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }',
       {},
-      notAnInstant,
+      notADateTime,
       'where',
     ],
     [
-      'a variable that is no instant',
+      'an invalid DateTime in a variable',
       'query ($day: DateTime!) { dttSessions(where: { createdAt: { gte: $day } }) { totalCount } }',
       { day: '2024' },
-      notAnInstant,
+      notADateTime,
       'where',
     ],
     [
-      'a variable with an instant in it that is none',
+      'an invalid DateTime in a field of a variable',
       'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
       { where: { createdAt: { gte: '2024' } } },
-      notAnInstant,
+      notADateTime,
       'where',
     ],
     [
@@ -261,12 +261,12 @@ describe('bad input', () => {
       /^Boolean cannot represent/,
       'if',
     ],
-  ])('is said to be bad, and why: %s', async (_, query, variables, message, argument) => {
+  ])('is rejected with BAD_USER_INPUT and the reason: %s', async (_, query, variables, message, argument) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
     expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
-    // What is wrong with a variable begins with its name.
+    // A message about a variable begins with its name.
     const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
-    // What points at an argument has its place in the document.
+    // An error about an argument has its location in the document.
     if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
     expect(errors?.map(({ extensions }) => extensions)).toEqual([
       {
@@ -279,11 +279,11 @@ describe('bad input', () => {
     else expect(errors?.[0]?.message).toMatch(message);
   });
 
-  it('is no reason to log anything', () => {
+  it('is not logged', () => {
     expect(gateway.log).toEqual([]);
   });
 
-  it.each(lists)('is what a cursor of another kind of list may be, and no more: %s', async (list) => {
+  it.each(lists)('causes no other error when it is the cursor of another list: %s', async (list) => {
     for (const text of ['/1', '0/1', '999999999999999/1', '-999999999999999/1', '253402300800000/1']) {
       for (const argument of ['after', 'before']) {
         const query = `query ($cursor: String!) { ${list}(${argument}: $cursor) { nodes { id } } }`;
@@ -296,7 +296,7 @@ describe('bad input', () => {
     expect(gateway.log).toEqual([]);
   });
 
-  it('that is a syntax error has its place in the text, by POST and by GET', async () => {
+  it('with a syntax error gets its location in the text, by POST and by GET', async () => {
     const query = '{\n  viewer { username }\n  dttDevices {';
     const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
     const found = {
@@ -312,8 +312,8 @@ describe('bad input', () => {
   });
 });
 
-describe('one field that fails', () => {
-  it('erases nothing beside it', async () => {
+describe('a field that fails', () => {
+  it('is null, and leaves the other fields as they are', async () => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -330,7 +330,7 @@ describe('one field that fails', () => {
     expect(errors).toHaveLength(3);
   });
 
-  it('erases no record that it belongs to', async () => {
+  it('is null in each record, and leaves the records as they are', async () => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -342,7 +342,7 @@ describe('one field that fails', () => {
     expect(errors).toHaveLength(3);
   });
 
-  it('undoes no activation beside it', async () => {
+  it('does not undo an activation in the same operation', async () => {
     const [id] = alice.dttTemplates;
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
@@ -365,14 +365,14 @@ describe('a request that is not GraphQL', () => {
         'Content-Type': type,
         Authorization: `Bearer ${alice.token}`,
         // A client that takes no more than `application/json` gets the status 200 with most errors, as GraphQL
-        // over HTTP has it for the sake of older clients.
+        // over HTTP recommends for older clients.
         Accept: 'application/graphql-response+json',
       },
       body,
     });
 
   it.each(['', '{', '[]', 'null', '{}', '{"query":1}', '{"query":"{__typename}","variables":1}'])(
-    'is said to be bad: %s',
+    'is rejected with 400: %s',
     async (body) => {
       const response = await post(body);
       expect(response.status).toBe(400);
@@ -380,7 +380,7 @@ describe('a request that is not GraphQL', () => {
     },
   );
 
-  it('is said to be of a media type that is not taken', async () => {
+  it('is rejected with 415 when its media type is not supported', async () => {
     expect((await post('{ viewer { id } }', 'text/csv')).status).toBe(415);
   });
 
@@ -394,7 +394,7 @@ describe('a request that is not GraphQL', () => {
       2,
       'The request is a batch of 2 operations, and batches are not run (BATCHING=off); send each in a request of its own',
     ],
-  ])('is not run as a batch of %i', async (count, message) => {
+  ])('is rejected as a batch of %i while batching is off', async (count, message) => {
     const response = await post(JSON.stringify(Array(count).fill({ query: '{ viewer { id } }' })));
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({
@@ -403,8 +403,8 @@ describe('a request that is not GraphQL', () => {
   });
 });
 
-describe('a record of somebody else', () => {
-  it('cannot be activated, in the words of the REST interface', async () => {
+describe('a template that the viewer does not own', () => {
+  it('cannot be activated, and the error has the message of the REST interface', async () => {
     for (const id of [bob.dttTemplates[0], 2 ** 31 - 1, 0, -1]) {
       const { status, data, errors } = await graphqlOnEveryPath(
         gateway,
@@ -426,7 +426,7 @@ describe('a record of somebody else', () => {
   });
 });
 
-describe('without a token', () => {
+describe('a client without a valid token', () => {
   const introspection = '{ __schema { queryType { name } } __type(name: "User") { name } __typename }';
 
   it.each([
@@ -439,18 +439,18 @@ describe('without a token', () => {
     ['a query of nodes', `{ node(id: "${globalId('User:1')}") { id } }`],
     ['a definition', '{ __typename } type X { a: Int }'],
     ['a mutation', 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }'],
-  ])('nobody gets %s', async (_, query) => {
-    // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
+  ])('gets 401 for %s', async (_, query) => {
+    // Sent with a valid token first, so that a document that is cached has been parsed and validated.
     await graphqlOnEveryPath(gateway, bob.token, query);
     const missing = 'the request has no Authorization header, such as Authorization: Bearer TOKEN';
-    for (const [token, problem, told] of [
+    for (const [token, problem, challenge] of [
       [undefined, missing, 'Bearer'],
-      [`${alice.token.slice(0, -1)}.`, invalid, toldInvalid],
-      [`dvt_${'A'.repeat(43)}`, invalid, toldInvalid],
+      [`${alice.token.slice(0, -1)}.`, invalid, invalidTokenChallenge],
+      [`dvt_${'A'.repeat(43)}`, invalid, invalidTokenChallenge],
     ] as const) {
       const { status, headers, data, errors } = await graphqlOnEveryPath(gateway, token, query);
       expect(status).toBe(401);
-      expect(headers.get('WWW-Authenticate')).toBe(told);
+      expect(headers.get('WWW-Authenticate')).toBe(challenge);
       expect(data ?? null).toBeNull();
       expect(errors).toEqual([
         { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
@@ -458,8 +458,8 @@ describe('without a token', () => {
     }
   });
 
-  it('nobody is the user whose account was deleted since the token was looked up', async () => {
-    // A feed that never tells has the gateway remember the token.
+  it('gets 401 when its account was deleted after the token was looked up', async () => {
+    // Since this feed never announces the change, the token stays cached.
     const { feed } = createFakeFeed();
     const other = await openTestGateway(await openBeside(gateway.database), { feed });
     const { client } = gateway.database;
@@ -471,17 +471,17 @@ describe('without a token', () => {
     for (const path of ['Yoga', 'compiled', 'compiled again']) {
       const response = await graphqlOnce(other, token, '{ viewer { username } }');
       expect(response.status, path).toBe(401);
-      expect(response.headers.get('WWW-Authenticate')).toBe(toldInvalid);
+      expect(response.headers.get('WWW-Authenticate')).toBe(invalidTokenChallenge);
       expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
       expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
     const { status, headers, body } = await rest(other, token, '/users/me');
     expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });
-    expect(headers.get('WWW-Authenticate')).toBe(toldInvalid);
+    expect(headers.get('WWW-Authenticate')).toBe(invalidTokenChallenge);
     await other.close();
   });
 
-  it('anybody may read the schema', async () => {
+  it('may read the schema', async () => {
     const { status, data } = await graphqlOnEveryPath(gateway, undefined, introspection);
     expect(status).toBe(200);
     expect(data).toEqual({

@@ -1,4 +1,4 @@
-/** GraphiQL as it is sent. That it works is for test/browser to see. */
+/** The GraphiQL page as it is sent. Whether it works in a browser is tested in test/browser. */
 
 import { hash } from 'node:crypto';
 import { parse, validate } from 'graphql';
@@ -26,7 +26,7 @@ afterAll(async () => {
   await gateway?.close();
 });
 
-describe('the examples', () => {
+describe('the examples of GraphiQL', () => {
   it('are valid', () => {
     expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
   });
@@ -54,19 +54,19 @@ describe('the examples', () => {
   });
 });
 
-describe('the page', () => {
+describe('the GraphiQL page', () => {
   const open = (at: TestGateway, headers: Record<string, string> = {}) =>
     fetch(`${at.url}/graphql`, {
       headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', ...headers },
     });
 
-  it('loads nothing from anywhere else', async () => {
+  it('loads nothing from other hosts', async () => {
     const response = await open(deployed);
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
     const page = await response.text();
     expect(page.includes('YogaGraphiQL.renderYogaGraphiQL(')).toBe(true);
-    // The script is in the page, and so are addresses in its texts. What would make a browser fetch one is not.
+    // The page contains the script, which has URLs in its texts. Nothing may make a browser fetch one of them.
     const fetches = [
       /<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?\/\//i,
       /<link\b[^>]*\bhref=["']?(?:https?:)?\/\//i,
@@ -79,12 +79,12 @@ describe('the page', () => {
     expect(fetches.map((pattern) => page.match(pattern)?.[0]).filter(Boolean)).toEqual([]);
   });
 
-  it('may run its own script alone, ask its own gateway alone, and be framed by nobody', async () => {
+  it('has a policy that allows only its own script and its own gateway, and no framing', async () => {
     const response = await open(deployed, { 'Accept-Encoding': 'gzip' });
     const { headers } = response;
     const [, script = ''] = /<script>([\s\S]*)<\/script>/.exec(await response.text()) ?? [];
     const policy = headers.get('Content-Security-Policy')?.split('; ') ?? [];
-    // As a whole: what a sandbox of a browser would only show by what does not load.
+    // Checked here, since a test in a browser would notice a directive only by what it blocks.
     for (const part of [
       "default-src 'none'",
       `script-src 'sha256-${hash('sha256', script, 'base64')}'`,
@@ -101,8 +101,8 @@ describe('the page', () => {
     expect(headers.get('Referrer-Policy')).toBe('no-referrer');
   });
 
-  it('asks with the token of the demo account, and says where to put one where there is none', async () => {
-    // What the page is opened with comes last, behind megabytes that no failure should print.
+  it('sends the token of the demo account, or shows where to put a token if there is no demo account', async () => {
+    // The options come last, after megabytes of script that a failed assertion should not print.
     const optionsAt = async (at: TestGateway) =>
       /renderYogaGraphiQL\([\s\S]{0,9999}$/.exec(await (await open(at)).text())?.[0];
     const demo = await optionsAt(gateway);
@@ -117,7 +117,7 @@ describe('the page', () => {
     }
   });
 
-  it('is the same with and without compression, and is not sent twice', async () => {
+  it('is the same with and without compression, and is not sent again to a client that has it', async () => {
     const [small, plain] = await Promise.all([
       open(deployed, { 'Accept-Encoding': 'gzip' }),
       open(deployed, { 'Accept-Encoding': 'identity' }),

@@ -1,4 +1,4 @@
-/** The GraphQL handler: how it takes requests, and the page that it shows to a browser. */
+/** The GraphQL handler: which methods, media types and parameters of requests it accepts. */
 
 import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
@@ -20,7 +20,7 @@ const get = (parameters: Record<string, string>, headers: Record<string, string>
     headers: { Authorization: `Bearer ${alice.token}`, ...headers },
   });
 
-describe('an upgrade', () => {
+describe('a request to upgrade to another protocol than WebSocket', () => {
   const upgrade = (protocol: string, body?: string) =>
     new Promise<IncomingMessage>((settle, fail) => {
       const path = body ? '/graphql' : `/graphql?query=${encodeURIComponent('{ viewer { username } }')}`;
@@ -35,7 +35,7 @@ describe('an upgrade', () => {
         .end(body);
     });
 
-  it('to anything but a WebSocket is passed over, and its body read', async () => {
+  it('is handled as if it did not ask to upgrade, and its body is read', async () => {
     const get = await upgrade('h2c');
     expect(get.statusCode).toBe(200);
     expect(await json(get)).toEqual({ data: { viewer: { username: 'alice' } } });
@@ -56,7 +56,7 @@ describe('GET', () => {
     expect(await viewer.json()).toEqual({ data: { viewer: { username: 'alice' } } });
   });
 
-  it('rejects a mutation, and changes nothing', async () => {
+  it('rejects a mutation and changes nothing', async () => {
     const [id] = alice.dttTemplates;
     const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
     for (const document of [
@@ -78,17 +78,22 @@ describe('GET', () => {
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
   });
 
-  it.each(['variables', 'extensions'])('says so when %s are no JSON', async (name) => {
-    const response = await get({ query: '{ viewer { username } }', [name]: '{' });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toEqual({
-      errors: [{ message: 'variables and extensions must be JSON', extensions: { code: 'BAD_USER_INPUT' } }],
-    });
-    expect(gateway.log).toEqual([]);
-  });
+  it.each(['variables', 'extensions'])(
+    'responds 400 when %s are not JSON, and logs nothing',
+    async (name) => {
+      const response = await get({ query: '{ viewer { username } }', [name]: '{' });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({
+        errors: [
+          { message: 'variables and extensions must be JSON', extensions: { code: 'BAD_USER_INPUT' } },
+        ],
+      });
+      expect(gateway.log).toEqual([]);
+    },
+  );
 
   it.each(['application/json', 'application/graphql-response+json', '*/*'])(
-    'is a bad request without a query, for who accepts %s',
+    'responds 400 when there is no query (Accept: %s)',
     async (accept) => {
       for (const parameters of [{}, { query: '' }, { operationName: 'Viewer' }]) {
         const response = await get(parameters, { Accept: accept });
@@ -100,7 +105,7 @@ describe('GET', () => {
     },
   );
 
-  it('has a tag of its own for each media type', async () => {
+  it('responds with a different ETag for each media type', async () => {
     const query = '{ viewer { username } }';
     const tags = await Promise.all(
       ['application/json', 'application/graphql-response+json', 'application/json'].map(async (Accept) =>
@@ -112,7 +117,7 @@ describe('GET', () => {
     expect(tags[2]).toBe(tags[0]);
   });
 
-  it('of one of several operations is cached as that query, and asked for by its name alone', async () => {
+  it('caches the response to the query that operationName selects, and sends no ETag without operationName', async () => {
     const query = `query Viewer { viewer { username } } mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }`;
     for (let time = 0; time < 2; time++) {
       const response = await get({ query, operationName: 'Viewer' });
@@ -125,7 +130,7 @@ describe('GET', () => {
     expect((await get({ query })).headers.get('ETag')).toBeNull();
   });
 
-  it('asks for a token as POST does', async () => {
+  it('responds 401 to an invalid token, as POST does', async () => {
     const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
     expect(response.status).toBe(401);
     const problem = 'the token is unknown or revoked';
@@ -138,7 +143,7 @@ describe('GET', () => {
   });
 });
 
-/** Posts three times, since each is handled another way: by Yoga, by the fast path, from the cache. All must respond alike. */
+/** Posts three times: Yoga, the fast path and the cache handle one each. The responses must be equal. */
 async function post(body: string, headers: Record<string, string> = {}) {
   const responses = [];
   for (let time = 0; time < 3; time++) {
@@ -163,7 +168,7 @@ describe('POST', () => {
     'Application/JSON',
     'application/json; charset=utf-8',
     'application/json ;charset=utf-8',
-  ])('takes a body of the type %s', async (type) => {
+  ])('accepts a body of the type %s', async (type) => {
     expect(await post(JSON.stringify({ query }), { 'Content-Type': type })).toMatchObject({
       status: 200,
       data,
@@ -196,7 +201,7 @@ describe('POST', () => {
       'multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json',
       'application/json; charset=utf-8',
     ],
-  ])('responds in a type that is accepted: %s', async (accept, type) => {
+  ])('responds in a media type that the client accepts: %s', async (accept, type) => {
     const status = type.startsWith('application/json') ? 200 : 400;
     const unsupported = 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }';
     // The first is run by Yoga, the second by the fast path.
@@ -215,7 +220,7 @@ describe('POST', () => {
     }
   });
 
-  it('runs the operation that is named, with its variables, and takes null for nothing', async () => {
+  it('runs the operation that is named with its variables, and treats null parameters as absent', async () => {
     const several = `query Viewer { viewer { username } } query Devices($n: Int = 2) { dttDevices(first: $n) { nodes { bubbleId } } }`;
     const named = (operationName: string, variables: object | null) =>
       post(JSON.stringify({ query: several, operationName, variables, extensions: null }));
@@ -233,21 +238,21 @@ describe('POST', () => {
 
   it.each([
     ['an unknown parameter', { unknown: 1 }],
-    ['a name that is no text', { operationName: 1 }],
+    ['an operationName that is not a string', { operationName: 1 }],
     ['variables that are a list', { variables: [] }],
-    ['variables that are text', { variables: 'x' }],
+    ['variables that are a string', { variables: 'x' }],
     ['extensions that are a list', { extensions: [] }],
     ['extensions that are a number', { extensions: 1 }],
-    ['a name of nothing', { operationName: 'Nobody' }],
-  ])('rejects %s however often it comes, also of a query that was asked before', async (_, odd) => {
+    ['an operationName that the document does not have', { operationName: 'Nobody' }],
+  ])('rejects %s each time it is repeated, also with a query whose response is cached', async (_, odd) => {
     expect((await post(JSON.stringify({ query }))).data).toEqual(data);
     const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
     expect(response).not.toHaveProperty('data');
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
   });
 
-  it('is for this viewer alone, and stored by no cache', async () => {
-    for (const path of ['Yoga', 'compiled', 'from memory']) {
+  it('forbids other caches to store the response, and names what it varies by', async () => {
+    for (const path of ['Yoga', 'compiled', 'from the cache']) {
       const response = await fetch(`${gateway.url}/graphql`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
@@ -261,9 +266,9 @@ describe('POST', () => {
   });
 });
 
-describe('a request whose response the client would not take', () => {
+describe('a request that accepts no media type of GraphQL', () => {
   it.each(['application/xml', 'application/graphql+json', '*/*;q=0', 'application/json;charset=iso-8859-1'])(
-    'is told so, and runs nothing: %s',
+    'is rejected with 406 and runs nothing: %s',
     async (accept) => {
       const [id] = alice.dttTemplates;
       const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
@@ -275,7 +280,7 @@ describe('a request whose response the client would not take', () => {
   );
 });
 
-it('of another method than those of queries and event streams is told which there are', async () => {
+it('a request with an unsupported method gets 405 and the methods that are allowed', async () => {
   const response = await fetch(`${gateway.url}/graphql`, {
     method: 'PATCH',
     headers: { Authorization: `Bearer ${alice.token}` },
@@ -283,7 +288,7 @@ it('of another method than those of queries and event streams is told which ther
   expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD, POST, PUT, DELETE']);
 });
 
-describe('a body of another type than JSON, such as that of a form of a foreign page,', () => {
+describe('a body of another type than JSON, such as a form of a page of another origin,', () => {
   const query = () =>
     `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
   const boundary = 'xxx';
@@ -302,7 +307,7 @@ describe('a body of another type than JSON, such as that of a form of a foreign 
         `--${boundary}\r\nContent-Disposition: form-data; name="map"\r\n\r\n{}\r\n--${boundary}--\r\n`,
     ],
     ['', () => JSON.stringify({ query: query() })],
-  ])('runs nothing, even with a token: %s', async (type, body) => {
+  ])('is rejected with 415 and runs nothing, even with a token: %s', async (type, body) => {
     const response = await fetch(`${gateway.url}/graphql`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': type },

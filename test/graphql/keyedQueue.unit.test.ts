@@ -2,27 +2,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
 
-it('does work of the same key one after the other, and that of others meanwhile', async () => {
+it('the queue runs work of the same key one after the other, and work of other keys meanwhile', async () => {
   const inTurn = createKeyedQueue<string>(async () => {});
-  const said: string[] = [];
+  const events: string[] = [];
   const work = (name: string) => async () => {
-    said.push(`${name} begins`);
+    events.push(`${name} begins`);
     await sleep(1);
-    said.push(`${name} ends`);
+    events.push(`${name} ends`);
     return name;
   };
   const all = [inTurn('a', work('a1')), inTurn('a', work('a2')), inTurn('b', work('b'))];
   expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b']);
-  expect(said.filter((line) => line.startsWith('a'))).toEqual([
+  expect(events.filter((line) => line.startsWith('a'))).toEqual([
     'a1 begins',
     'a1 ends',
     'a2 begins',
     'a2 ends',
   ]);
-  expect(said.indexOf('b begins')).toBeLessThan(said.indexOf('a2 begins'));
+  expect(events.indexOf('b begins')).toBeLessThan(events.indexOf('a2 begins'));
 });
 
-it('has work wait for what runs, although what ran before that is done', async () => {
+it('the queue lets work wait for the running work of its key, although earlier work of the key is done', async () => {
   const inTurn = createKeyedQueue<string>(async () => {});
   let end = () => {};
   const first = inTurn('a', async () => {});
@@ -39,11 +39,11 @@ it('has work wait for what runs, although what ran before that is done', async (
   await Promise.all([second, third]);
 });
 
-it('pauses between two as the first of them asks for, whether it succeeded or not', async () => {
-  const tooks: number[] = [];
+it('the queue pauses after work of a key, even if it failed, and is given its duration to choose the pause', async () => {
+  const durations: number[] = [];
   let resume = () => {};
-  const inTurn = createKeyedQueue<string>((took) => {
-    tooks.push(took);
+  const inTurn = createKeyedQueue<string>((duration) => {
+    durations.push(duration);
     return new Promise<void>((settle) => {
       resume = settle;
     });
@@ -58,11 +58,11 @@ it('pauses between two as the first of them asks for, whether it succeeded or no
   resume();
   await second;
   expect(hasBegun).toBe(true);
-  expect(tooks[0]).toBeGreaterThan(1);
-  expect(tooks[0]).toBeLessThan(performance.now());
+  expect(durations[0]).toBeGreaterThan(1);
+  expect(durations[0]).toBeLessThan(performance.now());
 });
 
-it('remembers no key whose work is done', async () => {
+it('the queue removes a key when its work is done', async () => {
   const inTurn = createKeyedQueue<string>(async () => {});
   const set = vi.spyOn(Map.prototype, 'set');
   const done = inTurn('a', async () => {});
@@ -73,7 +73,7 @@ it('remembers no key whose work is done', async () => {
   expect(keys).toHaveProperty('size', 0);
 });
 
-it('waits for work that does not end for a while, and no longer', async () => {
+it('the queue waits at most 20 seconds for work that does not end', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const inTurn = createKeyedQueue<string>(async () => {});

@@ -1,4 +1,4 @@
-/** Hostile GraphQL: rejected on every path, in the same words, before it costs anything. */
+/** Hostile operations are rejected on every path with the same message, before they cost anything. */
 
 import { executeSync, getIntrospectionQuery, getOperationAST, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,7 +29,7 @@ afterAll(() => gateway?.close());
 const many = (count: number, item: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => item(index)).join(' ');
 
-/** A document of so many levels, at least 3. */
+/** A document with this number of levels, at least 3. */
 const deep = (levels: number) => {
   const rounds = Math.floor((levels - 3) / 2);
   const last = levels % 2 === 0 ? 'owner{id}' : 'id';
@@ -45,7 +45,7 @@ const bomb = (fragments: number) =>
   }`,
   )} fragment F${fragments} on User { id }`;
 
-/** So many fragments, each of which spreads the next one, and the last one the first ones, which are compared in pairs. */
+/** A cycle of this number of fragments. The last one also spreads the first ten, which the validation compares in pairs. */
 const circle = (fragments: number) =>
   `{ viewer { ...F0 } } ${many(fragments - 1, (index) => `fragment F${index} on User { ...F${index + 1} }`)}
    fragment F${fragments - 1} on User { ${many(10, (index) => `...F${index}`)} }`;
@@ -66,7 +66,7 @@ function fieldsIn(value: unknown): number {
 const fieldsOfResponse = (document: string, variableValues = {}) =>
   fieldsIn(executeSync({ schema, document: parse(document), variableValues }).data);
 
-/** The schema so many times, as tools ask for it. */
+/** A query for the whole schema as tools send it, repeated this number of times. */
 const wholeSchema = (times: number) =>
   `{ ${many(times, (index) => `a${index}: __schema { ...S }`)} } ${getIntrospectionQuery()
     .replace(/^[\s\S]*?__schema \{/, 'fragment S on __Schema {')
@@ -134,7 +134,7 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     ['The arguments of the operation have 20001 characters; at most 20000 are allowed'],
   ],
   [
-    'levels beyond all reading',
+    '20,000 levels',
     '{viewer'.repeat(20_000),
     {},
     ['The operation has more than 1000 tokens; at most 1000 are allowed'],
@@ -146,18 +146,18 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     [complexity(20_202)],
   ],
   [
-    'lists in lists, whose size nobody said',
+    'lists in lists, without a size',
     '{ dttDevices { nodes { sessions { edges { node { id name passed createdAt bubbleId ownerId databaseId } } } } } }',
     {},
     [complexity(20_102)],
   ],
-  ['lists of a size out of a variable', lists, { n: 100 }, [complexity(20_202)]],
-  ['lists of a size out of a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
+  ['lists of a size from a variable', lists, { n: 100 }, [complexity(20_202)]],
+  ['lists of a size from a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
   ...['constructor', 'valueOf', 'toString', 'hasOwnProperty', '__proto__'].flatMap((name): typeof hostile => {
     const document = lists.replaceAll('$n', `$${name}`);
     return [
-      [`lists of a size out of the default of $${name}`, document.replace('Int)', 'Int = 100)'), {}],
-      [`lists of a size out of $${name}`, document.replace('Int)', 'Int = 1)'), { [name]: 100 }],
+      [`lists of a size from the default of $${name}`, document.replace('Int)', 'Int = 100)'), {}],
+      [`lists of a size from $${name}`, document.replace('Int)', 'Int = 1)'), { [name]: 100 }],
     ].map(
       ([title, text, variables]) => [title, text, variables, [complexity(20_202)]] as (typeof hostile)[0],
     );
@@ -169,33 +169,38 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     {},
     [complexity(20_602)],
   ],
-  ['records by ids', ids, { ids: Array.from({ length: 100 }, () => 'x') }, [complexity(20_201)]],
   [
-    'lists of sizes that would be rejected anyway',
+    'records by ids from a variable',
+    ids,
+    { ids: Array.from({ length: 100 }, () => 'x') },
+    [complexity(20_201)],
+  ],
+  [
+    'lists of sizes that are not allowed',
     '{ dttTemplates(last: 2000000000) { nodes { sessions(first: 101) { nodes { id name } } } } }',
     {},
     [complexity(20_202)],
   ],
   [
-    'records by ids that are written out',
+    'records by ids in the document',
     `{ nodes(ids: [${many(100, () => '"x",')}]) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }`,
     {},
     [complexity(20_201)],
   ],
   [
-    'lists of sizes below nothing, that make up for no other',
+    'lists of negative sizes, which do not reduce the complexity of others',
     `{ few: dttTemplates(first: -2000000000) { nodes { sessions { totalCount } } }
        many: dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }`,
     {},
     [complexity(20_206)],
   ],
   [
-    'lists whose size is that of `last`, beside the usual `first`',
+    'lists whose size is that of `last`, beside a smaller `first`',
     '{ dttTemplates(first: 50, last: 100) { nodes { sessions(first: 50, last: 100) { nodes { id name } } } } }',
     {},
     [complexity(20_202)],
   ],
-  ['fragments that spread and spread', bomb(7), {}, [complexity(60_073)]],
+  ['fragments that multiply the fields exponentially', bomb(7), {}, [complexity(60_073)]],
   [
     'a subscription to lists in lists',
     `subscription { activeDttTemplate { sessions(first: 100) { nodes { template {
@@ -203,27 +208,27 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     {},
     [complexity(20_303)],
   ],
-  ['the schema, and again, and again', wholeSchema(5), {}, [complexity(fieldsOfResponse(wholeSchema(5)))]],
+  ['the whole schema five times', wholeSchema(5), {}, [complexity(fieldsOfResponse(wholeSchema(5)))]],
   [
-    'the schema in itself',
+    'types of the schema nested in each other',
     '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }',
     {},
     ['Maximum introspection depth exceeded'],
   ],
   [
-    'fragments in a circle',
+    'a cycle of fragments',
     '{ viewer { ...A } } fragment A on User { ...B } fragment B on User { ...A }',
     {},
     ['Cannot spread fragment "A" within itself via "B".'],
   ],
   [
-    'a field again and again',
+    'the same field 998 times',
     `{ ${many(998, () => '__typename')} }`,
     {},
     ['The operation has a field 998 times in one selection; at most 50 are allowed'],
   ],
   [
-    'a field again and again, in fragments',
+    'the same field repeated in fragments',
     `{ ${many(19, () => `...{${many(48, () => '__typename')}}`)} }`,
     {},
     ['The operation repeats its fields too often; each is needed only once'],
@@ -235,7 +240,7 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     [complexity(20_102)],
   ],
   [
-    'fault upon fault',
+    '900 validation errors',
     `{ ${many(900, (index) => `x${index}`)} }`,
     {},
     [
@@ -245,29 +250,29 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
   ],
 ];
 
-/** Those that ask for nothing but the schema, which is everybody's. */
-const aboutTheSchema = new Set([
+/** Those that select nothing but the schema, which anonymous clients may read. */
+const onlyIntrospection = new Set([
   '31 aliases',
   '31 directives',
-  'the schema in itself',
-  'a field again and again',
+  'types of the schema nested in each other',
+  'the same field 998 times',
 ]);
 
 describe('a hostile document', () => {
-  it.each(hostile)('is rejected, and told why: %s', async (_, document, variables, messages) => {
+  it.each(hostile)('is rejected with the reason: %s', async (_, document, variables, messages) => {
     const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document, variables);
     expect(errors?.map(({ message }) => message)).toEqual(messages);
     expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
     expect(data).toBeUndefined();
-    // So GraphQL over HTTP has it, for clients that do not know its own media type.
+    // GraphQL over HTTP has this status for clients that do not accept its own media type.
     expect(status).toBe(200);
   });
 
-  // Node rejects targets that are longer.
+  // Node rejects request targets that are longer.
   const short = hostile.filter(([, document]) => document.length < 4_000);
 
   it.each(short)(
-    'is rejected with 400 where the client knows of it: %s',
+    'is rejected with 400 if the client accepts application/graphql-response+json: %s',
     async (_, query, variables, messages) => {
       const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
       const response = await fetch(`${gateway.url}/graphql?${parameters}`, {
@@ -280,14 +285,14 @@ describe('a hostile document', () => {
   );
 
   it.each(hostile)(
-    'is nothing that an anonymous client may know: %s',
+    'of an anonymous client is rejected with 401, or with the reason if it selects only the schema: %s',
     async (name, document, variables, messages) => {
       const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
-      if (name === 'the schema, and again, and again') {
+      if (name === 'the whole schema five times') {
         expect(errors?.[0]?.message).toMatch(
           /^The operation has a complexity of \d+; at most \d{4,5} is allowed$/,
         );
-      } else if (aboutTheSchema.has(name)) {
+      } else if (onlyIntrospection.has(name)) {
         expect(errors?.map(({ message }) => message)).toEqual(messages);
       } else {
         expect(status).toBe(401);
@@ -301,12 +306,12 @@ describe('a hostile document', () => {
     },
   );
 
-  it('is no reason to log anything', () => {
+  it('is not logged', () => {
     expect(gateway.log).toEqual([]);
   });
 });
 
-describe('a question about the schema', () => {
+describe('an introspection query', () => {
   const typesInTypes =
     'fields { name args { name defaultValue } type { ...T ofType { ...T ofType { ...T } } } }';
   it.each<[document: string, variables?: object]>([
@@ -325,16 +330,16 @@ describe('a question about the schema', () => {
     [
       '{ __schema { ... on __Schema { directives { name args { name } locations } } queryType { ...N } } } fragment N on __Type { name }',
     ],
-  ])('counts for exactly as many fields as its response has: %s', (document, variables = {}) => {
+  ])('has a complexity of exactly the number of fields in its response: %s', (document, variables = {}) => {
     const parsed = parse(document);
     const operation = getOperationAST(parsed) ?? expect.fail('it has no operation');
-    // Asked again with other variables it is counted again.
+    // With other variables first: the complexity must be computed again for these.
     complexityOf(schema, parsed, operation, { ...variables, name: 'Nothing' });
     const found = complexityOf(schema, parsed, operation, { ...variables });
     expect(found).toBe(fieldsOfResponse(document, variables));
   });
 
-  it('of an anonymous client may be twice what tools ask, and no more', async () => {
+  it('of an anonymous client runs if it is what tools send, and is rejected if it has that three times', async () => {
     expect((await graphqlOnce(gateway, undefined, getIntrospectionQuery())).errors).toBeUndefined();
     const { errors } = await graphqlOnce(gateway, undefined, wholeSchema(3));
     const [, found, most] = /complexity of (\d+); at most (\d+)/.exec(errors?.[0]?.message ?? '') ?? [];
@@ -342,7 +347,7 @@ describe('a question about the schema', () => {
     expect(Number(most)).toBeLessThan(Number(found));
   });
 
-  it('of an anonymous client may be no more than of anybody', () => {
+  it('of an anonymous client has a lower limit than others, and never one above MAX_COMPLEXITY', () => {
     const document = parse(wholeSchema(3));
     const most = (MAX_COMPLEXITY: string, isAnonymous: boolean) =>
       createDocuments(readConfig({ MAX_COMPLEXITY })).tooComplex(document, undefined, {}, isAnonymous)
@@ -353,7 +358,7 @@ describe('a question about the schema', () => {
   });
 });
 
-describe('a list', () => {
+describe('the complexity of a list', () => {
   it.each<[text: string, counts: number]>([
     ['nodes(ids: "x")', 2],
     ['nodes(ids: 100)', 2],
@@ -370,7 +375,7 @@ describe('a list', () => {
     ['dttSessions(first: $number)', 3],
     ['dttSessions(last: $number)', 3],
     ['dttSessions(first: 7, last: null)', 9],
-  ])('counts for as many items as it may have, and for one at least: %s', (text, counts) => {
+  ])('counts as many items as the list may have, and at least one: %s', (text, counts) => {
     const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
     const document = parse(
       `query ($ids: [ID!] = ["x", "y", "z"], $tooMany: [ID!], $number: Int = -7) { ${text} ${selection} }`,
@@ -383,24 +388,24 @@ describe('a list', () => {
 
 it.each<[what: string, text: string, counts: number]>([
   [
-    'a fragment, anew for each list that it is spread in',
+    'a fragment for each list that it is spread in',
     '{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } fragment F on DttSessionConnection { nodes { __typename } }',
     3 + 9,
   ],
   [
-    'statistics, as all sessions that they read and the groups that there may be',
+    'statistics as all sessions that they read and all groups that they may have',
     '{ dttSessionStats(maxGroups: 10) { groups { __typename } timeZone } }',
     1_000 + 13,
   ],
-])('counts %s', (_, text, counts) => {
+])('the complexity counts %s', (_, text, counts) => {
   const document = parse(text);
   const operation = getOperationAST(document) ?? expect.fail('it has no operation');
   expect(complexityOf(schema, document, operation, {})).toBe(counts);
 });
 
-describe('a filter', () => {
+describe('the complexity of a filter', () => {
   const filtered = (where: string) => `dttSessions(first: 1, where: ${where}) { totalCount }`;
-  const weigh = (text: string, variables: object = {}) => {
+  const countComplexity = (text: string, variables: object = {}) => {
     const parsed = parse(text);
     return complexityOf(schema, parsed, getOperationAST(parsed) ?? expect.fail('it has no operation'), {
       ...variables,
@@ -417,41 +422,49 @@ describe('a filter', () => {
     ['{ template: {} }', 110],
     ['{ or: [{}, { not: {} }, { template: {} }] }', 130],
     ['{ or: [] }', 110],
-  ])('counts for what it may cost: %s', (where, counts) => {
-    const [bare, written] = [weigh(`{ ${filtered('{}')} }`), weigh(`{ ${filtered(where)} }`)];
+  ])('is what its conditions cost: %s', (where, counts) => {
+    const [bare, written] = [
+      countComplexity(`{ ${filtered('{}')} }`),
+      countComplexity(`{ ${filtered(where)} }`),
+    ];
     expect(written - bare).toBe(counts);
   });
 
-  it('counts the same in variables, and anew for each', () => {
+  it('is the same in variables, and computed again for other variables', () => {
     const text =
       'query ($where: DttSessionFilter, $passed: Boolean) { a: dttSessions(first: 1, where: $where) { totalCount } b: dttSessions(first: 1, where: { passed: { eq: $passed } }) { totalCount } }';
-    const bare = weigh(text);
-    expect(weigh(text, { where: { name: { in: ['a', 'b'] } } }) - bare).toBe(112);
-    expect(weigh(text, { passed: true })).toBe(bare);
-    expect(weigh(text, { where: { name: { in: 'a' } } }) - bare).toBe(111);
-    expect(weigh(text)).toBe(bare);
+    const bare = countComplexity(text);
+    expect(countComplexity(text, { where: { name: { in: ['a', 'b'] } } }) - bare).toBe(112);
+    expect(countComplexity(text, { passed: true })).toBe(bare);
+    expect(countComplexity(text, { where: { name: { in: 'a' } } }) - bare).toBe(111);
+    expect(countComplexity(text)).toBe(bare);
   });
 
-  it('is over the limit, written a hundred times', () => {
+  it('exceeds the limit when the filter is repeated a hundred times', () => {
     const heavy = `{ name: { in: [${many(100, () => '"a"').replaceAll(' ', ', ')}] } }`;
-    expect(weigh(`{ ${many(100, (index) => `a${index}: ${filtered(heavy)}`)} }`)).toBeGreaterThan(20_000);
+    expect(countComplexity(`{ ${many(100, (index) => `a${index}: ${filtered(heavy)}`)} }`)).toBeGreaterThan(
+      20_000,
+    );
   });
 });
 
-describe('a document at its limits', () => {
+describe('a document within the limits', () => {
   it.each([
     ['20 levels', deep(20)],
     ['30 aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
     ['30 directives', `{ ${many(30, () => '... @include(if: true) { __typename }')} }`],
     ['1000 tokens', `{ viewer { id id id ${many(248, () => '... { id }')} } }`],
-    ['what explorers ask', getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true })],
+    [
+      'the introspection query of explorers',
+      getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true }),
+    ],
     [
       // 2 + 99 * (2 + 100 * 2)
       'a complexity of 20000',
       '{ dttTemplates(first: 99) { nodes { sessions(first: 100) { nodes { id name } } } } }',
     ],
     [
-      'a whole page',
+      'a page of 100 records',
       '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',
     ],
   ])('is run: %s', async (_, document) => {
@@ -460,7 +473,7 @@ describe('a document at its limits', () => {
     expect(Object.keys(data)).not.toEqual([]);
   });
 
-  it('is run or not by what its variables say', async () => {
+  it('is run or rejected depending on the values of its variables', async () => {
     for (const n of [99, 100, 99]) {
       const { errors } = await graphqlOnEveryPath(gateway, alice.token, lists, { n });
       expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
@@ -472,7 +485,7 @@ describe('a document at its limits', () => {
 
 describe('errors', () => {
   const filtered = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
-  /** A filter of which everything is wrong. Each error of graphql-js quotes all of it. */
+  /** A filter in which every field is invalid. Each error of graphql-js quotes the whole filter. */
   const wrong = Object.fromEntries(
     Array.from({ length: 50 }, (_, index) => [`k${index}`, index === 0 ? '"'.repeat(120_000) : index]),
   );
@@ -508,12 +521,12 @@ describe('errors', () => {
   });
 });
 
-describe('a mutation that asks for too much', () => {
-  it('changes nothing, also when it comes again', async () => {
+describe('a mutation that is too complex', () => {
+  it('changes nothing, also when it is repeated', async () => {
     const [id] = alice.dttTemplates;
     const document = `mutation ($n: Int!) { activateTemplate(template: { databaseId: ${id} }) { template {
       sessions(first: $n) { nodes { template { sessions(first: $n) { nodes { id name } } } } } } } }`;
-    for (const path of ['at first', 'again', 'and again']) {
+    for (const path of ['first', 'second', 'third']) {
       const { data, errors } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
       expect(data, path).toBeUndefined();
       expect(errors?.map(({ message }) => message)).toEqual([complexity(20_304)]);
@@ -525,8 +538,8 @@ describe('a mutation that asks for too much', () => {
   });
 });
 
-describe('the time it takes', () => {
-  /** In milliseconds: the best of a few, and of many where the machine has other things to do. */
+describe('the time to check a document', () => {
+  /** In milliseconds: the best of a few runs, or of many while the machine is busy. */
   function timeOf(run: () => void, most: number): number {
     let best = Number.POSITIVE_INFINITY;
     for (let times = 0; times < 5 || (times < 50 && best >= most); times++) {
@@ -538,30 +551,30 @@ describe('the time it takes', () => {
   }
   const read = (document: string) => {
     try {
-      // New ones each time, for nothing to be remembered.
+      // New ones each time, so that nothing is cached.
       createDocuments(readConfig({})).read(document);
     } catch (error) {
       if (!(error instanceof AggregateError)) throw error;
     }
   };
 
-  it.each(hostile)('to reject is a few milliseconds: %s', (name, document) => {
-    // These get as far as the validation.
-    const most = name === 'a field again and again, in fragments' ? 100 : 25;
+  it.each(hostile)('is a few milliseconds when it is rejected: %s', (name, document) => {
+    // This one is rejected only by the validation.
+    const most = name === 'the same field repeated in fragments' ? 100 : 25;
     expect(timeOf(() => read(document), most)).toBeLessThan(most);
   });
 
-  it('does not grow with how many values of the variables are wrong', () => {
-    let looked = 0;
+  it('does not grow with the number of invalid values in variables', () => {
+    let visited = 0;
     const wrong = {
       *[Symbol.iterator]() {
-        for (; looked < 10_000; looked++) yield {};
+        for (; visited < 10_000; visited++) yield {};
       },
     };
     const documents = createDocuments(readConfig({}));
     const document = documents.read(ids);
     expect(documents.tooComplex(document, undefined, { ids: wrong })).toBeUndefined();
-    expect(looked).toBeLessThan(10);
+    expect(visited).toBeLessThan(10);
   });
 
   it.each([
@@ -575,28 +588,28 @@ describe('the time it takes', () => {
       'fragments',
       `{ viewer { ${many(99, (index) => `...F${index}`)} } } ${many(99, (index) => `fragment F${index} on User { id }`)}`,
     ],
-  ])('to check the worst that is allowed is short of a blink: %s', (_, document) => {
+  ])('is less than 150 milliseconds for the worst that is allowed: %s', (_, document) => {
     expect(timeOf(() => read(document), 150)).toBeLessThan(150);
   });
 });
 
 describe('a limit', () => {
   it.each([
-    [{ MAX_DEPTH: '2' }, '{ viewer { activeDttTemplate { id } } }', '3 levels deep; at most 2'],
-    [{ MAX_ALIASES: '1' }, '{ a: __typename b: __typename }', '2 aliases; at most 1'],
-    [{ MAX_DIRECTIVES: '1' }, '{ a @include(if: true) @skip(if: true) }', '2 directives; at most 1'],
-    [{ MAX_TOKENS: '5' }, '{ viewer { id } }', 'more than 5 tokens; at most 5'],
-    [{}, `{ viewer { ${'id '.repeat(51)} } }`, 'a field 51 times in one selection; at most 50'],
+    [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
+    [{ MAX_ALIASES: '1' }, '2 aliases; at most 1', '{ a: __typename b: __typename }'],
+    [{ MAX_DIRECTIVES: '1' }, '2 directives; at most 1', '{ a @include(if: true) @skip(if: true) }'],
+    [{ MAX_TOKENS: '5' }, 'more than 5 tokens; at most 5', '{ viewer { id } }'],
+    [{}, 'a field 51 times in one selection; at most 50', `{ viewer { ${'id '.repeat(51)} } }`],
     [
       { MAX_ALIASES: '100' },
-      `{ viewer { id } } fragment F on User { ${'a: rank rank '.repeat(60)} }`,
       'a field 60 times in one selection; at most 50',
+      `{ viewer { id } } fragment F on User { ${'a: rank rank '.repeat(60)} }`,
     ],
     // The parser would run out of stack.
-    [{ MAX_TOKENS: '100000' }, '{viewer'.repeat(40_000), 'nested too deeply to be read'],
-    // As would the validation: at times already with as many as the usual MAX_TOKENS allows.
-    [{ MAX_TOKENS: '100000' }, circle(1_000), 'nested too deeply to be checked'],
-  ])('is what the setting says: %j', (settings, document, message) => {
+    [{ MAX_TOKENS: '100000' }, 'nested too deeply to be read', '{viewer'.repeat(40_000)],
+    // So would the validation, sometimes already with as many as the default MAX_TOKENS allows.
+    [{ MAX_TOKENS: '100000' }, 'nested too deeply to be checked', circle(1_000)],
+  ])('is applied with the settings %j: %s', (settings, message, document) => {
     expect(() => createDocuments(readConfig(settings)).read(document)).toThrow(
       expect.objectContaining({
         errors: [expect.objectContaining({ message: expect.stringContaining(message) })],
@@ -605,7 +618,7 @@ describe('a limit', () => {
   });
 });
 
-describe('where the schema is nobody’s business', () => {
+describe('a gateway with INTROSPECTION=off and GRAPHIQL=off', () => {
   let closed: TestGateway;
   beforeAll(async () => {
     closed = await openTestGateway(await openBeside(gateway.database), {
@@ -618,7 +631,7 @@ describe('where the schema is nobody’s business', () => {
   });
   afterAll(() => closed?.close());
 
-  it('nobody is told of it, and anonymous clients not even that', async () => {
+  it('rejects introspection, and every query of an anonymous client with 401', async () => {
     const { errors } = await graphqlOnEveryPath(closed, alice.token, '{ __schema { description } }');
     expect(errors?.map(({ message }) => message)).toEqual([
       'GraphQL introspection has been disabled, but the requested query contained the field "__schema".',
@@ -630,20 +643,20 @@ describe('where the schema is nobody’s business', () => {
     });
   });
 
-  it('fields are not suggested, to those who know the schema they are', async () => {
+  it('suggests no fields, while a gateway with introspection does', async () => {
     const message = 'Cannot query field "veiwer" on type "Query".';
     const { errors } = await graphqlOnEveryPath(closed, alice.token, '{ veiwer { id } }');
     expect(errors?.map((error) => error.message)).toEqual([message]);
     const open = await graphqlOnEveryPath(gateway, alice.token, '{ veiwer { id } }');
     expect(open.errors?.map((error) => error.message)).toEqual([`${message} Did you mean "viewer"?`]);
-    // Without a token what looks like introspection is read, and nothing suggested either.
+    // Without a token, what looks like introspection is validated and gets no suggestions either.
     const anonymous = await graphqlOnEveryPath(gateway, undefined, '{ __viewer }');
     expect(anonymous.errors?.map((error) => error.message)).toEqual([
       'Cannot query field "__viewer" on type "Query".',
     ]);
   });
 
-  it('nor what a variable could have instead', async () => {
+  it('suggests no fields of a variable either', async () => {
     const document = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
     const variables = { a: { nam: { eq: 'a' } } };
     const message =
@@ -658,7 +671,7 @@ describe('where the schema is nobody’s business', () => {
     expect(await events.response.text()).not.toContain('Did you mean');
   });
 
-  it('no other description is shown, nor is there a link to one', async () => {
+  it('serves no other description of its APIs, and no link to one', async () => {
     const home = await (await fetch(closed.url)).text();
     for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/schema.graphql']) {
       expect((await fetch(closed.url + path)).status).toBe(404);
@@ -669,13 +682,13 @@ describe('where the schema is nobody’s business', () => {
     expect(home).toContain('/healthz');
   });
 
-  it('no page is shown', async () => {
+  it('does not show the GraphiQL page', async () => {
     const page = await fetch(`${closed.url}/graphql`, { headers: { Accept: 'text/html,*/*;q=0.8' } });
     expect(page.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
     expect(await page.json()).toMatchObject({ errors: [{ message: 'Must provide query string.' }] });
   });
 
-  it('and where bodies are small, large ones are rejected', async () => {
+  it('rejects a body that is larger than MAX_BODY_KB with 413', async () => {
     const { status, errors } = await graphqlOnce(
       closed,
       alice.token,

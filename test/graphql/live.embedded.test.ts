@@ -1,4 +1,4 @@
-/** Every query can be followed, and equal subscriptions of a viewer are one computation. */
+/** Every query is also a subscription, and equal subscriptions of a viewer share one computation. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
@@ -32,7 +32,7 @@ async function follow(query: string, token = alice.token, variables = {}): Promi
   return events;
 }
 
-/** A field of each type, with its column, and a change of something else: what statistics go by, and nothing but them. */
+/** For each type, a field with its column, and a change of another column, which only statistics depend on. */
 const fields = {
   User: ['profileTitle', 'rank = coalesce(rank, 0) + 1'],
   DttDevice: ['serialNumber', '"apiHits" = "apiHits" + 1'],
@@ -54,7 +54,7 @@ const write = (type: Type, assignment: string, { userId }: Account) =>
 
 let values = 0;
 
-/** Gives a field of all records of a type that an account has a value that it did not have. */
+/** Sets the field of `fields` to a new value in all records of a type that an account has. */
 const change = (type: Type, account: Account) => write(type, `"${fields[type][0]}" = '${++values}'`, account);
 
 const one = (argument: string) => (ids: Ids) => `${argument}: ${ids.databaseId}`;
@@ -69,7 +69,7 @@ const list = (type: Type) => ({
   wrap: (fields: string) => `totalCount nodes { ${fields} }`,
 });
 
-/** Of what is not selected otherwise. */
+/** Statistics depend on the other column of `fields`. */
 const statistics = (type: Type, by: string, fields: string) => ({
   type,
   take: () => `by: [${by}]`,
@@ -89,7 +89,7 @@ interface Ids {
   readonly id: string;
 }
 
-/** Each query: the type of what it gives, and its arguments. */
+/** Each query, with the type of its result and its arguments. */
 const queries: Readonly<Record<string, Query>> = {
   viewer: record('User'),
   user: record('User', one('databaseId')),
@@ -142,19 +142,19 @@ describe('every query', () => {
     expect(Object.keys(subscription)).toEqual(Object.keys(query));
     for (const [name, field] of Object.entries(query))
       expect(shapeOf(subscription[name] ?? field)).toEqual(shapeOf(field));
-    // Each has a row above, which says what changes it.
+    // Each query has a row above, which says what changes its result.
     expect(Object.keys(queries).toSorted()).toEqual(Object.keys(query).toSorted());
   });
 
   it.each(Object.entries(queries))(
-    'delivers its result at once and after each change that alters it, and nothing after others: %s',
+    'delivers its result at once and after a change that alters it, and nothing after other changes: %s',
     async (field, { type, take, wrap, areStatistics = false }) => {
       const [name, other] = fields[type];
       const selection = wrap(`__typename ... on ${type} { id ${name} }`);
       const given = take ? `(${take(idsOf(type, alice))})` : '';
       const document = `{ ${field}${given} { ${selection} } }`;
-      const asked = async () => (await graphqlOnce(gateway, alice.token, document)).data;
-      const before = await asked();
+      const runQuery = async () => (await graphqlOnce(gateway, alice.token, document)).data;
+      const before = await runQuery();
       const events = await follow(`subscription ${document}`);
       expect(await events.next()).toEqual(before);
       const writes = [() => write(type, other, alice), () => change(type, alice)];
@@ -165,12 +165,12 @@ describe('every query', () => {
       await relevant?.();
       const next = await events.next();
       expect(next).not.toEqual(before);
-      expect(next).toEqual(await asked());
+      expect(next).toEqual(await runQuery());
     },
   );
 });
 
-/** The statements that a table is read by while something is done. */
+/** How many statements read the table while `act` runs. */
 async function statementsOn(table: Type, act: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const start = (span: unknown) => {
@@ -191,7 +191,7 @@ const followSessions = (token = alice.token, first = 3) => follow(sessions, toke
 const nextOf = (readers: readonly Events[]) => Promise.all(readers.map((events) => events.next()));
 const newest = (data: { dttSessions: { nodes: { name: string }[] } }) => data.dttSessions.nodes[0]?.name;
 
-/** Streams of the tests before may not have ended yet: each test has an account that none of them follows. */
+/** Gives each test an account of its own, since the streams of earlier tests may not have ended yet. */
 async function useNewAccount(): Promise<void> {
   alice = await createAccount(gateway.database.client, `alice-${++values}`);
 }
@@ -199,24 +199,24 @@ async function useNewAccount(): Promise<void> {
 describe('equal subscriptions of a viewer', () => {
   beforeEach(useNewAccount);
 
-  it('cost one statement for a change, however many they are, and none to join', async () => {
+  it('run one statement for a change, however many there are, and none when another one starts', async () => {
     const first = await followSessions();
     await first.next();
     const others: Events[] = [];
-    const toJoin = await statementsOn('DttSession', async () => {
+    const whenStarting = await statementsOn('DttSession', async () => {
       others.push(...(await Promise.all(Array.from({ length: 30 }, () => followSessions()))));
       await nextOf(others);
     });
-    expect(toJoin).toBe(0);
-    const toChange = await statementsOn('DttSession', async () => {
+    expect(whenStarting).toBe(0);
+    const afterChange = await statementsOn('DttSession', async () => {
       const next = nextOf([first, ...others]);
       await change('DttSession', alice);
       expect(new Set((await next).map(newest))).toEqual(new Set([`${values}`]));
     });
-    expect(toChange).toBe(1);
+    expect(afterChange).toBe(1);
   });
 
-  it('are those with the same variables, and no others', async () => {
+  it('share a computation only if their variables are equal', async () => {
     const readers = await Promise.all([2, 2, 3].map((first) => followSessions(alice.token, first)));
     const counts = (await nextOf(readers)).map((data) => data.dttSessions.nodes.length);
     expect(counts).toEqual([2, 2, 3]);
@@ -228,7 +228,7 @@ describe('equal subscriptions of a viewer', () => {
     expect(statements).toBe(2);
   });
 
-  it('cost nothing any more once the last has left', async () => {
+  it('run no statements after the last one has ended', async () => {
     const readers = await Promise.all([followSessions(), followSessions()]);
     await nextOf(readers);
     for (const { leave } of readers) leave();
@@ -241,11 +241,11 @@ describe('equal subscriptions of a viewer', () => {
         await change('User', alice);
         await next;
       });
-    // It takes a moment until the gateway knows that they have left.
+    // It takes a moment until the gateway notices that they have ended.
     await expect.poll(statements, { timeout: 10_000 }).toBe(0);
   });
 
-  it('begin with what their client has just written, whoever follows already', async () => {
+  it('start with what their client has just written, even if others have started before', async () => {
     const query = 'subscription { activeDttTemplate { databaseId } }';
     const early = await follow(query);
     await early.next();
@@ -259,10 +259,10 @@ describe('equal subscriptions of a viewer', () => {
   });
 });
 
-describe('the same subscription of another', () => {
+describe('the same subscription with another token', () => {
   beforeEach(useNewAccount);
 
-  it('gives them what is theirs', async () => {
+  it('of another user delivers the data of that user', async () => {
     const readers = await Promise.all([followSessions(), followSessions(bob.token)]);
     await nextOf(readers);
     const next = nextOf(readers);
@@ -272,48 +272,48 @@ describe('the same subscription of another', () => {
     expect((await next).map(newest)).toEqual([ofAlice, `${values}`]);
   });
 
-  it('token of the user goes on when theirs is revoked, and only theirs ends', async () => {
+  it('of the same user ends when its token is revoked, and those with other tokens continue', async () => {
     const { id, token } = await createToken(gateway.database.client, alice.username, 'other');
-    const [revoked, alsoRevoked, going] = [
+    const [revoked, alsoRevoked, continuing] = [
       await followSessions(token),
       await followSessions(token),
       await followSessions(),
     ];
-    await nextOf([revoked, alsoRevoked, going]);
+    await nextOf([revoked, alsoRevoked, continuing]);
     await revokeToken(gateway.database.client, id);
     for (const events of [revoked, alsoRevoked]) {
       expect((await events.nextResult()).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
       expect(await events.rest()).toEqual(['complete']);
     }
     await change('DttSession', alice);
-    expect(newest(await going.next())).toBe(`${values}`);
+    expect(newest(await continuing.next())).toBe(`${values}`);
   });
 });
 
-describe('a subscription', () => {
+describe('a subscription is rejected', () => {
   it.each([
     [
-      'is as complex as a query',
+      'if it is too complex, as a query would be',
       'subscription { dttSessions(first: 100) { nodes { template { sessions(first: 100) { nodes { name passed } } } } } }',
       'The operation has a complexity of 20302; at most 20000 is allowed',
     ],
     [
-      'has one field',
+      'if it has several fields',
       'subscription { viewer { id } users { totalCount } }',
       'Anonymous Subscription must select only one top level field.',
     ],
     [
-      'has one field, whatever the variables are',
+      'if its field has a condition',
       'subscription ($x: Boolean!) { viewer @include(if: $x) { id } }',
       'A subscription cannot have @skip or @include on its field',
     ],
     [
-      'has one field, also behind fragments',
+      'if its field has a condition, in fragments',
       'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
       'A subscription cannot have @skip or @include on its field',
     ],
     [
-      'asks for what there may be',
+      'if an argument is invalid',
       'subscription { dttSessions(first: 0) { totalCount } }',
       'first must be an integer from 1 to 100',
     ],

@@ -1,4 +1,4 @@
-/** One computation for many readers, with a feed, a token and results that do what the test says. */
+/** A live query with several readers. Each test controls its feed, its token and its results. */
 
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { expect, it } from 'vitest';
@@ -12,16 +12,16 @@ import { createFakeFeed } from '../support/feed.ts';
 const alice = { id: 1, tokenId: 10 };
 const done = { done: true, value: undefined };
 
-/** Waits until everything that is under way is done. */
-const underwayDone = () => new Promise((settle) => setTimeout(settle, 5));
+/** Waits until all pending work is done. */
+const pendingWorkDone = () => new Promise((settle) => setTimeout(settle, 5));
 
 function open() {
   const fake = createFakeFeed();
   const state = {
-    /** What the operation gives. */
+    /** The result of the operation. */
     result: { data: { n: 0 } } as ExecutionResult,
     runs: 0,
-    /** Holds up what is run, while it is there. */
+    /** Delays every run while it is set. */
     held: undefined as Promise<void> | undefined,
     isValid: async () => true,
     version: 0,
@@ -55,7 +55,7 @@ function open() {
       state.result = { data: { n } };
       fake.announce(alice.id);
     },
-    /** Holds up what is run until the returned function is called. */
+    /** Delays every run until the returned function is called. */
     hold() {
       let release = () => {};
       state.held = new Promise((settle) => {
@@ -69,20 +69,20 @@ function open() {
   };
 }
 
-/** The number that a reader is given next. */
+/** The number in the next result of a reader. */
 const nextOf = async (reader: Reader) => (await reader.next()).value?.data?.n;
 
-/** What a reader is given by now, 'nothing' if they still wait. */
+/** The number that a reader gets once pending work is done, or 'nothing' if it still waits. */
 async function soonOf(reader: Reader): Promise<unknown> {
   let given: unknown = 'nothing';
   nextOf(reader).then((n) => {
     given = n;
   });
-  await underwayDone();
+  await pendingWorkDone();
   return given;
 }
 
-it('runs once for all readers, who get one object with one text', async () => {
+it('a live query runs once for all readers, which share one result object and its text', async () => {
   const { join, state, change } = open();
   const readers = [join(), join(), join()];
   const first = await Promise.all(readers.map((reader) => reader.next()));
@@ -96,7 +96,7 @@ it('runs once for all readers, who get one object with one text', async () => {
   expect(state.runs).toBe(2);
 });
 
-it('gives one who joins late the current result at once, without a run', async () => {
+it('a live query gives a reader that joins late the current result at once, without a run', async () => {
   const { join, state } = open();
   expect(await nextOf(join())).toBe(0);
   expect(await nextOf(join())).toBe(0);
@@ -105,47 +105,47 @@ it('gives one who joins late the current result at once, without a run', async (
 
 it.each([
   ['after a change that was not announced yet', false],
-  ['while changes are not heard of', true],
-])('gives one who joins %s what is so then', async (_, isUnheard) => {
+  ['while the feed is interrupted', true],
+])('a live query runs again for a reader that joins %s', async (_, isInterrupted) => {
   const { join, state, falter } = open();
   const early = join();
   expect(await nextOf(early)).toBe(0);
   state.result = { data: { n: 1 } };
-  if (isUnheard) falter();
+  if (isInterrupted) falter();
   else state.version++;
   expect(await nextOf(join())).toBe(1);
   expect(await nextOf(early)).toBe(1);
   expect(state.runs).toBe(2);
 });
 
-it('gives one who joins during a run what began after they have written', async () => {
+it('a live query gives a reader that joins during a run, after a write, the result of a run that began after the write', async () => {
   const { join, state, hold } = open();
   const release = hold();
   const early = nextOf(join());
-  await underwayDone();
+  await pendingWorkDone();
   expect(state.runs).toBe(1);
   state.result = { data: { n: 1 } };
   state.version++;
   const late = nextOf(join());
-  await underwayDone();
+  await pendingWorkDone();
   release();
   expect(await early).toBe(0);
   expect(await late).toBe(1);
 });
 
-it('runs nothing that nobody asks for, and gives a slow reader the newest', async () => {
+it('a live query runs only while a reader waits, and gives a slow reader the newest result', async () => {
   const { join, state, change } = open();
   const reader = join();
   await nextOf(reader);
   for (let n = 1; n <= 100; n++) change(n);
-  await underwayDone();
+  await pendingWorkDone();
   expect(state.runs).toBe(1);
   expect(await nextOf(reader)).toBe(100);
   expect(state.runs).toBe(2);
   expect(await soonOf(reader)).toBe('nothing');
 });
 
-it('is held up by nobody who does not ask', async () => {
+it('a live query is not delayed by a reader that does not ask', async () => {
   const { join, change } = open();
   const [slow, quick] = [join(), join()];
   await Promise.all([nextOf(slow), nextOf(quick)]);
@@ -154,11 +154,11 @@ it('is held up by nobody who does not ask', async () => {
     change(n);
     expect(await next).toBe(n);
   }
-  // It is still so, and needs no run.
+  // The result is still current and needs no run.
   expect(await nextOf(slow)).toBe(3);
 });
 
-it('gives nobody twice in a row what they have, whatever they skipped', async () => {
+it('a live query gives no reader the same result twice in a row, whatever results the reader skipped', async () => {
   const { join, state, change } = open();
   const [slow, quick] = [join(), join()];
   await Promise.all([nextOf(slow), nextOf(quick)]);
@@ -169,12 +169,12 @@ it('gives nobody twice in a row what they have, whatever they skipped', async ()
   }
   expect(await soonOf(slow)).toBe('nothing');
   change(0);
-  await underwayDone();
+  await pendingWorkDone();
   expect(state.runs).toBe(4);
   expect(await soonOf(quick)).toBe('nothing');
 });
 
-it('delivers also while changes come faster than it runs', async () => {
+it('a live query delivers results even while changes come faster than runs end', async () => {
   const { join, hold, change } = open();
   const reader = join();
   await nextOf(reader);
@@ -182,14 +182,14 @@ it('delivers also while changes come faster than it runs', async () => {
     const release = hold();
     const next = nextOf(reader);
     change(n);
-    await underwayDone();
+    await pendingWorkDone();
     change(n + 1);
     release();
     expect(await next).toBe(n);
   }
 });
 
-it('ends with its last reader, and not before', async () => {
+it('a live query ends with its last reader, and not before', async () => {
   const { join, state, followers } = open();
   const [first, second] = [join(), join()];
   await Promise.all([nextOf(first), nextOf(second)]);
@@ -203,7 +203,7 @@ it('ends with its last reader, and not before', async () => {
   expect(followers()).toBe(1);
 });
 
-it('ends for all when the token is revoked, also for those who have not read everything', async () => {
+it('a live query ends for all readers when the token is revoked, also for those that have not read everything', async () => {
   const { join, state, announce, change } = open();
   const [waits, slow] = [join(), join()];
   await Promise.all([nextOf(waits), nextOf(slow)]);
@@ -218,43 +218,43 @@ it('ends for all when the token is revoked, also for those who have not read eve
   expect(state.ends).toBeGreaterThan(0);
 });
 
-it('withholds everything while the token is in doubt: what is there, and what is being run', async () => {
+it('a live query withholds existing and running results while the token is rechecked', async () => {
   const { join, state, announce, change, hold } = open();
   const [reader, slow] = [join(), join()];
   await Promise.all([nextOf(reader), nextOf(slow)]);
   let settle: (isValid: boolean) => void = () => {};
-  const doubt = () => {
+  const startRecheck = () => {
     state.isValid = () => new Promise((response) => (settle = response));
     announce(alice.id, 'ApiToken');
   };
   const first = nextOf(reader);
   change(1);
   await first;
-  doubt();
+  startRecheck();
   expect(await soonOf(slow)).toBe('nothing');
   settle(true);
-  // Asked for above.
-  await underwayDone();
+  // The reader `slow` has asked for this result above.
+  await pendingWorkDone();
   const release = hold();
   const second = reader.next();
   change(2);
-  await underwayDone();
-  doubt();
+  await pendingWorkDone();
+  startRecheck();
   release();
-  const isSettled = Promise.race([second, underwayDone().then(() => 'not settled')]);
+  const isSettled = Promise.race([second, pendingWorkDone().then(() => 'not settled')]);
   expect(await isSettled).toBe('not settled');
   settle(false);
   expect(await second).toEqual(done);
 });
 
-it('withholds also a result that would be the last', async () => {
+it('a live query withholds also an error that would end it while the token is rechecked', async () => {
   const { join, state, announce, hold } = open();
   const release = hold();
   state.result = { data: { n: null }, errors: [clientError('BAD_USER_INPUT', 'no')] };
   const next = join().next();
-  await underwayDone();
+  await pendingWorkDone();
   state.isValid = async () => {
-    await underwayDone();
+    await pendingWorkDone();
     return false;
   };
   announce(alice.id, 'ApiToken');
@@ -262,7 +262,7 @@ it('withholds also a result that would be the last', async () => {
   expect(await next).toEqual(done);
 });
 
-it('masks what is hidden, tells one reader’s log of it, and runs again until it succeeds', async () => {
+it('a live query masks an internal error, reports it to one reader, and runs again until it succeeds', async () => {
   const { join, state } = open();
   const cause = new Error('the database is away');
   state.result = { data: { n: null }, errors: [new GraphQLError('broken', { originalError: cause })] };
@@ -279,9 +279,9 @@ it('masks what is hidden, tells one reader’s log of it, and runs again until i
 });
 
 it.each([
-  ['is hidden', new GraphQLError('broken', { originalError: new Error() })],
-  ['says that it may pass', clientError('SERVICE_UNAVAILABLE', 'later', { retryAfter: 30 })],
-])('gives nobody a failure that %s for the state of things', async (_, error) => {
+  ['an internal error', new GraphQLError('broken', { originalError: new Error() })],
+  ['a temporary error', clientError('SERVICE_UNAVAILABLE', 'later', { retryAfter: 30 })],
+])('a live query runs again for a reader that joins after %s, and for the others', async (_, error) => {
   const { join, state } = open();
   state.result = { data: { n: null }, errors: [error] };
   const early = join();
@@ -291,13 +291,13 @@ it.each([
   expect(await nextOf(early)).toBe(1);
 });
 
-it('ends with a result that says that the request is wrong, which each reader gets', async () => {
+it('a live query ends with an error that the request has caused, which each reader gets', async () => {
   const { join, state, hold } = open();
   state.result = { data: { n: null }, errors: [clientError('BAD_USER_INPUT', 'no')] };
   const release = hold();
   const [first, slow] = [join(), join()];
   const early = first.next();
-  await underwayDone();
+  await pendingWorkDone();
   state.version++;
   const late = join();
   const lateNext = late.next();
@@ -309,7 +309,7 @@ it('ends with a result that says that the request is wrong, which each reader ge
   expect(state.ends).toBeGreaterThan(0);
 });
 
-it('sends no status with an error of one result', async () => {
+it('a live query removes the HTTP status from the error of a result', async () => {
   const { join, state } = open();
   const extensions = { code: 'UNAUTHENTICATED', http: { status: 401 } };
   state.result = { data: { n: null }, errors: [new GraphQLError('who?', { extensions })] };
@@ -317,7 +317,7 @@ it('sends no status with an error of one result', async () => {
   expect(value?.errors?.[0]?.extensions).toEqual({ code: 'UNAUTHENTICATED' });
 });
 
-it('gives others the processor between many readers', async () => {
+it('a live query yields to other work while it gives a result to many readers', async () => {
   const { join, change } = open();
   const readers = Array.from({ length: 200 }, () => join());
   await Promise.all(readers.map(nextOf));

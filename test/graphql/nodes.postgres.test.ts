@@ -70,7 +70,7 @@ describe('a node', () => {
     }
   });
 
-  it('of somebody else gets the response of one that does not exist', async () => {
+  it('of another user is null, as one that does not exist', async () => {
     for (const { __typename, id } of await oneOfEach(bob)) {
       const missing = Buffer.from(`${__typename}:2147483647`).toString('base64url');
       for (const each of [id, missing]) {
@@ -81,7 +81,7 @@ describe('a node', () => {
     }
   });
 
-  it('leads on to what it is linked to', async () => {
+  it('has the fields of the records that it is linked to', async () => {
     const [id] = alice.dttSessions;
     const { data } = await graphqlOnEveryPath(
       gateway,
@@ -97,7 +97,7 @@ describe('a node', () => {
 });
 
 describe('nodes', () => {
-  it('come in the order of their ids, as often as they are named, null for what is not there', async () => {
+  it('come in the order of the ids, as often as each id is given, with null for records of other users', async () => {
     const [own, foreign] = [await oneOfEach(alice), await oneOfEach(bob)];
     const wanted = [...own, ...foreign, ...[...own].reverse()];
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, {
@@ -120,7 +120,7 @@ describe('nodes', () => {
     expect(data).toEqual({ nodes: [] });
   });
 
-  it('of different types keep the arguments and selections of each apart, however alike their paths are', async () => {
+  it('of different types have their own arguments and selections, although their paths are equal', async () => {
     const ids = [`DttDevice:${alice.dttDevices[0]}`, `DttTemplate:${alice.dttTemplates[0]}`];
     const { data, errors } = await graphqlOnEveryPath(
       gateway,

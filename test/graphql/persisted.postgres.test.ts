@@ -1,4 +1,4 @@
-/** Operations that requests name instead of sending them. */
+/** Persisted operations, which requests name instead of sending their text. */
 
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
 
-/** Three times, since each is handled another way: by Yoga, by the fast path, from the cache. */
+/** Posts three times: Yoga, the fast path and the cache handle one each. The responses must be equal. */
 async function post(gateway: TestGateway, body: object, token: string | undefined = alice.token) {
   const responses = [];
   for (let time = 0; time < 3; time++) {
@@ -91,7 +91,7 @@ describe('a persisted operation', () => {
     }
   });
 
-  it('is run by its documentId in the target of a GET, and cached like any other', async () => {
+  it('is run by its documentId in the URL of a GET, with an ETag', async () => {
     const headers = { Authorization: `Bearer ${alice.token}` };
     for (const gateway of [open, only]) {
       const response = await fetch(`${gateway.url}/graphql?documentId=${id}`, { headers });
@@ -100,7 +100,7 @@ describe('a persisted operation', () => {
     }
   });
 
-  it('is asked for conditionally by GET', async () => {
+  it('supports conditional GET', async () => {
     const target = `${only.url}/graphql?extensions=${encodeURIComponent(JSON.stringify(byHash(id).extensions))}`;
     const headers = { Authorization: `Bearer ${alice.token}` };
     const response = await fetch(target, { headers });
@@ -111,7 +111,7 @@ describe('a persisted operation', () => {
     expect(again.status).toBe(304);
   });
 
-  it('has to be there', async () => {
+  it('is rejected when its id is unknown, also when objects inherit a property of that name', async () => {
     for (const gateway of [open, only]) {
       for (const documentId of ['__proto__', 'constructor'])
         expect(await post(gateway, { documentId })).toEqual(
@@ -121,14 +121,14 @@ describe('a persisted operation', () => {
   });
 
   it.each([[{ toString: 1 }], [[[[]]]], [1], [true]])(
-    'is named by text, and not by %j',
+    'is rejected when its documentId is %j and not a string',
     async (documentId) => {
       for (const gateway of [open, only])
         expect(await post(gateway, { documentId })).toEqual(rejected('documentId must be a string'));
     },
   );
 
-  it('is for nobody without a token, there or not', async () => {
+  it('is rejected with 401 without a token, whether it exists or not', async () => {
     for (const gateway of [open, only]) {
       for (const documentId of [id, 'nothing', { toString: 1 }]) {
         expect(await post(gateway, { documentId }, '')).toEqual({
@@ -145,7 +145,7 @@ describe('a persisted operation', () => {
   });
 });
 
-it('a response that was cached for an id is not sent once the file has another operation, or none, for it', async () => {
+it('a response that was cached for an id is not sent after the file has another operation, or none, for the id', async () => {
   const other = 'query Viewer { viewer { id username } }';
   const documentId = 'changing';
   const reread = async (operations: object) => {
@@ -180,14 +180,14 @@ it('a response that was cached for an id is not sent once the file has another o
   }
 });
 
-describe('any other operation', () => {
-  it('is run, unless only persisted ones are', async () => {
+describe('an operation sent as text', () => {
+  it('is run, unless only persisted operations are allowed', async () => {
     const query = '{ viewer { username } }';
     expect(await post(open, { query })).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
     expect(await post(only, { query })).toEqual(rejected(onlyPersisted));
   });
 
-  it('goes before one that is named beside it, unless only persisted ones are run', async () => {
+  it('takes precedence over a persisted operation that is named beside it', async () => {
     for (const naming of [{ documentId: 'first' }, { documentId: 'nothing' }])
       expect(await post(open, { query: viewer, ...naming })).toEqual({
         status: 200,
@@ -196,17 +196,17 @@ describe('any other operation', () => {
   });
 
   it.each([
-    ['the very text of a persisted one', { query: viewer }],
+    ['the text of a persisted operation', { query: viewer }],
     ['a text beside an id', { query: '{ viewer { id } }', documentId: id }],
     ['a text beside a hash', { query: '{ viewer { id } }', ...byHash(id) }],
-    ['nothing', {}],
+    ['no text', {}],
     ['the schema', { query: '{ __schema { description } }' }],
-  ])('is rejected where only persisted ones are run: %s', async (_, body) => {
+  ])('is rejected where only persisted operations are allowed: %s', async (_, body) => {
     expect(await post(only, body)).toEqual(rejected(onlyPersisted));
   });
 });
 
-describe('the file', () => {
+describe('the file of persisted operations', () => {
   const load = async (name: string, text: string) => {
     const file = join(folder, name);
     await writeFile(file, text);
@@ -230,25 +230,30 @@ describe('the file', () => {
       id,
     ],
     [
-      'of GraphQL, by the names of its operations',
+      'in GraphQL, by the names of its operations',
       'all.graphql',
       `${first} query Viewer { viewer { ...F } } fragment F on User { username }`,
       'Viewer',
     ],
-    ['with an id that every object has', 'odd.json', `{"__proto__":${JSON.stringify(viewer)}}`, '__proto__'],
     [
-      'with a name that every object has',
+      'with an id that is a property of every object',
+      'odd.json',
+      `{"__proto__":${JSON.stringify(viewer)}}`,
+      '__proto__',
+    ],
+    [
+      'with a name that is a property of every object',
       'odd.graphql',
       first.replace('First', 'constructor'),
       'constructor',
     ],
-  ])('may be %s', async (_, name, text, documentId) => {
+  ])('is accepted %s', async (_, name, text, documentId) => {
     expect((await load(name, text)).textFor({ documentId }, { id: 1 })).toMatch(
       /^query (Viewer|constructor)\b/,
     );
   });
 
-  it('has an operation asked for by its documentId before its hash, and by ids of any length', async () => {
+  it('is searched for the documentId before the hash, and for ids of any length', async () => {
     const long = 'x'.repeat(101);
     const { textFor } = await load('names.json', JSON.stringify({ [id]: viewer, first, [long]: first }));
     expect(textFor({ query: null, documentId: 'first', ...byHash(id) }, { id: 1 })).toBe(first);
@@ -260,29 +265,34 @@ describe('the file', () => {
   });
 
   it.each([
-    ['no JSON', 'a.json', '{', /cannot be used: .* in JSON at position 1/],
-    ['no manifest', 'b.json', '[1]', /cannot be used: it is not a manifest of documents by id$/],
-    ['no GraphQL', 'c.graphql', '{', /cannot be used: Syntax Error/],
-    ['without a name', 'd.graphql', '{ viewer { id } }', /an operation has no name to be asked for by$/],
+    ['is not JSON', 'a.json', '{', /cannot be used: .* in JSON at position 1/],
+    ['is not a manifest', 'b.json', '[1]', /cannot be used: it is not a manifest of documents by id$/],
+    ['is not GraphQL', 'c.graphql', '{', /cannot be used: Syntax Error/],
     [
-      'not valid',
+      'has an operation without a name',
+      'd.graphql',
+      '{ viewer { id } }',
+      /an operation has no name to be asked for by$/,
+    ],
+    [
+      'has an invalid operation',
       'e.json',
       JSON.stringify({ x: '{ nobody }' }),
       /x cannot be run: Cannot query field "nobody"/,
     ],
     [
-      'beyond the limits',
+      'has an operation beyond the limits',
       'f.json',
       JSON.stringify({ x: `{ ${'viewer { id } '.repeat(400)} }` }),
       /x cannot be run: The operation has more than 1000 tokens; at most 1000 are allowed$/,
     ],
-  ])('stops the start when it has what is %s', async (_, name, text, message) => {
+  ])('prevents the start when it %s', async (_, name, text, message) => {
     const failing = load(name, text);
     await expect(failing).rejects.toThrow(SetupError);
     await expect(failing).rejects.toThrow(message);
   });
 
-  it('stops the start when it is missing, or not named', () => {
+  it('prevents the start when it is missing, is a folder, or is needed but not set', () => {
     const start = (settings: Record<string, string>) => {
       const config = readConfig(settings);
       return loadPersistedOperations(config, createDocuments(config));

@@ -12,7 +12,7 @@ const [one, two] = ['query One { viewer { id } }', 'query Two { viewer { usernam
 const other = 'query Other { viewer { id username } }';
 const manifest = (text: string) => JSON.stringify({ id: text });
 
-/** Waits for as long as it takes on a busy machine. */
+/** Waits long enough for a busy machine. */
 const soon = (check: () => void) => vi.waitFor(check, 20_000);
 
 let folder: string;
@@ -40,14 +40,14 @@ function open({ interval = 5, file = path } = {}) {
 it.each<[string, () => Promise<unknown>]>([
   ['written in place', () => writeFile(path, manifest(two))],
   [
-    'replaced by one that is renamed',
+    'replaced by a renamed file',
     async () => {
       await writeFile(`${path}~`, manifest(two));
       await rename(`${path}~`, path);
     },
   ],
   [
-    'deleted, and made anew',
+    'deleted and created again',
     async () => {
       await unlink(path);
       await soon(() => expect(log.error).toHaveBeenCalled());
@@ -57,7 +57,7 @@ it.each<[string, () => Promise<unknown>]>([
 ])('a file is read again when it was %s', async (_, change) => {
   const file = open();
   expect(file.textOf('id')).toBe(one);
-  // The first look reads it whatever it sees.
+  // The first check reads the file in any case.
   await writeFile(path, manifest(other));
   await soon(() => expect(file.textOf('id')).toBe(other));
   await change();
@@ -67,7 +67,7 @@ it.each<[string, () => Promise<unknown>]>([
   expect(log.info.mock.calls).toEqual([line, line]);
 });
 
-it('a file behind a link is read again when the link points elsewhere, as mounted configurations do', async () => {
+it('a file behind a symbolic link is read again when the target of the link changes, as for mounted configurations', async () => {
   for (const [name, text] of [
     ['a', one],
     ['b', other],
@@ -90,7 +90,7 @@ it('a file behind a link is read again when the link points elsewhere, as mounte
   }
 });
 
-it('the operations that were read before stay while the file is wrong, which is logged once', async () => {
+it('the operations that were read before stay in use while the file is invalid, which is logged once', async () => {
   const file = open();
   for (const wrong of ['{', '[]', manifest('{ nobody }')]) {
     await writeFile(path, wrong);
@@ -108,7 +108,7 @@ it('the operations that were read before stay while the file is wrong, which is 
   await soon(() => expect(file.textOf('id')).toBe(two));
 });
 
-it('SIGHUP has the file read at once, and is answered by a log line also where nothing has changed', async () => {
+it('the file is read at once after SIGHUP, which is logged even if nothing has changed', async () => {
   const file = open({ interval: 1_000_000 });
   await writeFile(path, manifest(two));
   process.emit('SIGHUP');
@@ -119,7 +119,7 @@ it('SIGHUP has the file read at once, and is answered by a log line also where n
   expect(file.generation).toBe(1);
 });
 
-it('the last of many changes is what stays, however they come', async () => {
+it('the last of many quick changes is the one in use', async () => {
   const file = open({ interval: 1 });
   for (let change = 0; change < 50; change++) {
     await writeFile(path, manifest(change % 2 === 0 ? one : two));
@@ -129,7 +129,7 @@ it('the last of many changes is what stays, however they come', async () => {
   await soon(() => expect(file.textOf('id')).toBe('query Last { viewer { id } }'));
 });
 
-it('a file is not followed any longer when the gateway closes, and never without one', () => {
+it('the SIGHUP listener is removed when the gateway closes, and there is none without a file', () => {
   const before = process.listenerCount('SIGHUP');
   open();
   expect(process.listenerCount('SIGHUP')).toBe(before + 1);

@@ -1,4 +1,4 @@
-/** What can be asked: the root fields, and the links from one record to another, both ways. */
+/** The root fields, and the links from one record to another in both directions. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
     data: { activeTemplateId: alice.dttTemplates[1], scheduleType: 'weekly' },
   });
   newcomer = await createAccount(client, 'newcomer');
-  // Sessions first, since they hold on to their devices.
+  // Without sessions, the newcomer has no latest or active ones.
   const { userId: ownerId } = newcomer;
   await client.dttSession.deleteMany({ where: { ownerId } });
   await client.lockSession.deleteMany({ where: { ownerId } });
@@ -46,26 +46,23 @@ describe('a record', () => {
     ['ossmDevice', ({ ossmDevices }) => ossmDevices],
   ];
 
-  it('can be asked for by each field that takes a databaseId', () => {
+  it('can be read by its databaseId with these fields and no others', () => {
     const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
     const byDatabaseId = fields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
     expect(byDatabaseId.map(({ name }) => name).sort()).toEqual(records.map(([name]) => name).sort());
   });
 
-  it.each(records)(
-    'is found by its databaseId, and has a global id that leads back to it: %s',
-    async (field, ids) => {
-      for (const databaseId of ids(alice)) {
-        const data = await ask(`{ ${field}(databaseId: ${databaseId}) { __typename id databaseId } }`);
-        const record = data[field];
-        expect(record.databaseId).toBe(databaseId);
-        const { node } = await ask(`{ node(id: "${record.id}") { __typename id } }`);
-        expect(node).toEqual({ __typename: record.__typename, id: record.id });
-      }
-    },
-  );
+  it.each(records)('is found by its databaseId, and by its global id: %s', async (field, ids) => {
+    for (const databaseId of ids(alice)) {
+      const data = await ask(`{ ${field}(databaseId: ${databaseId}) { __typename id databaseId } }`);
+      const record = data[field];
+      expect(record.databaseId).toBe(databaseId);
+      const { node } = await ask(`{ node(id: "${record.id}") { __typename id } }`);
+      expect(node).toEqual({ __typename: record.__typename, id: record.id });
+    }
+  });
 
-  it.each(records)('is null where the viewer has none: %s', async (field, ids) => {
+  it.each(records)('is null when the viewer has none with the databaseId: %s', async (field, ids) => {
     for (const databaseId of [...ids(newcomer), 0, -1, 2 ** 31 - 1, -(2 ** 31)]) {
       expect(await ask(`{ ${field}(databaseId: ${databaseId}) { id } }`)).toEqual({ [field]: null });
     }
@@ -73,7 +70,7 @@ describe('a record', () => {
 });
 
 describe('the viewer', () => {
-  it('has a profile and everything that is theirs', async () => {
+  it('has a profile and all records of the user', async () => {
     const { viewer, users } = await ask(`{
       viewer {
         databaseId username subscriptionTier profileTitle scheduleType
@@ -108,7 +105,7 @@ describe('the viewer', () => {
 });
 
 describe('devices', () => {
-  it('of every kind come in one list, the latest visit first, those that never called last', async () => {
+  it('of every kind are in one list, latest visit first, and devices that have never connected last', async () => {
     const { devices } = await ask(
       '{ devices { totalCount nodes { __typename bubbleId databaseId lastVisitedAt } } }',
     );
@@ -136,7 +133,7 @@ describe('devices', () => {
   });
 });
 
-describe('what is active or latest', () => {
+describe('the active or latest record', () => {
   const fields = [
     'activeDttTemplate',
     'latestDttSession',
@@ -147,15 +144,15 @@ describe('what is active or latest', () => {
   const selected = fields.map((field) => `${field} { databaseId }`).join(' ');
   const query = `{ ${selected} }`;
 
-  it('is told of the viewer as well, read once for all who are the viewer', async () => {
+  it('is also a field of the viewer, and of each owner that is the viewer', async () => {
     const everywhere = `{ viewer { ${selected} } dttSessions { nodes { owner { ${selected} } } } }`;
     const { viewer, dttSessions } = await ask(everywhere);
-    const asked = await ask(query);
-    expect(viewer).toEqual(asked);
-    expect(dttSessions.nodes).toEqual(alice.dttSessions.map(() => ({ owner: asked })));
+    const byRootField = await ask(query);
+    expect(viewer).toEqual(byRootField);
+    expect(dttSessions.nodes).toEqual(alice.dttSessions.map(() => ({ owner: byRootField })));
   });
 
-  it('is one record', async () => {
+  it('is found for each field', async () => {
     const expected = [
       alice.dttTemplates[1],
       alice.dttSessions[0],
@@ -166,11 +163,11 @@ describe('what is active or latest', () => {
     expect(Object.values(await ask(query))).toEqual(expected.map((databaseId) => ({ databaseId })));
   });
 
-  it('is null where there is none', async () => {
+  it('is null when there is none', async () => {
     expect(await ask(query, newcomer)).toEqual(Object.fromEntries(fields.map((field) => [field, null])));
   });
 
-  it('is no template where the active lock session has none', async () => {
+  it('is null for the lock template when the active lock session has no template', async () => {
     const { client } = gateway.database;
     const where = { id: alice.lockSessions[0] };
     await client.lockSession.update({ where, data: { templateId: null } });
@@ -267,7 +264,7 @@ describe('a link', () => {
 });
 
 describe('segments', () => {
-  it('lead back to what they are a part of', async () => {
+  it('link back to the record that they are a part of', async () => {
     const { dttTemplate, dttSession, lockSession } = await ask(`{
       dttTemplate(databaseId: ${alice.dttTemplates[0]}) { segments { template { databaseId } } }
       dttSession(databaseId: ${alice.dttSessions[0]}) { segments { session { databaseId } } }
@@ -284,7 +281,7 @@ describe('segments', () => {
     });
   });
 
-  it('come in program order, in order, and oldest first', async () => {
+  it('are in the order of the program in templates, by `order` in DTT sessions, oldest first in lock sessions', async () => {
     const data = await ask(`{
       dttTemplates(first: 1) { nodes { segments { type durationSeconds repeat } } }
       dttSessions(first: 1) { nodes { segments { type rawType order } } }

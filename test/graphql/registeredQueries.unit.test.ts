@@ -1,4 +1,4 @@
-/** Where the queries are that clients have registered by their hashes. */
+/** The store of the queries that clients have registered by their hashes. */
 
 import { expect, it } from 'vitest';
 import { createRegisteredQueries } from '../../src/graphql/registeredQueries.ts';
@@ -6,7 +6,7 @@ import { createRegisteredQueries } from '../../src/graphql/registeredQueries.ts'
 const [alice, bob, carol] = [1, 2, 3];
 const roomy = 1_000_000;
 
-it('a registered query is found by the user who registered it, and by nobody else', () => {
+it('a registered query is found for the user who registered it, and for no other user', () => {
   const registered = createRegisteredQueries();
   registered.add(alice, 'a', '{ a }');
   registered.add(bob, 'b', '{ b }');
@@ -22,7 +22,7 @@ it('a registered query is found by the user who registered it, and by nobody els
   expect(registered.find(bob, 'a')).toBe('{ a }');
 });
 
-it('a user with too many queries loses the one that was not used for longest, and no other user does', () => {
+it('when a user has too many queries, the least recently used one is evicted, and none of another user', () => {
   const perUser = { queries: 2, bytes: roomy };
   const registered = createRegisteredQueries({ perUser, bytes: roomy });
   registered.add(bob, 'a', '{ a }');
@@ -30,14 +30,14 @@ it('a user with too many queries loses the one that was not used for longest, an
   expect(registered.find(alice, 'a')).toBe('{ a }');
   registered.add(alice, 'c', '{ c }');
   expect(['a', 'b', 'c'].map((hash) => registered.find(alice, hash))).toEqual(['{ a }', undefined, '{ c }']);
-  // Registered once more, it is the one used last.
+  // Registered again, it is the most recently used one.
   registered.add(alice, 'a', '{ a }');
   registered.add(alice, 'd', '{ d }');
   expect(['a', 'c', 'd'].map((hash) => registered.find(alice, hash))).toEqual(['{ a }', undefined, '{ d }']);
   expect(registered.find(bob, 'a')).toBe('{ a }');
 });
 
-it('the queries of a user are bounded by their size, and one beyond that is not registered at all', () => {
+it('the queries of a user are limited in size, and a query that is too large is not registered', () => {
   const registered = createRegisteredQueries({ perUser: { queries: 100, bytes: 100 }, bytes: roomy });
   for (const hash of ['a', 'b', 'c']) registered.add(alice, hash, hash.repeat(20));
   expect(['a', 'b', 'c'].map((hash) => registered.find(alice, hash) !== undefined)).toEqual([
@@ -50,9 +50,9 @@ it('the queries of a user are bounded by their size, and one beyond that is not 
   expect(registered.find(alice, 'c')).toBeDefined();
 });
 
-it('all queries together are bounded: who came last the longest ago loses theirs, and equal ones count once', () => {
+it('all queries together are limited in size: the least recently active user loses queries, and equal texts count once', () => {
   const text = 'x'.repeat(5_000);
-  // As much as one text and some registrations take.
+  // Enough for one text and a few registrations.
   const registered = createRegisteredQueries({ perUser: { queries: 100, bytes: roomy }, bytes: 11_400 });
   for (const userId of [alice, bob, carol]) registered.add(userId, 'x', text);
   expect([alice, bob, carol].map((userId) => registered.find(userId, 'x'))).toEqual([text, text, text]);
@@ -63,7 +63,7 @@ it('all queries together are bounded: who came last the longest ago loses theirs
     false,
     true,
   ]);
-  // A text is let go of with the last who has it, and then there is room for another.
+  // A text is released with its last registration, and then there is room for another.
   for (const userId of [alice, carol]) registered.add(userId, 'z', 'z'.repeat(5_000));
   expect([alice, carol].map((userId) => registered.find(userId, 'z') !== undefined)).toEqual([true, true]);
   expect([alice, bob, carol].map((userId) => registered.find(userId, 'x'))).toEqual([
@@ -71,7 +71,7 @@ it('all queries together are bounded: who came last the longest ago loses theirs
     undefined,
     undefined,
   ]);
-  // Registered again, it takes as much room as it did.
+  // Registered again, it takes as much room as before.
   registered.add(bob, 'x', text);
   expect(registered.find(bob, 'x')).toBe(text);
   expect([alice, carol].map((userId) => registered.find(userId, 'z'))).toEqual([undefined, undefined]);

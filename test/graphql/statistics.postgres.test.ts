@@ -1,4 +1,4 @@
-/** Statistics as clients ask for them: who sees what, what is wrong with a request, and what a request costs. */
+/** Statistics as clients request them: what the viewer may see, errors of a request, and its complexity. */
 
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -24,7 +24,7 @@ const ask = async (query: string, variables?: Record<string, unknown>) => {
 };
 
 describe('statistics of training sessions', () => {
-  it('count each session once, however many segments it has, and in each kind that it has segments of', async () => {
+  it('count each session once, however many segments it has, and in each segment type that it has', async () => {
     const figures =
       'sessionCount passedSessionCount failedSessionCount segmentCount totalPoints totalRepsMeasured averageGradePercent';
     const { dttSessionStats } = await ask(
@@ -65,7 +65,7 @@ describe('statistics of training sessions', () => {
     });
   });
 
-  it('have the records that sessions are grouped by, and nobody else’s', async () => {
+  it('have the records that sessions are grouped by, and none of other users', async () => {
     const { client } = gateway.database;
     const [first = 0] = alice.dttSessions;
     const [, mine = 0] = alice.dttTemplates;
@@ -96,7 +96,7 @@ describe('statistics of training sessions', () => {
     }
   });
 
-  it('say of how many sessions the details are not here yet', async () => {
+  it('count the sessions whose details are pending', async () => {
     const { client } = gateway.database;
     const where = { id: { in: alice.dttSessions.slice(0, 2) } };
     await client.dttSession.updateMany({ where, data: { detailsPending: true } });
@@ -107,7 +107,7 @@ describe('statistics of training sessions', () => {
     expect(dttSessionStats).toEqual({ total: { detailsPendingCount: 2, sessionCount: 6 }, groups: [] });
   });
 
-  it('fill nothing from a bound to no session', async () => {
+  it('have no empty groups when the filter has one bound and matches no session', async () => {
     const query = `query Stats($where: DttSessionFilter, $by: [DttSessionStatsKey!]) {
       dttSessionStats(where: $where, by: $by, fill: true) { total { sessionCount } groups { sessionCount } } }`;
     for (const by of ['DAY', 'MONTH'])
@@ -117,14 +117,14 @@ describe('statistics of training sessions', () => {
         });
   });
 
-  it('are of what a filter lets through, and fill its bounds where nothing is', async () => {
+  it('have empty groups between the bounds of a filter that matches no session', async () => {
     const { dttSessionStats } = await ask(
       `query Stats($where: DttSessionFilter) {
         dttSessionStats(where: $where, by: [DAY], timeZone: "America/Sao_Paulo", fill: true) { total { sessionCount firstSessionAt } groups { period { date from to } sessionCount totalPoints firstSessionAt } } }`,
       { where: { createdAt: { gte: '2018-11-02T12:00:00Z', lt: '2018-11-06T02:00:00Z' } } },
     );
     const nothing = { sessionCount: 0, firstSessionAt: null };
-    // On November 4, clocks went from midnight to one.
+    // On November 4, clocks were set from midnight to one o'clock.
     const edges = ['02T03', '03T03', '04T03', '05T02', '06T02'].map((edge) => `2018-11-${edge}:00:00.000Z`);
     expect(dttSessionStats).toEqual({
       total: nothing,
@@ -136,7 +136,7 @@ describe('statistics of training sessions', () => {
     });
   });
 
-  it('are read by one statement, and each link by one more', async () => {
+  it('are read with one statement, and each link with one more', async () => {
     const spy = vi.spyOn(pg.Client.prototype, 'query');
     await graphqlOnce(
       gateway,
@@ -153,7 +153,7 @@ describe('statistics of training sessions', () => {
 });
 
 describe('statistics of lock sessions', () => {
-  it('have their durations, by state and template', async () => {
+  it('have durations, by state, template and week', async () => {
     const figures =
       'sessionCount activeSessionCount segmentCount totalDurationSeconds averageDurationSeconds';
     const { lockSessionStats } = await ask(
@@ -219,14 +219,14 @@ describe('a request for statistics', () => {
     ['by: [TEMPLATE], maxGroups: 1', 'maxGroups', /^There are more than 1 groups/],
     ['maxGroups: 0', 'maxGroups', 'maxGroups must be an integer from 1 to 1000'],
     ['maxGroups: 1001', 'maxGroups', 'maxGroups must be an integer from 1 to 1000'],
-    // As many as would fill the memory.
+    // So many groups that they would fill the memory.
     [
       'where: { createdAt: { gte: "0001-01-01T00:00:00Z", lt: "9999-01-01T00:00:00Z" } }, by: [DAY, TEMPLATE, TRAINER, SEGMENT_TYPE], fill: true',
       'maxGroups',
       tooMany,
     ],
     ['where: { createdAt: { gte: null } }, by: [DAY], fill: true', 'where', /must not be null/],
-  ])('is told what is wrong with %s', async (given, argument, message) => {
+  ])('is rejected with the reason: %s', async (given, argument, message) => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -241,7 +241,7 @@ describe('a request for statistics', () => {
     ]);
   });
 
-  it('is told of a time zone that the database does not have', async () => {
+  it('is rejected when the database does not know its time zone', async () => {
     const { pool } = gateway.database;
     const spy = vi.spyOn(pool, 'query').mockImplementation(() => {
       throw Object.assign(new pg.DatabaseError('time zone not recognized', 0, 'error'), { code: '22023' });
@@ -256,7 +256,7 @@ describe('a request for statistics', () => {
     ]);
   });
 
-  it('counts for as many groups as there may be, whether that is written or given', async () => {
+  it('has a complexity for as many groups as maxGroups allows, in the document or in a variable', async () => {
     const beneath = 'groups { template { sessions(first: 20) { nodes { databaseId } } } }';
     const given = `query Many($most: Int) { dttSessionStats(by: [TEMPLATE], maxGroups: $most) { ${beneath} } }`;
     const written = `{ dttSessionStats(by: [TEMPLATE], maxGroups: 900) { ${beneath} } }`;
@@ -274,7 +274,7 @@ describe('a request for statistics', () => {
   });
 });
 
-it('takes a time zone for what it is to JavaScript', async () => {
+it('the database has the same UTC offsets as JavaScript for every time zone that is accepted', async () => {
   const summerAndWinter = [Date.UTC(2020, 0, 15, 12), Date.UTC(2020, 6, 15, 12)];
   const { rows } = await gateway.database.pool.query(
     `SELECT name, extract(epoch FROM to_timestamp(time / 1000.0) AT TIME ZONE name) * 1000 - time AS ahead, time

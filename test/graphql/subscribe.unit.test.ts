@@ -13,13 +13,13 @@ interface Subscription {
   readonly variables?: Record<string, unknown>;
 }
 
-/** How many live queries these subscriptions make, which all are read at the same time; then none is followed. */
+/** How many live queries are created for these subscriptions, which are read at the same time. All are stopped afterwards. */
 async function countLiveQueries(subscriptions: readonly Subscription[]): Promise<number> {
-  let made = 0;
+  let created = 0;
   let stopped = 0;
   const subscribe = createSubscribe({
     watchViewer() {
-      made++;
+      created++;
       return { isTrusted: false, recheckToken() {}, noteResult() {}, stop: () => stopped++ };
     },
     createContext: () => {
@@ -41,8 +41,8 @@ async function countLiveQueries(subscriptions: readonly Subscription[]): Promise
     readers.push(results);
   }
   for (const reader of readers) await reader.return?.();
-  expect(stopped).toBe(made);
-  return made;
+  expect(stopped).toBe(created);
+  return created;
 }
 
 const one = 'subscription { viewer { id } }';
@@ -57,14 +57,14 @@ const equal: [string, number, Subscription[]][] = [
   ['of one token of the upstream', 1, [{ viewer: upstream }, { viewer: upstream }]],
   ['of two tokens of the upstream for one user', 2, [{ viewer: upstream }, { viewer: { ...upstream } }]],
   ['of a token and one of the upstream', 2, [{ viewer: own(1, 1) }, { viewer: upstream }]],
-  ['with another text', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 1), text: `${one} ` }]],
+  ['with different texts', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 1), text: `${one} ` }]],
   [
-    'with another operation of one text',
+    'with different operations of one text',
     2,
     ['A', 'B'].map((operationName) => ({ viewer: own(1, 1), text: sized, operationName })),
   ],
   [
-    'with other variables',
+    'with different variables',
     3,
     [{ n: 1 }, { n: 2 }, { n: null }, { n: 1 }].map((variables) => ({
       viewer: own(1, 1),
@@ -75,12 +75,12 @@ const equal: [string, number, Subscription[]][] = [
   ],
 ];
 
-it.each(equal)('those %s are %i', async (_, count, subscriptions) => {
+it.each(equal)('the number of live queries for subscriptions %s is %i', async (_, count, subscriptions) => {
   expect(await countLiveQueries(subscriptions)).toBe(count);
 });
 
-it('those whose numbers the engine holds in two ways are 1', async () => {
-  // What was beside a fraction is held as a fraction.
+it('subscriptions with equal numbers that V8 represents differently share a live query', async () => {
+  // V8 stores an integer that was in a list with a fraction as a floating-point number.
   const subscriptions = [[1], [1, 1.5].slice(0, 1)].map((list) => ({
     viewer: own(1, 1),
     text: sized,
@@ -90,7 +90,7 @@ it('those whose numbers the engine holds in two ways are 1', async () => {
   expect(await countLiveQueries(subscriptions)).toBe(1);
 });
 
-it('those with an infinite number, which no other text is the same as, are 3', async () => {
+it('subscriptions with an infinite number share no live query with others', async () => {
   const variables = [
     '{ "n": 1, "other": 1e999 }',
     '{ "n": 1, "other": null }',
@@ -105,7 +105,7 @@ it('those with an infinite number, which no other text is the same as, are 3', a
   expect(await countLiveQueries(subscriptions)).toBe(3);
 });
 
-it('a text that has a number too large for any type shares nothing with null', async () => {
+it('a subscription with a number that is too large is rejected, and shares no live query with null', async () => {
   const variables = JSON.parse('{ "n": 1e999 }');
   const subscription = { viewer: own(1, 1), text: sized, operationName: 'A', variables };
   await expect(countLiveQueries([subscription])).rejects.toThrow('Int cannot represent non-integer value');

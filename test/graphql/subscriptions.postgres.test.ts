@@ -1,4 +1,4 @@
-/** Subscriptions over SSE: how things are now, then every change, for as long as the client may and wants to listen. */
+/** Subscriptions over SSE: the current result, then each change, while the client is connected and its token valid. */
 
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -18,7 +18,7 @@ import {
 
 let database: TestDatabase;
 let gateway: TestGateway;
-let followers: number;
+let feedListeners: number;
 let alice: Account;
 let bob: Account;
 let names = 0;
@@ -26,7 +26,7 @@ const open: Events[] = [];
 
 beforeAll(async () => {
   database = await openTestDatabase();
-  gateway = await openTestGateway(countingFollowers(database));
+  gateway = await openTestGateway(countingFeedListeners(database));
   bob = await createAccount(database.client, 'bob');
 });
 afterAll(() => gateway?.close());
@@ -38,13 +38,13 @@ afterEach(() => {
   for (const events of open.splice(0)) events.leave();
 });
 
-/** The database, counting in `followers` who follows its changes: the gateway's own parts, and its subscribers. */
-function countingFollowers(counted: TestDatabase): TestDatabase {
+/** The database, counting in `feedListeners` the listeners of its feed: parts of the gateway, and subscriptions. */
+function countingFeedListeners(counted: TestDatabase): TestDatabase {
   return {
     ...counted,
     async openChangeFeed() {
       const feed = await counted.openChangeFeed();
-      followers = 0;
+      feedListeners = 0;
       return {
         ...feed,
         get kind() {
@@ -57,11 +57,11 @@ function countingFollowers(counted: TestDatabase): TestDatabase {
           return feed.reconnects;
         },
         subscribe(listener) {
-          followers++;
+          feedListeners++;
           const unsubscribe = feed.subscribe(listener);
           let subscribed = true;
           return () => {
-            if (subscribed) followers--;
+            if (subscribed) feedListeners--;
             subscribed = false;
             unsubscribe();
           };
@@ -93,14 +93,14 @@ const rename = (account: Account, index: 0 | 1 | 2, name: string) =>
   database.client.dttTemplate.update({ where: { id: account.dttTemplates[index] }, data: { name } });
 
 describe('a subscriber', () => {
-  it('gets how things are, then every change, over either method', async () => {
+  it('gets the current result, then one after every change, by POST and by GET', async () => {
     for (const method of ['POST', 'GET'] as const) {
       await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
       const events = await follow(activeName, { method });
       expect(events.response.status).toBe(200);
       expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
       expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
-      // Which can be read before it ends.
+      // The compressed stream can be read before it ends.
       expect(events.response.headers.get('Content-Encoding')).toBe('gzip');
       expect(events.response.headers.get('X-Request-Id')).not.toBeNull();
       expect(await events.next()).toEqual({ activeDttTemplate: null });
@@ -115,13 +115,13 @@ describe('a subscriber', () => {
     }
   });
 
-  it('gets the stream also when it asks with GET and takes anything', async () => {
+  it('gets a stream by GET also when it accepts any media type', async () => {
     const events = await follow(activeName, { method: 'GET', accept: '*/*' });
     expect(await events.next()).toEqual({ activeDttTemplate: null });
   });
 
   it.each(['text/event-stream', 'multipart/mixed'])(
-    'may ask for a query as a stream of %s, which ends by itself',
+    'may request a query as a stream of %s, which ends by itself',
     async (accept) => {
       for (const method of ['POST', 'GET'] as const) {
         const query = '{ activeDttTemplate { name } }';
@@ -133,7 +133,7 @@ describe('a subscriber', () => {
     },
   );
 
-  it('is told whoever made the change', async () => {
+  it('receives changes through REST, Prisma, SQL and GraphQL', async () => {
     const events = await follow(activeName);
     await events.next();
     await activate(alice, 0);
@@ -148,7 +148,7 @@ describe('a subscriber', () => {
     expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
   });
 
-  it('is not told what it has already, nor what concerns others', async () => {
+  it('receives nothing when its result is the same, or when the data of another user changes', async () => {
     const events = await follow(activeName);
     await events.next();
     await activate(alice, 0);
@@ -161,7 +161,7 @@ describe('a subscriber', () => {
     expect(await events.next()).toEqual({ activeDttTemplate: { name: 'At last' } });
   });
 
-  it('that comes back gets what it missed, as the present', async () => {
+  it('that connects again gets the current result', async () => {
     const first = await follow(activeName);
     await first.next();
     first.leave();
@@ -171,7 +171,7 @@ describe('a subscriber', () => {
     expect(await second.next()).toEqual({ activeDttTemplate: { name: `Program 2 of ${alice.username}` } });
   });
 
-  it('gets all of a burst of changes or the last of it, and never an older one after a newer', async () => {
+  it('gets the last of a burst of changes, and never an older result after a newer one', async () => {
     const events = await follow(activeName);
     await events.next();
     await rename(alice, 0, 'Burst 0');
@@ -191,8 +191,8 @@ describe('a subscriber', () => {
   });
 });
 
-describe('each field', () => {
-  it('activeDttTemplate follows the template, its segments and what hangs off it', async () => {
+describe('a subscription to a field', () => {
+  it('activeDttTemplate: receives changes of the template, its segments, its owner and its sessions', async () => {
     await database.client.user.update({
       where: { id: alice.userId },
       data: { activeTemplateId: alice.dttTemplates[0] },
@@ -222,7 +222,7 @@ describe('each field', () => {
     expect(await events.next()).toEqual({ activeDttTemplate: null });
   });
 
-  it('activeDttTemplate follows an imported one, edited by its owner', async () => {
+  it('activeDttTemplate: receives changes that the owner of an imported template makes', async () => {
     const [id] = bob.dttTemplates;
     await importTemplate(database.client, alice, id);
     await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
@@ -232,7 +232,7 @@ describe('each field', () => {
     expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
   });
 
-  it('latestDttSession follows the lists of its owner, and how many they have', async () => {
+  it('latestDttSession: receives changes of the lists of its owner and of their totalCount', async () => {
     const events = await follow(
       'subscription { latestDttSession { owner { dttSessions(first: 1) { totalCount nodes { name } } } } }',
     );
@@ -252,7 +252,7 @@ describe('each field', () => {
     });
   });
 
-  it('activeLockSession follows the session, its segments and its end', async () => {
+  it('activeLockSession: receives changes of the segments, and the end of the session', async () => {
     const events = await follow('subscription { activeLockSession { lockState segments { type } } }');
     expect(await events.next()).toEqual({
       activeLockSession: { lockState: 'locked', segments: [{ type: 'start' }, { type: 'end' }] },
@@ -270,7 +270,7 @@ describe('each field', () => {
     expect(await events.next()).toEqual({ activeLockSession: null });
   });
 
-  it('latestDttSession follows new sessions, their segments and their trainer', async () => {
+  it('latestDttSession: receives new sessions, and changes of their segments and trainer', async () => {
     const events = await follow(
       'subscription { latestDttSession { name segments { points } trainer { serialNumber } } }',
     );
@@ -298,7 +298,7 @@ describe('each field', () => {
     expect((await events.next()).latestDttSession.trainer).toEqual({ serialNumber: 'SN' });
   });
 
-  it('devices follows the visits of every kind', async () => {
+  it('devices: receives visits of devices of every kind', async () => {
     const events = await follow('subscription { devices { nodes { __typename databaseId } } }');
     const first = async () => (await events.next()).devices.nodes[0];
     expect(await first()).toMatchObject({ __typename: 'DttDevice' });
@@ -311,11 +311,11 @@ describe('each field', () => {
   });
 });
 
-describe('who may listen', () => {
+describe('authentication of a subscriber', () => {
   it.each([
     ['no token', undefined],
-    ['an unknown one', `dvt_${'A'.repeat(43)}`],
-  ])('is not somebody with %s', async (_, token) => {
+    ['an unknown token', `dvt_${'A'.repeat(43)}`],
+  ])('fails with 401 for %s', async (_, token) => {
     for (const method of ['POST', 'GET'] as const) {
       const { response } = await subscribe(gateway, token, activeName, { method });
       expect(response.status).toBe(401);
@@ -323,7 +323,7 @@ describe('who may listen', () => {
     }
   });
 
-  it('is nobody any more whose token is revoked', async () => {
+  it('ends the stream when its token is revoked, and no stream of another token', async () => {
     const { id, token } = await createToken(database.client, alice.username, 'short-lived');
     const revoked = await follow(activeName, { token });
     const other = await follow(activeName);
@@ -342,20 +342,20 @@ describe('who may listen', () => {
     expect(await other.next()).toEqual({ activeDttTemplate: { name: `Program 0 of ${alice.username}` } });
   });
 
-  it('is nobody whose token is revoked just as the stream begins', async () => {
+  it('leaves no stream open when its token is revoked just as the stream begins', async () => {
     for (let round = 0; round < 5; round++) {
       const { id, token } = await createToken(database.client, alice.username, `round ${round}`);
       const [events] = await Promise.all([
         subscribe(gateway, token, activeName),
         new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.client, id)),
       ]);
-      // Rejected or ended, but never left open.
+      // The stream is rejected or ended, but never left open.
       if (events.response.status === 401) await events.response.text();
       else expect((await events.rest()).at(-1)).toBe('complete');
     }
   });
 
-  it('is nobody any more whose user is deleted', async () => {
+  it('ends the stream when its user is deleted', async () => {
     const { id } = await database.client.user.create({
       data: { username: 'gone', subscriptionTier: 'ultra' },
     });
@@ -367,37 +367,37 @@ describe('who may listen', () => {
   });
 });
 
-describe('a listener that is gone', () => {
-  it('is followed for no longer', async () => {
-    await leftAlone();
+describe('a client that has disconnected', () => {
+  it('leaves no listener of the feed, of which equal subscriptions have one', async () => {
+    await subscriptionsEnded();
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
     const different = Array.from({ length: 12 }, (_, n) => activeName.replace('name', `name as${n}: id`));
     const streams = await Promise.all([...different, ...different].map((query) => follow(query)));
     await Promise.all(streams.map((events) => events.next()));
-    // Equal ones follow as one.
-    expect(followers).toBe(ownFollowers + 12);
+    // Equal subscriptions have one listener.
+    expect(feedListeners).toBe(ownFeedListeners + 12);
     for (const events of streams) events.leave();
-    await leftAlone();
+    await subscriptionsEnded();
     process.off('warning', warn);
     expect(warnings).toEqual([]);
   });
 
-  it('is followed for no longer when it leaves before the first result', async () => {
-    await leftAlone();
+  it('leaves no listener of the feed when it disconnects before the first result', async () => {
+    await subscriptionsEnded();
     for (let round = 0; round < 14; round++) {
       const socket = await sendSubscription(gateway, alice.token, activeName);
       await new Promise((settle) => setTimeout(settle, round % 7));
       socket.resetAndDestroy();
     }
-    await leftAlone();
+    await subscriptionsEnded();
     expect(gateway.log).toEqual([]);
   });
 });
 
-describe('a gateway whose listener is gone', () => {
-  it('has nothing left that waits for its end', async () => {
+describe('a gateway whose client has disconnected', () => {
+  it('has no listener left that waits for the gateway to close', async () => {
     const closing = new AbortController();
     const other = await openTestGateway(await openBeside(database), { closing: closing.signal });
     const waiting = () => getEventListeners(closing.signal, 'abort').length;
@@ -412,14 +412,14 @@ describe('a gateway whose listener is gone', () => {
   });
 });
 
-/** Those who follow the feed while nobody subscribes: the response cache, the known tokens and the positions. */
-const ownFollowers = 3;
+/** The listeners of the feed without any subscription: the response cache, the known tokens and the positions. */
+const ownFeedListeners = 3;
 
-/** Waits until nobody else follows. */
-const leftAlone = () => expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers);
+/** Waits until no listener of a subscription is left. */
+const subscriptionsEnded = () => expect.poll(() => feedListeners, { timeout: 10_000 }).toBe(ownFeedListeners);
 
-describe('a listener that stops reading', () => {
-  it('costs one place, and gets the newest when it reads again', async () => {
+describe('a client that stops reading', () => {
+  it('skips results, and gets the newest one when it reads again', async () => {
     const size = 500_000;
     const changes = 40;
     const [id] = alice.dttTemplates;
@@ -441,7 +441,7 @@ describe('a listener that stops reading', () => {
     socket.on('data', (data: Buffer) => {
       text += data.toString('latin1');
       for (const [, step] of text.matchAll(/"name":"Step (\d+)\."/g)) steps.push(Number(step));
-      // A name may be cut in two.
+      // A name may be split between two chunks.
       text = text.slice(text.lastIndexOf('"name"') + 1).slice(0, 50);
     });
     socket.resume();
@@ -450,24 +450,24 @@ describe('a listener that stops reading', () => {
     socket.destroy();
   });
 
-  it('for half a minute is let go', async () => {
+  it('for half a minute is disconnected', async () => {
     const { timeout } = AbortSignal;
     const spy = vi
       .spyOn(AbortSignal, 'timeout')
       .mockImplementation((ms) => timeout.call(AbortSignal, ms === 30_000 ? 20 : ms));
-    await leftAlone();
+    await subscriptionsEnded();
     const [id] = alice.dttTemplates;
     await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
     const query = 'subscription { activeDttTemplate { name message } }';
     const socket = await sendSubscription(gateway, alice.token, query);
     socket.pause();
     try {
-      await expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers + 1);
-      for (let step = 1; step <= 60 && followers > ownFollowers; step++) {
+      await expect.poll(() => feedListeners, { timeout: 10_000 }).toBe(ownFeedListeners + 1);
+      for (let step = 1; step <= 60 && feedListeners > ownFeedListeners; step++) {
         const data = { name: `Step ${step}.`, message: 'x'.repeat(500_000) };
         await database.client.dttTemplate.update({ where: { id }, data });
       }
-      await leftAlone();
+      await subscriptionsEnded();
     } finally {
       spy.mockRestore();
       socket.destroy();
@@ -476,14 +476,14 @@ describe('a listener that stops reading', () => {
 });
 
 describe('a subscription', () => {
-  it('that asks for what is never right says so, and ends', async () => {
+  it('with an invalid argument gets an error and ends', async () => {
     const events = await follow('subscription { devices(first: 0) { totalCount } }');
     const { errors } = await events.nextResult();
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', argument: 'first' } }]);
     expect(await events.rest()).toEqual(['complete']);
   });
 
-  it('of the viewer tells of every template whether it is active, whoever activates', async () => {
+  it('of the viewer receives which template is active after each activation', async () => {
     const events = await follow('subscription { viewer { dttTemplates { nodes { databaseId isActive } } } }');
     const active = async () =>
       (await events.next()).viewer.dttTemplates.nodes
@@ -497,8 +497,8 @@ describe('a subscription', () => {
   });
 });
 
-describe('a failure that is nobody’s business', () => {
-  it('is masked and logged as in a query, and resolved again once it is over, though nothing has changed', async () => {
+describe('an internal error in a subscription', () => {
+  it('is masked and logged as in a query, and the operation runs again until it succeeds, without any change', async () => {
     const own = await openTestDatabase();
     const { token } = await createAccount(own.client, 'carol');
     const other = await openTestGateway(own);
@@ -532,7 +532,7 @@ describe('a failure that is nobody’s business', () => {
 });
 
 describe('a user', () => {
-  it('has the place of a listener back as soon as that has left, however slowly it read', async () => {
+  it('may open another subscription as soon as a client that does not read has disconnected', async () => {
     const other = await openTestGateway(await openBeside(database), { settings: { MAX_SUBSCRIPTIONS: '1' } });
     const [id] = alice.dttTemplates;
     await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
@@ -550,14 +550,14 @@ describe('a user', () => {
     };
     await expect.poll(another, { timeout: 10_000 }).toBe(429);
     socket.destroy();
-    // Sooner than a listener that does not read is let go.
+    // This is sooner than a client that does not read is disconnected.
     await expect
       .poll(async () => (await follow(activeName, { at: other })).response.status, { timeout: 10_000 })
       .toBe(200);
     await other.close();
   });
 
-  it('has so many subscriptions at most, and another when one has ended', async () => {
+  it('may have MAX_SUBSCRIPTIONS subscriptions, and another one when one has ended', async () => {
     const settings = { MAX_SUBSCRIPTIONS: '2' };
     const other = await openTestGateway(await openBeside(database), { settings });
     const [first] = [await follow(activeName, { at: other }), await follow(activeName, { at: other })];
@@ -582,16 +582,16 @@ describe('a user', () => {
   });
 });
 
-describe('a HEAD', () => {
-  it('has the headers of a stream, and leaves', async () => {
-    const before = followers;
+describe('a HEAD request for a subscription', () => {
+  it('gets the headers of a stream, and leaves no listener of the feed', async () => {
+    const before = feedListeners;
     const response = await fetch(`${gateway.url}/graphql?${new URLSearchParams({ query: activeName })}`, {
       method: 'HEAD',
       headers: { Authorization: `Bearer ${alice.token}`, Accept: 'text/event-stream' },
     });
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    await expect.poll(() => followers, { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => feedListeners, { timeout: 10_000 }).toBe(before);
   });
 });
 
@@ -600,14 +600,14 @@ describe('a gateway that closes', () => {
     const other = await openTestGateway(await openBeside(database));
     const events = await follow(activeName, { at: other });
     await events.next();
-    const ending = events.rest().catch(() => ['broken off']);
+    const ending = events.rest().catch(() => ['disconnected']);
     await other.close();
     await ending;
   });
 });
 
-describe('a feed that was lost', () => {
-  it('costs a subscriber nothing: it is told what happened in the meantime', async () => {
+describe('a change feed that was disconnected', () => {
+  it('delivers to subscribers what has changed in the meantime', async () => {
     const events = await follow(activeName);
     await events.next();
     await database.pool.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -621,7 +621,7 @@ describe('a feed that was lost', () => {
   });
 });
 
-/** Posts a subscription on a socket of its own, whose reading the test decides on. */
+/** Posts a subscription on a socket of its own, so that the test decides when it is read. */
 async function sendSubscription({ url }: TestGateway, token: string, query: string): Promise<Socket> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);

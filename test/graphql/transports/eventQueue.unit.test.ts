@@ -1,4 +1,4 @@
-/** What waits for the reader of an event stream, with a clock of the test's own. */
+/** The events that wait for the reader of an event stream, with fake timers. */
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createEventQueue } from '../../../src/graphql/transports/eventQueue.ts';
@@ -14,7 +14,7 @@ function createQueue() {
   return { queue, onLeft, reader: queue.body.getReader() };
 }
 
-it('is full while there are more than 4 MiB in it, and has room again when they were read', async () => {
+it('the queue is full while more than 4 MiB wait in it, and has room again when they have been read', async () => {
   const { queue, reader } = createQueue();
   for (let count = 0; count < 3; count++) void queue.push(mebibyte);
   expect(queue.isFull()).toBe(false);
@@ -24,7 +24,7 @@ it('is full while there are more than 4 MiB in it, and has room again when they 
   expect(queue.isFull()).toBe(false);
 });
 
-it('ends when more than 16 MiB come into it all the same', async () => {
+it('the queue ends when events are added although it is full, and more than 16 MiB wait', async () => {
   const { queue, onLeft } = createQueue();
   for (let count = 0; count < 15; count++) void queue.push(mebibyte);
   expect(onLeft).not.toHaveBeenCalled();
@@ -33,11 +33,11 @@ it('ends when more than 16 MiB come into it all the same', async () => {
   await last;
 });
 
-it('ends when an event waits for half a minute, however many others its reader takes meanwhile', async () => {
+it('the queue ends when an event waits for half a minute, even if others are read meanwhile', async () => {
   const { queue, onLeft, reader } = createQueue();
   for (let count = 0; count < 100; count++) void queue.push('event');
   await vi.advanceTimersByTimeAsync(60_000);
-  // It was not open, for which there is another limit.
+  // It was not open yet, which has a time limit of its own.
   expect(onLeft).not.toHaveBeenCalled();
   for (let seconds = 0; seconds < 40; seconds += 10) {
     await reader.read();
@@ -46,14 +46,14 @@ it('ends when an event waits for half a minute, however many others its reader t
   expect(onLeft).toHaveBeenCalled();
 });
 
-it('that has ended before it is read leaves nothing running', async () => {
+it('the queue leaves no timer running when it ends before it is read', async () => {
   const { queue, reader } = createQueue();
   queue.end();
   expect(await reader.read()).toMatchObject({ done: true });
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('goes on for a reader who takes each event in time, and says that it is there when there is none', async () => {
+it('the queue stays open for a reader that reads each event in time', async () => {
   const { queue, onLeft, reader } = createQueue();
   await reader.read();
   for (let count = 0; count < 5; count++) {

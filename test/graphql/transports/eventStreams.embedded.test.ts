@@ -29,7 +29,7 @@ const activate = (index: 0 | 1 | 2) =>
   postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[index]}`, { isActive: true });
 const nameOf = (index: number) => ({ data: { activeDttTemplate: { name: `Program ${index} of alice` } } });
 
-interface Asking {
+interface RequestOptions {
   readonly method?: string;
   readonly token?: string;
   readonly stream?: string;
@@ -38,7 +38,14 @@ interface Asking {
   readonly body?: unknown;
 }
 
-async function ask({ method = 'POST', token = alice.token, stream, accept, query = '', body }: Asking) {
+async function ask({
+  method = 'POST',
+  token = alice.token,
+  stream,
+  accept,
+  query = '',
+  body,
+}: RequestOptions) {
   const left = new AbortController();
   leaving.push(left);
   return fetch(`${gateway.url}/graphql${query}`, {
@@ -59,14 +66,14 @@ const reserve = async (token = alice.token) => (await ask({ method: 'PUT', token
 const operate = (stream: string, operationId: string, query: string, token = alice.token) =>
   ask({ stream, token, body: { query, extensions: { operationId } } });
 
-/** What comes, piece by piece. */
+/** Opens a stream, whose events are read one by one. */
 async function open(stream: string) {
   const response = await ask({ method: 'GET', stream, accept: events });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   return {
     response,
-    /** The next event that is no sign of life; undefined at the end. */
+    /** The next event that is not a heartbeat; undefined at the end. */
     async next(): Promise<{ event: string; data: unknown } | undefined> {
       for (;;) {
         const [block = '', ...rest] = text.split('\n\n');
@@ -85,7 +92,7 @@ async function open(stream: string) {
 }
 
 describe('an event stream', () => {
-  it('is reserved, opened, and carries the results of operations until they are ended', async () => {
+  it('is reserved and opened, and delivers the results of operations until they are completed', async () => {
     await activate(0);
     const reserved = await ask({ method: 'PUT' });
     expect(reserved.status).toBe(201);
@@ -108,7 +115,7 @@ describe('an event stream', () => {
     expect(await stream.next()).toEqual({ event: 'next', data: { id: 's', payload } });
   });
 
-  it('has what came before it was opened, and its token may stand in the target', async () => {
+  it('delivers results from before it was opened, and accepts its token in the URL', async () => {
     const token = await reserve();
     await operate(token, '1', '{ viewer { username } }');
     const response = await ask({ method: 'GET', query: `?token=${token}`, accept: events });
@@ -120,7 +127,7 @@ describe('an event stream', () => {
     );
   });
 
-  it('is not there for a wrong token, nor for that of somebody else', async () => {
+  it('is not found by an unknown token or by another user, and needs a valid Authorization', async () => {
     const token = await reserve(bob.token);
     for (const stream of [token, 'x'.repeat(43)])
       for (const given of [
@@ -138,7 +145,7 @@ describe('an event stream', () => {
       expect((await ask({ method, token: 'dvt_wrong', stream: token })).status).toBe(401);
   });
 
-  it('rejects what is wrong with an operation at once, and remains', async () => {
+  it('rejects an invalid request at once, and stays open', async () => {
     const token = await reserve();
     const stream = await open(token);
     const unnamed = await ask({ stream: token, body: { query: '{ viewer { username } }' } });
@@ -159,7 +166,7 @@ describe('an event stream', () => {
     expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '1' } });
   });
 
-  it('takes no operation while too much of it was not read', async () => {
+  it('rejects operations with 429 while too many of its results are unread', async () => {
     const token = await reserve();
     const statuses = new Set<number>();
     const fields = Array.from({ length: 25 }, (_, index) => `${`a${index}`.padEnd(100, 'x')}: name`);
@@ -174,7 +181,7 @@ describe('an event stream', () => {
     );
   });
 
-  it('is not opened by a HEAD', async () => {
+  it('is not opened by a HEAD request', async () => {
     const token = await reserve();
     const head = await ask({ method: 'HEAD', stream: token, accept: events });
     expect([head.status, head.headers.get('Content-Type')]).toEqual([200, events]);
@@ -183,7 +190,7 @@ describe('an event stream', () => {
     expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '1' } });
   });
 
-  it('takes a place, which is free when its client has left', async () => {
+  it('counts as a connection of its user until its client disconnects', async () => {
     await vi.waitFor(async () => expect((await ask({ method: 'PUT', token: bob.token })).status).toBe(201));
     const full = await ask({ method: 'PUT', token: bob.token });
     expect([full.status, await full.text()]).toEqual([429, expect.stringContaining('at most 2 are allowed')]);
@@ -212,31 +219,34 @@ describe("graphql-sse's client", () => {
     for (const client of clients.splice(0)) client.dispose();
   });
 
-  it.each([false, true])('asks and subscribes, over a single connection: %s', async (singleConnection) => {
-    const dave = await createAccount(gateway.database.client, `dave-${singleConnection}`);
-    const client = createClient({
-      url: `${gateway.url}/graphql`,
-      singleConnection,
-      headers: { Authorization: `Bearer ${dave.token}` },
-    });
-    clients.push(client);
-    const results = client.iterate({ query: '{ viewer { username } }' });
-    expect((await results.next()).value).toEqual({ data: { viewer: { username: dave.username } } });
-    const changes = client.iterate({ query: activeName });
-    expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: null } });
-    const [databaseId] = dave.dttTemplates;
-    const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { scheduleTypeChanged } }`;
-    expect((await client.iterate({ query }).next()).value).toMatchObject({ data: {} });
-    const name = `Program 0 of ${dave.username}`;
-    expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: { name } } });
-    await changes.return?.();
-  });
+  it.each([false, true])(
+    'runs queries, mutations and subscriptions with singleConnection: %s',
+    async (singleConnection) => {
+      const dave = await createAccount(gateway.database.client, `dave-${singleConnection}`);
+      const client = createClient({
+        url: `${gateway.url}/graphql`,
+        singleConnection,
+        headers: { Authorization: `Bearer ${dave.token}` },
+      });
+      clients.push(client);
+      const results = client.iterate({ query: '{ viewer { username } }' });
+      expect((await results.next()).value).toEqual({ data: { viewer: { username: dave.username } } });
+      const changes = client.iterate({ query: activeName });
+      expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: null } });
+      const [databaseId] = dave.dttTemplates;
+      const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { scheduleTypeChanged } }`;
+      expect((await client.iterate({ query }).next()).value).toMatchObject({ data: {} });
+      const name = `Program 0 of ${dave.username}`;
+      expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: { name } } });
+      await changes.return?.();
+    },
+  );
 });
 
 describe("Apollo's multipart protocol", () => {
   const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json';
 
-  it('carries a subscription part by part', async () => {
+  it('carries each result of a subscription in a part', async () => {
     await activate(0);
     const response = await ask({ accept, body: { query: activeName } });
     expect(response.status).toBe(200);
@@ -254,7 +264,7 @@ describe("Apollo's multipart protocol", () => {
     await expected('', { payload: nameOf(1) });
   });
 
-  it('says in its last part that the token has ended', async () => {
+  it('says in its last part that the token is no longer valid', async () => {
     const { username } = await createAccount(gateway.database.client, 'erin');
     const { token, id } = await createToken(gateway.database.client, username, 'to revoke');
     const response = await ask({ accept, token, body: { query: activeName } });
@@ -262,7 +272,7 @@ describe("Apollo's multipart protocol", () => {
     expect(await response.text()).toMatch(/"payload":null,.*"code":"UNAUTHENTICATED".*--graphql--\r\n$/s);
   });
 
-  it('has a query, and what is wrong with a subscription, as JSON', async () => {
+  it('is not used for a query or for the errors of an invalid subscription, which are JSON', async () => {
     const query = await ask({ accept, body: { query: '{ viewer { username } }' } });
     expect(query.headers.get('Content-Type')).toMatch(/^application\/json/);
     const wrong = await ask({ accept, body: { query: 'subscription { nothing }' } });
@@ -277,8 +287,8 @@ it.each([
     'a variable of another type',
     { query: 'subscription ($id: Int!) { dttDevice(databaseId: $id) { id } }', variables: { id: 'x' } },
   ],
-  ['no operation of the name', { query: activeName, operationName: 'Other' }],
-])('what is wrong with a subscription is an event of its stream: %s', async (_, body) => {
+  ['an unknown operationName', { query: activeName, operationName: 'Other' }],
+])('the error of an invalid subscription is an event of its stream: %s', async (_, body) => {
   const response = await ask({ accept: events, body });
   expect([response.status, response.headers.get('Content-Type')]).toEqual([
     200,
@@ -287,7 +297,7 @@ it.each([
   expect(await response.text()).toMatch(/event: next\ndata: \{"errors":.*"BAD_USER_INPUT".*event: complete/s);
 });
 
-it('a subscription for a client that accepts no stream is told which there are', async () => {
+it('a subscription of a client that accepts no stream is rejected with 406 and the media types of streams', async () => {
   const response = await ask({ accept: 'application/json', body: { query: activeName } });
   expect(response.status).toBe(406);
   expect((await response.json()).errors[0].message).toContain(

@@ -1,4 +1,4 @@
-/** Reservations of event streams, with a clock of the test's own. */
+/** Reservations of event streams, with fake timers. */
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
@@ -35,7 +35,7 @@ function createStreams(options: Partial<EventStreamsOptions> = {}) {
   return { reserve, unwatch, close: () => closing.abort() };
 }
 
-it('a stream that nobody opens for half a minute is there no more, nor its place taken', async () => {
+it('a stream that is not opened for half a minute is removed, and no longer counts towards the quota', async () => {
   const { reserve, unwatch } = createStreams();
   expect(reserve().status).toBe(201);
   await vi.advanceTimersByTimeAsync(29_999);
@@ -45,7 +45,7 @@ it('a stream that nobody opens for half a minute is there no more, nor its place
   expect(reserve().status).toBe(201);
 });
 
-it('a stream that was not opened is gone with the gateway, and none is reserved behind it', () => {
+it('a stream that was not opened is removed when the gateway closes, and a later one at once', () => {
   const { reserve, unwatch, close } = createStreams();
   expect(reserve().status).toBe(201);
   close();
@@ -55,7 +55,7 @@ it('a stream that was not opened is gone with the gateway, and none is reserved 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('with several processes nobody gets a stream that only one of them knows, and is told what there is instead', () => {
+it('with several processes a reservation is rejected with 501, and the error names the alternatives', () => {
   const { reserve } = createStreams({ isOnlyProcess: false });
   const { status, body } = reserve();
   expect(status).toBe(501);

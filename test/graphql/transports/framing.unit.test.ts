@@ -1,4 +1,4 @@
-/** How results are written for each media type, and which a client gets. */
+/** How results are written for each media type, and which media type a client gets. */
 
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -47,7 +47,7 @@ describe('a client', () => {
     ['multipart/mixed', undefined],
     ['application/json', undefined],
     ['text/event-stream;q=0', undefined],
-  ])('that accepts %s gets what it can read', (accept, framing) => {
+  ])('that accepts %s gets the media type that it prefers, if there is one', (accept, framing) => {
     expect(framingFor(accept)).toBe(framing);
   });
 });
@@ -55,13 +55,13 @@ describe('a client', () => {
 describe('results', () => {
   const one = { data: { number: 1 } };
 
-  it('are events, and their end is one', async () => {
+  it('are written as events, with one more at their end', async () => {
     expect(await written(serverSentEvents, results(one))).toBe(
       ':\n\nevent: next\ndata: {"data":{"number":1}}\n\nevent: complete\ndata:\n\n',
     );
   });
 
-  it("are parts of Apollo's multipart protocol, each with the boundary that ends it", async () => {
+  it("are written as parts of Apollo's multipart protocol, each followed by the boundary", async () => {
     expect(await written(multipart, results(one, one))).toBe(
       '\r\n--graphql' +
         '\r\nContent-Type: application/json\r\n\r\n{"payload":{"data":{"number":1}}}\r\n--graphql'.repeat(2) +
@@ -69,7 +69,7 @@ describe('results', () => {
     );
   });
 
-  it('that end with the token, or fail, say so in a part, and the failure is for the log', async () => {
+  it('end with an error when the token is revoked or an error is thrown, which is masked and reported', async () => {
     const report = vi.fn();
     const revoked = await written(multipart, results(one), 'revoked');
     expect(revoked).toContain(
@@ -84,7 +84,7 @@ describe('results', () => {
     expect(report).toHaveBeenCalledWith(new Error('secret'));
   });
 
-  it('that fail break events off, and tell whoever writes them himself why they ended', async () => {
+  it('abort an event stream when an error is thrown, and plain results with the reason', async () => {
     await expect(written(serverSentEvents, results(new Error('failed')))).rejects.toThrow();
     await expect(written(plain, results(new Error('failed')))).rejects.toEqual(new ResultsAborted('failed'));
     await expect(written(plain, results(one), 'revoked')).rejects.toEqual(new ResultsAborted('revoked'));
@@ -97,9 +97,9 @@ describe('while there are no results', () => {
   afterEach(() => void vi.useRealTimers());
 
   it.each([
-    [serverSentEvents, ':\n\n'],
-    [multipart, '\r\nContent-Type: application/json\r\n\r\n{}\r\n--graphql'],
-  ])('a sign of life is sent, and no more once the client has left', async (framing, beat) => {
+    ['server-sent events', serverSentEvents, ':\n\n'],
+    ['multipart', multipart, '\r\nContent-Type: application/json\r\n\r\n{}\r\n--graphql'],
+  ])('a heartbeat is sent until the client disconnects: %s', async (_, framing, beat) => {
     const never = { next: () => new Promise<never>(() => {}), return: vi.fn() };
     const stream = streamOf(
       { [Symbol.asyncIterator]: () => never },

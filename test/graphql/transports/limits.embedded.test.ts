@@ -1,4 +1,4 @@
-/** What WebSockets may take: places, requests, memory and time; and how they end with the gateway. */
+/** The limits of WebSockets: connections, requests, memory and time; and how they end when the gateway closes. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -41,7 +41,7 @@ const init = (socket: RawSocket, token: string) =>
   socket.send({ type: 'connection_init', payload: { Authorization: `Bearer ${token}` } });
 const live = 'subscription { viewer { username } }';
 
-it('a user has as many places for sockets as they may, and each is free again when its socket has gone', async () => {
+it('a user may have MAX_CONNECTIONS sockets open, and another one when one has closed', async () => {
   const [alice, bob] = [await createUser(), await createUser()];
   const [first] = [await connect(alice), await connect(alice), await connect(bob)];
   const third = await openSocket(gateway);
@@ -52,7 +52,7 @@ it('a user has as many places for sockets as they may, and each is free again wh
   await vi.waitFor(() => connect(alice), { timeout: 10_000 });
 });
 
-it('each operation counts as a request, whoever asks too often is told when to ask again', async () => {
+it('each operation counts as a request, and gets an error with retryAfter beyond the rate limit', async () => {
   const alice = await createUser();
   const socket = await connect(alice);
   for (let count = 1; count < 20; count++) ask(socket, '{ viewer { username } }', String(count));
@@ -71,7 +71,7 @@ it('each operation counts as a request, whoever asks too often is told when to a
   });
 });
 
-it('wrong tokens are counted by address, and whoever has a token is let in all the same', async () => {
+it('unknown tokens are limited by address, and a client with a valid token may still connect', async () => {
   const alice = await createUser();
   const codes: number[] = [];
   for (let count = 0; count < 6; count++) {
@@ -100,7 +100,7 @@ it('the subscriptions of a user are counted over all transports', async () => {
     ],
   });
   one.send({ id: '1', type: 'complete' });
-  // Its place is free once the gateway has read that.
+  // It no longer counts once the gateway has read this message.
   await vi.waitFor(async () => {
     ask(other, live, String(Math.random()));
     expect(await other.next()).toMatchObject({ type: 'next' });
@@ -108,7 +108,7 @@ it('the subscriptions of a user are counted over all transports', async () => {
 });
 
 it.each(['text/event-stream', 'multipart/mixed'])(
-  'a query or mutation as %s takes no place of a subscription, and is run where there is none',
+  'a query or mutation as %s does not count as a subscription, and runs at the limit of subscriptions',
   async (accept) => {
     const alice = await createUser();
     for (let count = 0; count < 2; count++) streams.push(await subscribe(gateway, alice.token, live));
@@ -139,7 +139,7 @@ it.each(['text/event-stream', 'multipart/mixed'])(
   },
 );
 
-it('the limits of documents and of their size hold', async () => {
+it('the limits of documents and of the size of messages apply', async () => {
   const alice = await createUser();
   const socket = await connect(alice);
   ask(socket, '{ viewer { a: id b: id c: id d: id } }');
@@ -151,7 +151,7 @@ it('the limits of documents and of their size hold', async () => {
   expect(await socket.closed).toMatchObject({ code: 1009 });
 });
 
-it('a message has no more fragments than a browser would make of it', async () => {
+it('a message may have 17 fragments, and one with too many closes the socket', async () => {
   const socket = await openSocket(gateway);
   for (let count = 1; count < 17; count++) socket.socket.send(' ', { fin: false });
   socket.socket.send(JSON.stringify({ type: 'ping' }), { fin: true });
@@ -160,7 +160,7 @@ it('a message has no more fragments than a browser would make of it', async () =
   expect(await socket.closed).toMatchObject({ code: 1008 });
 });
 
-it('of the sockets that have not said who they are the oldest goes when there are too many', async () => {
+it('when too many sockets are not authenticated, the oldest of them is closed', async () => {
   const alice = await createUser();
   const sockets: RawSocket[] = [];
   for (let count = 0; count < 3; count++) sockets.push(await openSocket(gateway));
@@ -170,22 +170,22 @@ it('of the sockets that have not said who they are the oldest goes when there ar
 });
 
 describe('a client', () => {
-  it('that does not read what it is sent is dropped after a while', async () => {
-    const { socket } = await connect(await createUser(), { headers: { 'X-Request-Id': 'deaf' } });
+  it('that does not read what it is sent is disconnected after a timeout', async () => {
+    const { socket } = await connect(await createUser(), { headers: { 'X-Request-Id': 'paused' } });
     socket.pause();
-    // More than the system has room for, in both directions.
+    // More than the buffers of the system can hold, in both directions.
     for (let count = 0; count < 100_000; count++) socket.ping('x'.repeat(125));
-    const over = expect.stringMatching(/"request":"deaf",.*"operation":"websocket"/);
+    const over = expect.stringMatching(/"request":"paused",.*"operation":"websocket"/);
     await vi.waitFor(() => expect(gateway.log).toContainEqual(over), { timeout: 10_000 });
   });
 });
 
-it('the gateway closes its sockets with 1001, without saying that subscriptions are complete', async () => {
+it('the gateway closes its sockets with 1001, without a complete message for subscriptions', async () => {
   const [alice, bob] = [await createUser(), await createUser()];
-  const [socket, deaf, unknown] = [await connect(alice), await connect(bob), await openSocket(gateway)];
+  const [socket, paused, unknown] = [await connect(alice), await connect(bob), await openSocket(gateway)];
   ask(socket, live);
   await socket.next();
-  deaf.socket.pause();
+  paused.socket.pause();
   isClosed = true;
   await gateway.close();
   const closed = { code: 1001, reason: 'The gateway closes' };

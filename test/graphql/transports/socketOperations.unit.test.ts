@@ -1,4 +1,4 @@
-/** The operations of a WebSocket, where only a clock of one's own shows what happens. */
+/** The operations of a WebSocket, with responses and timers that the test controls. */
 import { afterEach, expect, it, vi } from 'vitest';
 import { createSocketOperations } from '../../../src/graphql/transports/socketOperations.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
@@ -6,7 +6,7 @@ import type { HttpResponse, StreamedResponse } from '../../../src/http/response.
 
 afterEach(() => void vi.useRealTimers());
 
-/** Operations whose responses come when the test says so. */
+/** Operations whose responses the test settles. */
 function createOperations() {
   const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
   const written: string[] = [];
@@ -15,7 +15,7 @@ function createOperations() {
     write: async (...messages) =>
       void written.push(...messages.map((each) => String(typeof each === 'string' ? each : each()))),
     run() {
-      // What is done with an exchange when it ends.
+      // Only the members that are used when an exchange ends.
       const response = { headersSent: false, writeHead() {}, emit: () => true };
       const exchange = { response, headers: {} } as unknown as Exchange;
       return { exchange, response: new Promise((settleResponse) => settle.push(settleResponse)) };
@@ -29,7 +29,7 @@ function createOperations() {
 const response: HttpResponse = { status: 200, headers: {}, body: Buffer.from('{"data":{}}') };
 const query = { query: '{ viewer { id } }' };
 
-it('what runs gets its result when the gateway closes, and a subscription ends without a word', async () => {
+it('when the gateway closes, a running query gets its result, and a subscription ends without a message', async () => {
   const { operations, settle, written } = createOperations();
   let cancelled = false;
   const stream = new ReadableStream<Uint8Array>({
@@ -51,7 +51,7 @@ it('what runs gets its result when the gateway closes, and a subscription ends w
   expect(cancelled).toBe(true);
 });
 
-it('no more than a hundred run at a time, and there is room when one of them has its result', async () => {
+it('at most a hundred operations run at a time, and another may start when one has its result', async () => {
   const { operations, settle, rooms } = createOperations();
   for (let id = 0; id < 100; id++) operations.start(String(id), query);
   expect(operations.isFull()).toBe(true);
@@ -60,7 +60,7 @@ it('no more than a hundred run at a time, and there is room when one of them has
   expect(operations.isFull()).toBe(false);
 });
 
-it('a response that comes after its operation was completed is not written, whoever has its id by then', async () => {
+it('a response that comes after its operation was completed is not written, even if the id is used again', async () => {
   const { operations, settle, written } = createOperations();
   operations.start('1', query);
   operations.complete('1');
@@ -71,7 +71,7 @@ it('a response that comes after its operation was completed is not written, whoe
   expect(written.join()).not.toContain('old');
 });
 
-it('none begins for a second after the client was told to try again later', async () => {
+it('no operation starts for a second after a response with status 429', async () => {
   vi.useFakeTimers();
   const { operations, settle, rooms } = createOperations();
   operations.start('1', query);

@@ -1,6 +1,6 @@
 /**
  * WebSockets by the protocol graphql-transport-ws: what its PROTOCOL.md says, and the cases of graphql-ws' own tests that
- * are about the protocol, by their sentences.
+ * are about the protocol.
  */
 
 import { request } from 'node:http';
@@ -47,7 +47,7 @@ const activate = (index: 0 | 1 | 2) =>
   postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[index]}`, { isActive: true });
 const nameOf = (index: number) => ({ activeDttTemplate: { name: `Program ${index} of alice` } });
 
-/** What comes until a message of the given operation says that there is no more. */
+/** All messages up to the last one of the given operation. */
 async function allOf(socket: RawSocket, id: string): Promise<unknown[]> {
   const got: unknown[] = [];
   for (;;) {
@@ -58,7 +58,7 @@ async function allOf(socket: RawSocket, id: string): Promise<unknown[]> {
 }
 
 describe('a connection', () => {
-  it('is acknowledged, and told what its operations are called in the log', async () => {
+  it('is acknowledged with its request id, by which the log names its operations', async () => {
     for (const [headers, payload] of [
       [{}, { Authorization: `Bearer ${alice.token}` }],
       [{}, { authorization: `bearer ${alice.token}` }],
@@ -77,7 +77,11 @@ describe('a connection', () => {
       { Authorization: `Bearer dvt_${'x'.repeat(43)}` },
       /^Unauthorized: the token is unknown or revoked$/,
     ],
-    ['what is no token', { Authorization: 5 }, /^Unauthorized: the Authorization header must have the form/],
+    [
+      'an Authorization that is not a string',
+      { Authorization: 5 },
+      /^Unauthorized: the Authorization header must have the form/,
+    ],
   ])('with %s is closed with 4403', async (_, payload, reason) => {
     const socket = await openSocket(gateway);
     socket.send({ type: 'connection_init', payload });
@@ -93,7 +97,7 @@ describe('a connection', () => {
     });
   });
 
-  it('responds to a ping with its payload, acknowledged or not, and to a pong with nothing', async () => {
+  it('responds to a ping with its payload, also before the acknowledgement, and to a pong with nothing', async () => {
     const socket = await openSocket(gateway);
     socket.send({ type: 'ping', payload: { it: 'is me' } });
     expect(await socket.next()).toEqual({ type: 'pong', payload: { it: 'is me' } });
@@ -102,7 +106,7 @@ describe('a connection', () => {
     expect(await socket.next()).toEqual({ type: 'pong' });
   });
 
-  it('is closed when it cannot be told who asks, with a code after which clients connect again, and the log says why', async () => {
+  it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
     const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('gone'));
     const socket = await openSocket(gateway);
     socket.send(initOf(`dvt_${'y'.repeat(43)}`));
@@ -112,9 +116,9 @@ describe('a connection', () => {
   });
 });
 
-/** What a client does wrong, and what it is told. Each begins with a socket that has the subprotocol and nothing else. */
+/** Invalid messages, with the code and reason of the close. Each case starts with a socket that is not initialised. */
 const wrong: [string, unknown[], number, string][] = [
-  ['that is no JSON', ['{'], CloseCode.BadRequest, ''],
+  ['that is not JSON', ['{'], CloseCode.BadRequest, ''],
   ['that is a list', [[1]], CloseCode.BadRequest, 'Message is expected to be an object, but got array'],
   ['without a type', [{ id: '1' }], CloseCode.BadRequest, "Message is missing the 'type' property"],
   [
@@ -130,7 +134,7 @@ const wrong: [string, unknown[], number, string][] = [
     'Clients send no messages of the type connection_ack',
   ],
   [
-    'with a payload that is no object',
+    'with a payload that is not an object',
     [{ type: 'connection_init', payload: 'me' }],
     CloseCode.BadRequest,
     '',
@@ -142,7 +146,7 @@ const wrong: [string, unknown[], number, string][] = [
     'Unauthorized',
   ],
   [
-    'to initialise twice',
+    'that initialises the connection twice',
     ['init', 'init'],
     CloseCode.TooManyInitialisationRequests,
     'Too many initialisation requests',
@@ -176,19 +180,19 @@ const wrong: [string, unknown[], number, string][] = [
     'The operation is nested too deeply',
   ],
   [
-    'that is long, before the acknowledgement',
+    'that is long and comes before the acknowledgement',
     [{ type: 'connection_init', payload: { text: 'x'.repeat(8_192) } }],
     CloseCode.BadRequest,
     'A message has at most 8192 characters, unless it is an operation after the acknowledgement',
   ],
   [
-    'that is long, and no operation',
+    'that is long and not an operation',
     ['init', 'ack', { type: 'ping', payload: { text: 'x'.repeat(8_192) } }],
     CloseCode.BadRequest,
     'A message has at most 8192 characters',
   ],
   [
-    'that asks for nothing, after a hundred others,',
+    'that requests nothing, after a hundred others,',
     ['init', 'ack', ...Array(51).fill({ type: 'pong' }), ...Array(51).fill({ id: 'none', type: 'complete' })],
     1013,
     'Too many messages that ask for nothing',
@@ -200,7 +204,7 @@ const wrong: [string, unknown[], number, string][] = [
     'Subscriber for 1 already exists',
   ],
   [
-    'to initialise a second time after the acknowledgement',
+    'that initialises the connection again after the acknowledgement',
     ['init', 'ack', 'init'],
     CloseCode.TooManyInitialisationRequests,
     '',
@@ -234,14 +238,14 @@ describe('a message', () => {
     },
   );
 
-  it('that is one of two hundred such frames cuts the socket off at once, though its client does not close it', async () => {
+  it('that is one of two hundred such frames terminates the socket at once, even if its client does not close it', async () => {
     const { socket } = await openSocket(gateway);
     socket.pause();
     for (let count = 0; count <= 200; count++) socket.pong();
     await expect.poll(() => gateway.connections(), { interval: 10, timeout: 1_000 }).toBe(0);
   });
 
-  it('to complete what is not there is passed over', async () => {
+  it('that completes an unknown operation is ignored', async () => {
     const socket = await connect();
     socket.send({ id: 'nothing', type: 'complete' });
     socket.send(operation('1', viewer));
@@ -250,7 +254,7 @@ describe('a message', () => {
 });
 
 describe('an operation', () => {
-  it('that is a query gets its result and is complete, compiled or not, and from the cache', async () => {
+  it('that is a query gets its result and a complete message, run by Yoga, compiled or cached', async () => {
     const socket = await connect();
     const query = 'query ($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }';
     const { hits } = gateway.responseCache.counters;
@@ -264,7 +268,7 @@ describe('an operation', () => {
     expect(gateway.responseCache.counters.hits).toBeGreaterThan(hits);
   });
 
-  it('that is a mutation is done, and read by what comes next, through either transport', async () => {
+  it('that is a mutation is visible to the next query, by HTTP and by WebSocket', async () => {
     const socket = await connect();
     const active = '{ activeDttTemplate { name } }';
     for (const index of [0, 1] as const) {
@@ -287,7 +291,7 @@ describe('an operation', () => {
     }
   });
 
-  it('that is a subscription gets how things are, then every change, and no more once it is completed', async () => {
+  it('that is a subscription gets the current result, then every change, until it is completed', async () => {
     await activate(2);
     const socket = await connect();
     socket.send(operation('s', activeName));
@@ -301,7 +305,7 @@ describe('an operation', () => {
     expect(await allOf(socket, 's')).toEqual(viewerOf('s'));
   });
 
-  it('that is completed before its result gets none, though its id is used again', async () => {
+  it('that is completed before its result gets none, even if its id is used again', async () => {
     const socket = await connect();
     socket.send(operation('1', '{ dttSessions(first: 5) { nodes { segments { type } } } }'));
     socket.send({ id: '1', type: 'complete' });
@@ -311,11 +315,11 @@ describe('an operation', () => {
     expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
   });
 
-  it('that is completed before it has begun is not done', async () => {
+  it('that is completed before it has started is not run', async () => {
     await activate(0);
     const socket = await connect();
     const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { template { name } } }`;
-    // Both are read at once.
+    // Corked, so that both messages are read at once.
     const connection: Socket = Reflect.get(socket.socket, '_socket');
     connection.cork();
     socket.send(operation('m', query));
@@ -328,7 +332,7 @@ describe('an operation', () => {
     );
   });
 
-  it('that cannot be run gets an error and no more; one whose field failed gets its result', async () => {
+  it('that is invalid gets an error message, and one with a failed field gets its result', async () => {
     const socket = await connect();
     socket.send(operation('1', '{ nothing }'));
     const location = { line: 1, column: 3 };
@@ -359,7 +363,7 @@ describe('an operation', () => {
     ]);
   });
 
-  it('may be many at a time, each with what is its own', async () => {
+  it('gets its own result while many others run', async () => {
     const socket = await connect();
     const ids = Array.from({ length: 150 }, (_, index) => `q${index}`);
     for (const id of ids) socket.send(operation(id, `{ ${id}: __typename }`));
@@ -371,7 +375,7 @@ describe('an operation', () => {
     expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: 'Query' } }]).sort());
   });
 
-  it('has a line in the log and a request id, as a request has', async () => {
+  it('has a line in the log with a request id, as a request has', async () => {
     const socket = await openSocket(gateway, { headers: { 'X-Request-Id': 'logged' } });
     socket.send(initOf(alice.token));
     await socket.next();
@@ -404,7 +408,7 @@ describe('an operation', () => {
 });
 
 describe('a token', () => {
-  it('that is revoked closes its sockets with 4403, used or idle, and no others', async () => {
+  it('that is revoked closes its sockets with 4403, whether used or idle, and no others', async () => {
     const { token, id } = await createToken(gateway.database.client, 'alice', 'to revoke');
     const [used, idle, other] = [
       await connectSocket(gateway, token),
@@ -419,7 +423,7 @@ describe('a token', () => {
         code: 4403,
         reason: 'Unauthorized: the token is unknown or revoked',
       });
-      // Not that it is complete: a client that has another token goes on.
+      // No complete message, so that a client with another token continues its subscriptions.
       expect(socket.unread).toEqual([]);
     }
     other.send(operation('1', viewer));
@@ -451,7 +455,7 @@ describe('a request for a WebSocket', () => {
   }
 
   it.each([
-    ['elsewhere', '/api/v1/dtt', {}, 426, 'WebSockets are opened at /graphql'],
+    ['at another path', '/api/v1/dtt', {}, 426, 'WebSockets are opened at /graphql'],
     [
       'with the subprotocol of subscriptions-transport-ws',
       '/graphql',
@@ -460,7 +464,7 @@ describe('a request for a WebSocket', () => {
       'graphql-transport-ws',
     ],
     [
-      'that would do with another protocol',
+      'that offers another protocol as well',
       '/graphql',
       { Upgrade: 'h2c, websocket' },
       426,
@@ -469,13 +473,13 @@ describe('a request for a WebSocket', () => {
     ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
     ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],
     [
-      'of a page that may not use the gateway',
+      'from a page of an origin that is not allowed',
       '/graphql',
       { Origin: 'https://evil.example' },
       403,
       'not an origin whose pages may use this gateway',
     ],
-  ])('%s is told what there is', async (_, path, headers, status, message) => {
+  ])('%s is rejected with the reason', async (_, path, headers, status, message) => {
     const response = await ask(path, headers);
     expect(response).toMatchObject({ status, body: expect.stringContaining(message) });
     expect(response.headers['x-request-id']).toBeDefined();
@@ -483,7 +487,7 @@ describe('a request for a WebSocket', () => {
       expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
   });
 
-  it('of a page of a named origin, or of the gateway itself, gets one', async () => {
+  it('from a page of an allowed origin, or of the gateway itself, is accepted', async () => {
     for (const origin of ['https://app.example', gateway.url]) await openSocket(gateway, { origin });
   });
 
@@ -496,47 +500,47 @@ describe('a request for a WebSocket', () => {
 describe("graphql-ws' client", () => {
   const clients: Client[] = [];
   function client(options = {}): Client {
-    const made = createClient({
+    const created = createClient({
       url: socketUrl(gateway),
       webSocketImpl: WebSocket,
       connectionParams: { Authorization: `Bearer ${alice.token}` },
       retryWait: async () => {},
       ...options,
     });
-    clients.push(made);
-    return made;
+    clients.push(created);
+    return created;
   }
   afterEach(async () => {
-    for (const made of clients.splice(0)) await made.dispose();
+    for (const created of clients.splice(0)) await created.dispose();
   });
 
-  it('asks, changes and subscribes, and gets errors', async () => {
-    const made = client();
-    const results = made.iterate({ query: viewer });
+  it('runs queries, mutations and subscriptions, and gets errors', async () => {
+    const created = client();
+    const results = created.iterate({ query: viewer });
     expect((await results.next()).value).toEqual({ data: { viewer: { username: 'alice' } } });
     await activate(0);
-    const changes = made.iterate({ query: activeName });
+    const changes = created.iterate({ query: activeName });
     expect((await changes.next()).value).toEqual({ data: nameOf(0) });
     const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
-    await made.iterate({ query }).next();
+    await created.iterate({ query }).next();
     expect((await changes.next()).value).toEqual({ data: nameOf(1) });
     await changes.return?.();
-    await expect(made.iterate({ query: '{ nothing }' }).next()).rejects.toEqual([
+    await expect(created.iterate({ query: '{ nothing }' }).next()).rejects.toEqual([
       expect.objectContaining({ message: 'Cannot query field "nothing" on type "Query".' }),
     ]);
   });
 
-  it('goes on with its subscriptions when the connection was lost', async () => {
+  it('continues its subscriptions after the connection was lost', async () => {
     await activate(0);
     let socket: WebSocket | undefined;
-    const made = client({
+    const created = client({
       on: {
         connected: (connected: WebSocket) => {
           socket = connected;
         },
       },
     });
-    const changes = made.iterate({ query: activeName });
+    const changes = created.iterate({ query: activeName });
     expect((await changes.next()).value).toEqual({ data: nameOf(0) });
     const lost = socket;
     lost?.terminate();
@@ -547,7 +551,7 @@ describe("graphql-ws' client", () => {
   });
 });
 
-it('a hundred sockets are told of a change, each once', async () => {
+it('a hundred sockets receive a change, each of them once', async () => {
   await activate(0);
   const sockets = await Promise.all(Array.from({ length: 100 }, connect));
   for (const socket of sockets) socket.send(operation('s', activeName));

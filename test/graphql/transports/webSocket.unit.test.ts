@@ -1,4 +1,4 @@
-/** A WebSocket whose client is slow or silent, with a socket and a clock of the test's own. */
+/** A WebSocket whose client is slow or silent, with a fake socket and fake timers. */
 
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -11,8 +11,11 @@ import type { Exchange } from '../../../src/http/exchange.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A socket that keeps what is sent until the test has it flushed. */
-function createSocket({ saysWho = true, ...given }: Partial<PipelineAccess> & { saysWho?: boolean } = {}) {
+/** A socket that buffers what is sent until the test flushes it. */
+function createSocket({
+  sendsInit = true,
+  ...given
+}: Partial<PipelineAccess> & { sendsInit?: boolean } = {}) {
   const sentTexts: string[] = [];
   const waiting: (() => void)[] = [];
   const report = vi.fn();
@@ -51,7 +54,7 @@ function createSocket({ saysWho = true, ...given }: Partial<PipelineAccess> & { 
     response: { emit() {} },
     report,
   } as unknown as Exchange;
-  // A client is still being let in, unless the test says otherwise.
+  // The client is still being authenticated, unless the test says otherwise.
   const operations = {
     identify: () => new Promise(() => {}),
     watch: () => () => {},
@@ -59,21 +62,21 @@ function createSocket({ saysWho = true, ...given }: Partial<PipelineAccess> & { 
   } as PipelineAccess;
   const options = { operations, places: createUserQuota(1), timeouts: socketTimeouts, onKnown() {} };
   const connection = serveWebSocket(socket as unknown as WebSocket, opening, options);
-  if (saysWho) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
-  function say(length: number) {
+  if (sendsInit) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
+  function sendPings(length: number) {
     for (let rest = length; rest > 0; rest -= 5_000)
       socket.emit('message', JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(5_000) } }), false);
   }
   const subscribe = (id: string) =>
     socket.emit('message', JSON.stringify({ id, type: 'subscribe', payload: { query: '{ id }' } }), false);
-  return { socket, say, subscribe, flush, report, connection, sentTexts };
+  return { socket, sendPings, subscribe, flush, report, connection, sentTexts };
 }
 
-/** A client that is let in, each of whose operations gets a result of 50,000 bytes. */
+/** An authenticated client, each of whose operations gets a result of 50,000 bytes. */
 async function createReader() {
   const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(50_000) }));
   const run = vi.fn(() => {
-    // What is done with an exchange when it ends.
+    // Only the members that are used when an exchange ends.
     const response = { headersSent: false, writeHead() {}, emit: () => true };
     const exchange = { response, headers: {} } as unknown as Exchange;
     return { exchange, response: Promise.resolve({ status: 200, headers: {}, body }) };
@@ -84,11 +87,11 @@ async function createReader() {
   return { ...reader, run };
 }
 
-it('is read no further while its client does not read, and further when it does', async () => {
-  const { socket, say, flush } = createSocket();
-  say(10_000);
+it('a WebSocket is paused while its client does not read, and resumed when it does', async () => {
+  const { socket, sendPings, flush } = createSocket();
+  sendPings(10_000);
   expect(socket.isPaused).toBe(false);
-  say(60_000);
+  sendPings(60_000);
   expect(socket.isPaused).toBe(true);
   flush();
   expect(socket.isPaused).toBe(false);
@@ -96,7 +99,7 @@ it('is read no further while its client does not read, and further when it does'
   expect(socket.terminate).not.toHaveBeenCalled();
 });
 
-it('begins no operations while its client does not read, whatever was read of them before', async () => {
+it('a WebSocket starts no operations while its client does not read, even those whose messages were read before', async () => {
   const { socket, subscribe, flush, run, sentTexts } = await createReader();
   for (let id = 1; id <= 10; id++) subscribe(String(id));
   await vi.advanceTimersByTimeAsync(0);
@@ -114,14 +117,14 @@ it('begins no operations while its client does not read, whatever was read of th
   expect(socket.isPaused).toBe(false);
 });
 
-it('holds no more of what its client does not read than a message above its bound', async () => {
+it('a WebSocket buffers at most one message above its limit while its client does not read', async () => {
   const { socket, subscribe } = await createReader();
   for (let id = 1; id <= 20; id++) subscribe(String(id));
   await vi.advanceTimersByTimeAsync(0);
   expect(socket.bufferedAmount).toBeLessThan(2 * 64 * 1024);
 });
 
-it('is cut off when a message waits for half a minute, whatever else of it is read', async () => {
+it('a WebSocket is terminated when a message waits for half a minute, even if others are read meanwhile', async () => {
   const { socket, subscribe, flush } = await createReader();
   for (let id = 1; id <= 20; id++) subscribe(String(id));
   for (let seconds = 0; seconds < 30; seconds += 10) {
@@ -132,7 +135,7 @@ it('is cut off when a message waits for half a minute, whatever else of it is re
   expect(socket.terminate).toHaveBeenCalled();
 });
 
-it('is read no further while pongs wait for its client', () => {
+it('a WebSocket is paused while its client does not read pongs', () => {
   const { socket, flush } = createSocket();
   for (let count = 0; count < 600; count++) socket.emit('ping', Buffer.alloc(125));
   expect(socket.isPaused).toBe(true);
@@ -142,7 +145,7 @@ it('is read no further while pongs wait for its client', () => {
   expect(socket.isPaused).toBe(false);
 });
 
-it('is cut off soon when the gateway closes and its client does not read', async () => {
+it('a WebSocket is terminated soon when the gateway closes and its client does not read', async () => {
   const { socket, subscribe, connection } = await createReader();
   for (let id = 1; id <= 5; id++) subscribe(String(id));
   await vi.advanceTimersByTimeAsync(0);
@@ -151,16 +154,16 @@ it('is cut off soon when the gateway closes and its client does not read', async
   expect(socket.terminate).toHaveBeenCalledOnce();
 });
 
-it('is cut off when what it was sent is not read for half a minute, and not for the want of a pong before', async () => {
-  const { socket, say } = createSocket();
-  say(70_000);
+it('a WebSocket is terminated when nothing is read for half a minute, and not earlier for a missing pong', async () => {
+  const { socket, sendPings } = createSocket();
+  sendPings(70_000);
   await vi.advanceTimersByTimeAsync(socketTimeouts.unread - 1);
   expect(socket.terminate).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);
   expect(socket.terminate).toHaveBeenCalledOnce();
 });
 
-it('is cut off when its client does not respond to a ping', async () => {
+it('a WebSocket is terminated when its client does not respond to a ping', async () => {
   const { socket } = createSocket();
   await vi.advanceTimersByTimeAsync(socketTimeouts.ping);
   socket.emit('pong');
@@ -171,7 +174,7 @@ it('is cut off when its client does not respond to a ping', async () => {
   expect(socket.terminate).toHaveBeenCalledOnce();
 });
 
-it('is cut off when its client does not close its side', async () => {
+it('a WebSocket is terminated when its client does not close its side', async () => {
   const { socket } = createSocket();
   socket.emit('message', '{', false);
   expect(socket.close).toHaveBeenCalledWith(4400, expect.any(String));
@@ -179,14 +182,14 @@ it('is cut off when its client does not close its side', async () => {
   expect(socket.terminate).toHaveBeenCalledOnce();
 });
 
-it('is closed with 4408 when its client does not say in time who it is, and not while that is being found out', async () => {
-  const [silent, known] = [createSocket({ saysWho: false }), createSocket()];
+it('a WebSocket is closed with 4408 when its client does not initialise it in time, but not while its token is checked', async () => {
+  const [silent, known] = [createSocket({ sendsInit: false }), createSocket()];
   await vi.advanceTimersByTimeAsync(socketTimeouts.init);
   expect(silent.socket.close).toHaveBeenCalledWith(4408, 'Connection initialisation timeout');
   expect(known.socket.close).not.toHaveBeenCalled();
 });
 
-it('is closed with 4500 for what nobody has foreseen, of which the log says more than the client is told', async () => {
+it('a WebSocket is closed with 4500 after an unexpected error, which is reported and hidden from the client', async () => {
   const { socket, report } = createSocket({ identify: () => Promise.reject(new Error('unforeseen')) });
   await vi.advanceTimersByTimeAsync(0);
   expect(socket.close).toHaveBeenCalledWith(4500, 'Internal server error');
