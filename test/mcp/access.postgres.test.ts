@@ -1,4 +1,4 @@
-/** Who may use the tools, and how much of them: a call is held to what a request of its own would be. */
+/** Access to the tools, and the limits of calls, which are those of the request that a call stands for. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -7,7 +7,7 @@ import { revokeToken } from '../../src/auth/tokens.ts';
 import { messages } from '../../src/errors.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { connect, eras, textOf } from './client.ts';
+import { connect, protocolVersions, textOf } from './client.ts';
 import { operationsFile } from './operations.ts';
 
 interface Served {
@@ -27,13 +27,13 @@ async function serve(settings: Record<string, string> = {}, logLevel = 'error'):
   return { gateway, account };
 }
 
-/** What most tests ask: nothing in it is changed. */
-let usual: Served;
+/** The gateway that most tests use. None of them changes its data. */
+let shared: Served;
 beforeAll(async () => {
-  usual = await serve({ CORS_ORIGINS: 'https://app.example.com' });
+  shared = await serve({ CORS_ORIGINS: 'https://app.example.com' });
 });
 
-interface Asked {
+interface RequestOptions {
   readonly token?: string;
   readonly method?: string;
   readonly headers?: Record<string, string>;
@@ -47,8 +47,8 @@ const call = (name: string, given: object = {}) => ({
   params: { name, arguments: given },
 });
 
-/** Asks without the SDK, as whoever means no good would. */
-async function ask({ url }: TestGateway, { token, method = 'POST', headers = {}, body }: Asked) {
+/** Sends a request without the SDK, as a hostile client could. */
+async function ask({ url }: TestGateway, { token, method = 'POST', headers = {}, body }: RequestOptions) {
   const response = await fetch(`${url}/mcp`, {
     method,
     headers: {
@@ -64,9 +64,9 @@ async function ask({ url }: TestGateway, { token, method = 'POST', headers = {},
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-describe('without a valid token', () => {
-  it('there is nothing but a 401, whatever is asked', async () => {
-    const { gateway } = usual;
+describe('a client without a valid token', () => {
+  it('gets 401 for every method', async () => {
+    const { gateway } = shared;
     for (const method of ['initialize', 'tools/list', 'resources/list', 'ping'])
       expect((await ask(gateway, { body: { jsonrpc: '2.0', id: 1, method } })).status).toBe(401);
     const none = await ask(gateway, {});
@@ -81,27 +81,33 @@ describe('without a valid token', () => {
     );
   });
 
-  it.each(eras)('clients of %s are told so, also once it is revoked', async (era) => {
-    const { gateway } = usual;
-    await expect(connect(gateway, undefined, era)).rejects.toThrow();
-    const { userId, token, username } = await createAccount(gateway.database.client, `of ${era}`);
-    const client = await connect(gateway, token, era);
-    expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
-      data: { username },
-    });
-    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
-      where: { userId },
-    });
-    await revokeToken(gateway.database.client, id);
-    // A gateway hears of it a moment later.
-    const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
-    await expect.poll(outcome, { timeout: 5_000 }).toMatch(/401|Unauthorized/i);
-    await client.close();
-  });
+  it.each(protocolVersions)(
+    'is rejected with the protocol version %s, also once its token is revoked',
+    async (protocolVersion) => {
+      const { gateway } = shared;
+      await expect(connect(gateway, undefined, protocolVersion)).rejects.toThrow();
+      const { userId, token, username } = await createAccount(
+        gateway.database.client,
+        `of ${protocolVersion}`,
+      );
+      const client = await connect(gateway, token, protocolVersion);
+      expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
+        data: { username },
+      });
+      const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
+        where: { userId },
+      });
+      await revokeToken(gateway.database.client, id);
+      // The gateway is notified of the revocation a moment later.
+      const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
+      await expect.poll(outcome, { timeout: 5_000 }).toMatch(/401|Unauthorized/i);
+      await client.close();
+    },
+  );
 });
 
-describe('the limits', () => {
-  it('count a call once, as a request of its own, together with those of the other APIs', async () => {
+describe('the MCP endpoint', () => {
+  it('counts a call as one request, together with requests to the other APIs', async () => {
     const { gateway, account } = await serve({ RATE_LIMIT: '5' });
     const { token } = account;
     await rest(gateway, token, '/users/me');
@@ -112,7 +118,7 @@ describe('the limits', () => {
     expect(JSON.parse(over.text).error.message).toBe(messages.tooManyRequests);
   });
 
-  it('turn a call away while as many wait as may, whatever they came for, and give it what is cached', async () => {
+  it('sheds every call while MAX_WAITING requests wait, except one whose response is cached', async () => {
     const { gateway, account } = await serve({ MAX_WAITING: '3' });
     const { token } = account;
     const { pool } = gateway.database;
@@ -124,15 +130,15 @@ describe('the limits', () => {
     );
     const holder = new pg.Client(pool.options);
     await holder.connect();
-    let asked = 0;
+    let offset = 0;
     const askFor = (count: number) =>
-      Array.from({ length: count }, () => textOfCall('dttSessions', { offset: asked++ }));
+      Array.from({ length: count }, () => textOfCall('dttSessions', { offset: offset++ }));
     try {
       await holder.query('BEGIN; LOCK TABLE "DttSession"');
       const running = askFor(pool.options.max ?? 0);
       await expect.poll(() => pool.idleCount).toBe(0);
       running.push(...askFor(3));
-      // Until it is no burst any more.
+      // Long enough that they no longer count as a short burst, which would not be shed.
       await sleep(150);
       const query = { query: '{ dttSessions { totalCount } }' };
       for (const text of [
@@ -148,16 +154,16 @@ describe('the limits', () => {
     }
   });
 
-  it('are for one message a request', async () => {
-    const { gateway, account } = usual;
+  it('accepts one message per request', async () => {
+    const { gateway, account } = shared;
     const body = Array.from({ length: 3 }, (_, id) => ({ ...call('viewer'), id }));
     const { status, text } = await ask(gateway, { token: account.token, body });
     expect(status).toBe(400);
     expect(text).not.toContain('alice');
   });
 
-  it('say what is wrong with a body in the codes of JSON-RPC', async () => {
-    const { gateway, account } = usual;
+  it('rejects an invalid body with an error code of JSON-RPC', async () => {
+    const { gateway, account } = shared;
     const batch = JSON.stringify([{ ...call('viewer'), id: 1 }]);
     for (const [body, code, message] of [
       ['{', -32_700, 'The body is not JSON'],
@@ -170,14 +176,14 @@ describe('the limits', () => {
   });
 
   it.each<[what: string, body: string, status: number]>([
-    ['too large a body', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
-    ['no JSON', '{', 400],
-    ['no object', '7', 400],
-    ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}', 400],
-    ['no method', '{"jsonrpc":"2.0","id":1}', 400],
-    ['a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
+    ['a body that is too large', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
+    ['a body that is not JSON', '{', 400],
+    ['a body that is not an object', '7', 400],
+    ['a JSON-RPC response', '{"jsonrpc":"2.0","id":1,"result":{}}', 400],
+    ['a message without a method', '{"jsonrpc":"2.0","id":1}', 400],
+    ['a request for a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
     [
-      'more values than a client can have to say about itself',
+      'too many values in the information about the client',
       JSON.stringify({
         jsonrpc: '2.0',
         id: 1,
@@ -191,7 +197,7 @@ describe('the limits', () => {
       400,
     ],
     [
-      'more values beside the arguments of a call',
+      'too many values beside the arguments of a call',
       JSON.stringify({ ...call('viewer'), params: { name: 'viewer', more: Array(1_000).fill(0) } }),
       400,
     ],
@@ -200,21 +206,21 @@ describe('the limits', () => {
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
       400,
     ],
-  ])('reject %s', async (_, body, status) => {
-    const { gateway, account } = usual;
+  ])('rejects %s', async (_, body, status) => {
+    const { gateway, account } = shared;
     expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
     expect(gateway.log).toEqual([]);
   });
 
-  it('leave the arguments of a call to its tool', async () => {
-    const { gateway, account } = usual;
+  it('accepts many values in the arguments of a call', async () => {
+    const { gateway, account } = shared;
     const given = { query: '{ viewer { username } }', variables: { a: Array(1_000).fill(0) } };
     const { text } = await ask(gateway, { token: account.token, body: call('graphqlQuery', given) });
     expect(text).toContain('alice');
   });
 
-  it('take nothing but POST', async () => {
-    const { gateway, account } = usual;
+  it('rejects methods other than POST with 405', async () => {
+    const { gateway, account } = shared;
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const { status, headers } = await ask(gateway, { token: account.token, method });
       expect([status, headers.get('Allow')]).toEqual([405, 'POST']);
@@ -222,9 +228,9 @@ describe('the limits', () => {
   });
 });
 
-describe('pages', () => {
-  it('of no origin that is named are refused, also where they seem to be the gateway’s own', async () => {
-    const { gateway, account } = usual;
+describe('a page in a browser', () => {
+  it('gets 403 unless CORS_ORIGINS has its origin, even if that seems to be the gateway’s own', async () => {
+    const { gateway, account } = shared;
     const { token } = account;
     const own = new URL(gateway.url);
     for (const Origin of ['https://evil.example.com', own.origin, 'null', `http://localhost:${own.port}`])
@@ -236,21 +242,21 @@ describe('pages', () => {
     ]);
   });
 
-  it('that are named may send the headers of the protocol', async () => {
-    const { gateway } = usual;
+  it('may send the headers of the protocol if CORS_ORIGINS has its origin', async () => {
+    const { gateway } = shared;
     const names = 'MCP-Protocol-Version,Mcp-Method,Mcp-Name';
     const headers = {
       Origin: 'https://app.example.com',
       'Access-Control-Request-Method': 'POST',
       'Access-Control-Request-Headers': names,
     };
-    const asked = await ask(gateway, { method: 'OPTIONS', headers });
-    expect(asked.headers.get('Access-Control-Allow-Headers')).toBe(names);
+    const response = await ask(gateway, { method: 'OPTIONS', headers });
+    expect(response.headers.get('Access-Control-Allow-Headers')).toBe(names);
   });
 });
 
-describe('what the settings leave out', () => {
-  it('is changing anything, with MCP=read', async () => {
+describe('the setting', () => {
+  it('MCP=read removes all tools that change data', async () => {
     const file = await operationsFile();
     const { gateway, account } = await serve({ PERSISTED_OPERATIONS_FILE: file });
     const client = await connect(gateway, account.token);
@@ -266,12 +272,12 @@ describe('what the settings leave out', () => {
     await client.close();
   });
 
-  it('is everything, with MCP=off', async () => {
+  it('MCP=off removes the endpoint', async () => {
     const { gateway, account } = await serve({ MCP: 'off' });
     expect(await ask(gateway, { token: account.token })).toMatchObject({ status: 404 });
   });
 
-  it('is a query of one’s own, with PERSISTED_OPERATIONS=only', async () => {
+  it('PERSISTED_OPERATIONS=only removes the tool graphqlQuery', async () => {
     const file = await operationsFile();
     const { gateway, account } = await serve({
       PERSISTED_OPERATIONS: 'only',
@@ -285,8 +291,8 @@ describe('what the settings leave out', () => {
     await client.close();
   });
 
-  it('is the schema, with INTROSPECTION=off', async () => {
-    const { gateway, account } = usual;
+  it('INTROSPECTION=off removes the resource with the schema', async () => {
+    const { gateway, account } = shared;
     const client = await connect(gateway, account.token);
     const { resources } = await client.listResources();
     const [{ uri } = expect.fail('there is none')] = resources;
@@ -314,7 +320,7 @@ describe('a call', () => {
     lines = gateway.log.map((line) => JSON.parse(line));
   });
 
-  it('is one line of the log, with what it was for and nothing that a client wrote', () => {
+  it('is logged in one line with its operation, and without text from the client', () => {
     expect(lines.filter(({ endpoint }) => endpoint === 'mcp')).toMatchObject([
       { operation: 'GET /dtt/{id}', status: 200 },
       { status: 200, code: 'BAD_USER_INPUT' },
@@ -326,8 +332,8 @@ describe('a call', () => {
   });
 });
 
-describe('when the database is away', () => {
-  it('a tool fails with the message of its route, and says nothing else', async () => {
+describe('a tool whose table is missing', () => {
+  it('fails with the message of its route, without details', async () => {
     const { gateway, account } = await serve();
     const client = await connect(gateway, account.token);
     await gateway.database.client.$executeRawUnsafe('ALTER TABLE "OssmDevice" RENAME TO "Away"');

@@ -1,20 +1,20 @@
-/** The client of the official SDK, as an assistant has it. */
+/** The client of the official SDK, as assistants use it. */
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { TestGateway } from '../support/gateway.ts';
 
-/** The protocols that there are: with a handshake, and with an envelope for each request. */
-export const eras = ['2025-11-25', '2026-07-28'] as const;
-export type Era = (typeof eras)[number];
+/** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
+export const protocolVersions = ['2025-11-25', '2026-07-28'] as const;
+export type ProtocolVersion = (typeof protocolVersions)[number];
 
 export async function connect(
   { url }: Pick<TestGateway, 'url'>,
   token: string | undefined,
-  era: Era = '2026-07-28',
+  protocolVersion: ProtocolVersion = '2026-07-28',
 ): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1' },
-    { versionNegotiation: { mode: era === '2026-07-28' ? { pin: era } : 'legacy' } },
+    { versionNegotiation: { mode: protocolVersion === '2026-07-28' ? { pin: protocolVersion } : 'legacy' } },
   );
   await client.connect(
     new StreamableHTTPClientTransport(new URL('/mcp', url), {

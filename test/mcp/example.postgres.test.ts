@@ -9,7 +9,7 @@ import { blocksOf, readPage } from '../docs/markdown.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestGateway } from '../support/gateway.ts';
 
-it('runs, and prints the tools and what two of them give', async () => {
+it('the example program prints the tools and the results of two of them', async () => {
   const program = blocksOf(readPage('docs/mcp.md')).find(({ text }) => text.startsWith('// ask.mjs'));
   const folder = resolve('test/mcp/generated');
   rmSync(folder, { recursive: true, force: true });

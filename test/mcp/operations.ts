@@ -41,7 +41,7 @@ query Devices {
   }
 }
 
-"A name that is taken is no second tool."
+"Not a tool, since another tool has this name."
 query viewer {
   viewer {
     username
@@ -54,7 +54,7 @@ query WithoutDescription {
   }
 }
 
-"A subscription is no tool."
+"Not a tool, since it is a subscription."
 subscription Follow {
   viewer {
     username
@@ -62,7 +62,7 @@ subscription Follow {
 }
 `;
 
-/** Writes the file, which is removed when the tests are over. */
+/** Writes the file, which is removed after the tests. */
 export async function operationsFile(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-operations-'));
   folders.push(folder);

@@ -1,4 +1,4 @@
-/** What tools may do over a mirror, which hands on to the upstream what it has no route for. */
+/** Tools of a mirror, which relays to the upstream what it cannot respond to itself. */
 
 import { describe, expect, it } from 'vitest';
 import { messages } from '../../src/errors.ts';
@@ -16,7 +16,7 @@ async function open() {
 }
 
 describe('a tool over a mirror', () => {
-  it('leads to no path but those of its own route', async () => {
+  it('requests only paths of its own route from the upstream', async () => {
     const { client, service } = await open();
     for (const name of ['activateDttTemplate', 'dttTemplate', 'user'])
       for (const id of ['import', 'active', '..', '', '1', -1, 1.5, null, true, [1], { a: 1 }, '\ud800']) {
@@ -25,15 +25,17 @@ describe('a tool over a mirror', () => {
           name === 'activateDttTemplate' ? messages.templateNotOwned : messages.invalidId,
         );
       }
-    // The mirror reads for itself meanwhile.
-    const asked = service.requests.map(({ method, path }) => `${method} ${path.split('?', 1)}`);
+    // The mirror also refreshes the account meanwhile.
+    const requested = service.requests.map(({ method, path }) => `${method} ${path.split('?', 1)}`);
     expect(
-      asked.filter((each) => !/^GET .*\/(dtt|lkbx|ossm|templates|sessions|\d+|me|active|latest)$/.test(each)),
+      requested.filter(
+        (each) => !/^GET .*\/(dtt|lkbx|ossm|templates|sessions|\d+|me|active|latest)$/.test(each),
+      ),
     ).toEqual([]);
     await client.close();
   });
 
-  it('gives what the upstream says of a record that is not here, and an error where that is no response', async () => {
+  it('gives the response of the upstream for a record that is not mirrored, and an error if it is invalid', async () => {
     const { client, gateway, service } = await open();
     const ask = async () => textOf(await client.callTool({ name: 'dttTemplate', arguments: { id: 777 } }));
     expect(await ask()).toBe('DTT template not found');

@@ -1,4 +1,4 @@
-/** Each tool gives what its route gives, to the client of the official SDK, in both protocols. */
+/** Each tool gives what its route gives, to the client of the official SDK, in both versions of the protocol. */
 
 import type { Client } from '@modelcontextprotocol/client';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -9,7 +9,7 @@ import { type Account, createAccount, importTemplate } from '../support/accounts
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { pathsFor } from '../support/restResponses.ts';
 import { noteStatements } from '../support/statements.ts';
-import { connect, eras, textOf } from './client.ts';
+import { connect, protocolVersions, textOf } from './client.ts';
 import { operationsFile } from './operations.ts';
 
 let gateway: TestGateway;
@@ -38,19 +38,19 @@ const toolNameOf = (route: (typeof routes)[number]) => {
   return `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 };
 const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
-/** What tells whether a value meets a schema, which must be one. */
-const compiled = (schema: object | undefined) => ajv.compile(JSON.parse(JSON.stringify(schema)));
+/** Compiles a schema, which must be valid, to a function that validates values. */
+const compileSchema = (schema: object | undefined) => ajv.compile(JSON.parse(JSON.stringify(schema)));
 
-/** The structured content of a result, which is an object in this server's. */
+/** The structured content of a result, which is always an object in results of this server. */
 const contentOf = ({ structuredContent }: { structuredContent?: unknown }) =>
   structuredContent as Record<string, unknown>;
 
 const reading = routes.filter(({ isMutation }) => !isMutation);
 
-describe.each(eras)('by the protocol of %s', (era) => {
-  it('each tool gives what each of its routes gives, for every account', async () => {
+describe.each(protocolVersions)('with the protocol version %s', (protocolVersion) => {
+  it('each tool gives the data of each of its routes, for every account', async () => {
     for (const account of [alice, bob]) {
-      const own = await connect(gateway, account.token, era);
+      const own = await connect(gateway, account.token, protocolVersion);
       for (const route of reading) {
         for (const path of pathsFor(route.path, account)) {
           const { body } = await rest(gateway, account.token, path);
@@ -66,8 +66,8 @@ describe.each(eras)('by the protocol of %s', (era) => {
     }
   });
 
-  it('every tool is listed with its schemas and what it does', async () => {
-    const own = await connect(gateway, alice.token, era);
+  it('every tool is listed with a description, an input schema and annotations', async () => {
+    const own = await connect(gateway, alice.token, protocolVersion);
     const { tools } = await own.listTools();
     const names = tools.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -89,12 +89,12 @@ describe.each(eras)('by the protocol of %s', (era) => {
 });
 
 describe('a tool', () => {
-  it('has schemas that are valid, and that its results meet', async () => {
+  it('has valid schemas, which its arguments and results match', async () => {
     const { tools } = await client.listTools();
     for (const route of reading) {
       const tool = tools.find(({ name }) => name === toolNameOf(route)) ?? expect.fail(route.path);
-      const validate = compiled(tool.outputSchema);
-      const takes = compiled(tool.inputSchema);
+      const validate = compileSchema(tool.outputSchema);
+      const takes = compileSchema(tool.inputSchema);
       for (const path of pathsFor(route.path, alice)) {
         const given = route.path.endsWith('{id}') ? { id: Number(path.split('/').at(-1)) } : {};
         expect(takes(given), path).toBe(true);
@@ -104,7 +104,7 @@ describe('a tool', () => {
     }
   });
 
-  it('gives the page that is asked for', async () => {
+  it('gives the requested page', async () => {
     const { structuredContent } = await client.callTool({
       name: 'dttSessions',
       arguments: { limit: 2, offset: 1 },
@@ -163,17 +163,17 @@ describe('a tool', () => {
       { query: '{ viewer { id } }', documentId: 'x' },
       '"documentId" is no argument of this tool, which takes query, variables, operationName',
     ],
-  ])('%s says what is wrong with %j', async (name, given, message) => {
+  ])('%s rejects %j with the reason', async (name, given, message) => {
     const result = await client.callTool({ name, arguments: given });
     expect(result.isError).toBe(true);
     expect(textOf(result)).toBe(message);
     expect(result.structuredContent).toBeUndefined();
   });
 
-  it('of somebody else’s records says what its route says', async () => {
+  it('gives for records of another user what its route gives', async () => {
     for (const route of reading.filter(({ path }) => path.endsWith('{id}'))) {
       for (const path of pathsFor(route.path, bob)) {
-        // The imported template is alice's as well.
+        // The imported template is visible to alice as well.
         const { status, body } = await rest(gateway, alice.token, path);
         const result = await client.callTool({
           name: toolNameOf(route),
@@ -185,13 +185,13 @@ describe('a tool', () => {
     }
   });
 
-  it('that there is not is an error of the protocol', async () => {
+  it('that does not exist is an error of the protocol', async () => {
     await expect(client.callTool({ name: 'nothing', arguments: {} })).rejects.toThrow(
       'There is no tool "nothing"',
     );
   });
 
-  it('shares cached responses with its route, and takes no statement then', async () => {
+  it('shares cached responses with its route, and then runs no statement', async () => {
     await rest(gateway, alice.token, '/lkbx/templates?limit=7');
     statements.length = 0;
     await client.callTool({ name: 'lockTemplates', arguments: { limit: 7 } });
@@ -200,8 +200,8 @@ describe('a tool', () => {
 });
 
 describe('an activation', () => {
-  it('is what its route does, and is seen at once', async () => {
-    // The first changes the schedule type.
+  it('does what its route does, and is visible at once', async () => {
+    // The first activation changes the schedule type.
     await postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[0]}`, { isActive: true });
     for (const id of [alice.dttTemplates[1], alice.dttTemplates[2]]) {
       const { structuredContent } = await client.callTool({ name: 'activateDttTemplate', arguments: { id } });
@@ -212,7 +212,7 @@ describe('an activation', () => {
     }
   });
 
-  it('of what is not the viewer’s own changes nothing', async () => {
+  it('of a template that the viewer does not own changes nothing', async () => {
     const before = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
     for (const id of bob.dttTemplates) {
       const result = await client.callTool({ name: 'activateDttTemplate', arguments: { id } });
@@ -222,8 +222,8 @@ describe('an activation', () => {
   });
 });
 
-describe('a query of one’s own', () => {
-  it('gives the data that GraphQL gives, with variables and the operation that is named', async () => {
+describe('the tool graphqlQuery', () => {
+  it('gives the data of the operation that is named, with variables', async () => {
     const { structuredContent } = await client.callTool({
       name: 'graphqlQuery',
       arguments: {
@@ -236,7 +236,7 @@ describe('a query of one’s own', () => {
     expect(structuredContent).toEqual({ data: { dttDevice: { bubbleId: 'alice-dtt-0' } } });
   });
 
-  it('is held to the limits', async () => {
+  it('applies the limit of the complexity', async () => {
     const result = await client.callTool({
       name: 'graphqlQuery',
       arguments: {
@@ -247,7 +247,7 @@ describe('a query of one’s own', () => {
     expect(textOf(result)).toMatch(/^The operation has a complexity of \d+; at most 20000 is allowed$/);
   });
 
-  it('that fails in part is an error with the data that there is', async () => {
+  it('gives an error and the partial data when a field fails', async () => {
     const result = await client.callTool({
       name: 'graphqlQuery',
       arguments: { query: '{ viewer { username } node(id: "x") { id } }' },
@@ -277,21 +277,21 @@ describe('a persisted operation with a description', () => {
         additionalProperties: false,
       },
     });
-    const takes = compiled(tool?.inputSchema);
+    const takes = compileSchema(tool?.inputSchema);
     expect(takes({ trainer: 1, where: { and: [{ passed: { eq: true } }] } })).toBe(true);
     expect(takes({ trainer: 1, where: { nothing: 1 } })).toBe(false);
     const result = await client.callTool({
       name: 'SessionsOfTrainer',
       arguments: { trainer: alice.dttDevices[0], first: 2 },
     });
-    const gives = compiled(tool?.outputSchema);
+    const gives = compileSchema(tool?.outputSchema);
     expect(gives(result.structuredContent), JSON.stringify(gives.errors)).toBe(true);
     expect(result.structuredContent).toMatchObject({
       data: { dttDevice: { bubbleId: 'alice-dtt-0', sessions: { nodes: [{}, {}] } } },
     });
   });
 
-  it('whose data has no one shape is described without it', async () => {
+  it('has no output schema when its data may have several shapes', async () => {
     const { tools } = await client.listTools();
     expect(tools.find(({ name }) => name === 'Devices')?.outputSchema).toBeUndefined();
     const result = await client.callTool({ name: 'Devices', arguments: {} });
