@@ -1,4 +1,4 @@
-/** The console, as a browser gets it: what it may load, what it weighs, and where it is not. */
+/** The console as it is sent to a browser: its policy, its files and their size, and the settings that turn it off. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -31,8 +31,8 @@ afterAll(() => gateway?.close());
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 
-describe('the page', () => {
-  it('may run its own scripts, ask its own gateway, and nothing else', async () => {
+describe('the page of the console', () => {
+  it('has a policy that allows only its own scripts and its own gateway', async () => {
     const { status, headers } = await ask('/console');
     expect(status).toBe(200);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -55,7 +55,7 @@ describe('the page', () => {
       expect(await (await ask(path)).text()).toBe(page);
   });
 
-  it('loads files of its own, each of which is there, and has no code or style in it', async () => {
+  it('loads only files of its own, which all exist, and has no inline scripts or styles', async () => {
     const page = await (await ask('/console')).text();
     const loaded = [...page.matchAll(/<(?:script|link)[^>]*(?:src|href)="([^"]*)"/g)].map(
       ([, path = '']) => path,
@@ -69,19 +69,16 @@ describe('the page', () => {
   });
 
   it.each([
-    ['the demo account', 'dvt_x-Y_1', true, 'data-demo-token="dvt_x-Y_1" data-graphiql="on"'],
-    ['no account that it knows of', undefined, false, 'data-demo-token="" data-graphiql="off"'],
-  ])(
-    'has at hand the token of %s, and says whether there is a GraphiQL',
-    async (_, token, hasGraphiql, written) => {
-      // What the handler reads of a request.
-      const exchange = { request: { method: 'GET', headers: {} }, path: '/console' } as unknown as Exchange;
-      const { body } = await createConsole({ demoTokenFor: () => token, hasGraphiql })(exchange);
-      expect(String(body)).toContain(written);
-    },
-  );
+    ['the token of the demo account', 'dvt_x-Y_1', true, 'data-demo-token="dvt_x-Y_1" data-graphiql="on"'],
+    ['no token if there is none', undefined, false, 'data-demo-token="" data-graphiql="off"'],
+  ])('contains %s, and whether GraphiQL is on', async (_, token, hasGraphiql, written) => {
+    // Only the members that the handler reads.
+    const exchange = { request: { method: 'GET', headers: {} }, path: '/console' } as unknown as Exchange;
+    const { body } = await createConsole({ demoTokenFor: () => token, hasGraphiql })(exchange);
+    expect(String(body)).toContain(written);
+  });
 
-  it('has no token for who asks under a name that anybody can point here', async () => {
+  it('has the token only for requests that it may be shown to, even after it was shown', async () => {
     const exchange = { request: { method: 'GET', headers: {} }, path: '/console' } as unknown as Exchange;
     let token: string | undefined = 'dvt_x';
     const handle = createConsole({ demoTokenFor: () => token, hasGraphiql: true });
@@ -91,8 +88,8 @@ describe('the page', () => {
   });
 });
 
-describe('its files', () => {
-  it('never change, and are what was built', async () => {
+describe('the files of the console', () => {
+  it('are sent as they were built, and may be cached forever', async () => {
     for (const name of assets)
       for (const encoding of ['identity', 'gzip']) {
         const response = await ask(`/console/assets/${name}`, { headers: { 'Accept-Encoding': encoding } });
@@ -108,19 +105,19 @@ describe('its files', () => {
       }
   });
 
-  it('weigh at most 120 kB of JavaScript, compressed, and the first view a part of that', async () => {
-    const weigh = (names: readonly string[]) =>
+  it('have at most 120 kB of compressed JavaScript, of which the first view loads only a part', async () => {
+    const sizeOf = (names: readonly string[]) =>
       names.reduce((sum, name) => sum + gzipSync(readAsset(name)).length, 0);
     const scripts = assets.filter((name) => name.endsWith('.js'));
     const page = readFileSync(new URL('index.html', folder), 'utf8');
     const first = scripts.filter((name) => page.includes(name));
     expect(first.length).toBeGreaterThan(0);
     expect(first.length).toBeLessThan(scripts.length);
-    expect(weigh(scripts)).toBeLessThanOrEqual(120_000);
-    expect(weigh(first)).toBeLessThan(weigh(scripts));
+    expect(sizeOf(scripts)).toBeLessThanOrEqual(120_000);
+    expect(sizeOf(first)).toBeLessThan(sizeOf(scripts));
   });
 
-  it('name no other host but in what libraries say to developers, and hold no data in an address', () => {
+  it('have no URLs of other hosts except in messages of libraries, and no data URLs', () => {
     const texts = assets.filter((name) => extname(name) !== '.svg').map((name) => readAsset(name).toString());
     const urls = texts.flatMap((text) => text.match(/https?:\/\/[^\s"'`\\)]+/g) ?? []);
     const known = /^https?:\/\/(www\.w3\.org\/|github\.com\/preactjs\/|bit\.ly\/2XbVrpR#)/;
@@ -130,7 +127,7 @@ describe('its files', () => {
 });
 
 it.each(['/console', `/console/assets/${assets[0]}`])(
-  'is sent again only if it changed: %s',
+  'a conditional request gets 304 when nothing has changed: %s',
   async (path) => {
     const first = await ask(path);
     const again = await ask(path, { headers: { 'If-None-Match': first.headers.get('ETag') ?? '' } });
@@ -140,7 +137,7 @@ it.each(['/console', `/console/assets/${assets[0]}`])(
   },
 );
 
-it('can be read and nothing else', async () => {
+it('the paths of the console accept only GET and HEAD, and other paths are not found', async () => {
   for (const path of ['/console', '/console/history', `/console/assets/${assets[0]}`]) {
     const head = await ask(path, { method: 'HEAD' });
     expect([path, head.status, await head.text()]).toEqual([path, 200, '']);
@@ -155,7 +152,7 @@ it('can be read and nothing else', async () => {
   for (const path of others) expect([path, (await ask(path)).status]).toEqual([path, 404]);
 });
 
-describe('where it is switched off', () => {
+describe('a gateway without the console', () => {
   let persisted: string;
   beforeAll(async () => {
     persisted = join(await mkdtemp(join(tmpdir(), 'dovetail-console-')), 'persisted.json');
@@ -166,7 +163,7 @@ describe('where it is switched off', () => {
   it.each([
     ['CONSOLE', 'off'],
     ['PERSISTED_OPERATIONS', 'only'],
-  ])('is nowhere, and nothing leads to it, with %s=%s', async (name, value) => {
+  ])('responds 404 to its paths, and has no link to it, with %s=%s', async (name, value) => {
     const settings = { [name]: value, PERSISTED_OPERATIONS_FILE: persisted };
     const without = await openTestGateway(undefined, { settings });
     try {

@@ -1,4 +1,4 @@
-/** To whom the pages show the token of the demo account: to nobody who comes by a name that others can point here. */
+/** For which hosts the pages show the token of the demo account: not for a name that others may point to this gateway. */
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -19,21 +19,21 @@ function requestFor(host: string | undefined, url = '/', headers: Record<string,
 const isShown = (HOST: string, host: string | undefined, url?: string, headers?: Record<string, string>) =>
   createDemoTokenFor(token, { HOST, SHOW_DEMO_TOKEN: 'off' })(requestFor(host, url, headers)) === token;
 
-const usual = '127.0.0.1';
+const loopback = '127.0.0.1';
 
 describe('the demo token', () => {
   it.each([
-    [usual, 'localhost'],
-    [usual, 'localhost:4000'],
-    [usual, 'LocalHost:4000'],
-    [usual, 'localhost.'],
-    [usual, 'localhost.:4000'],
-    [usual, '127.0.0.1:4000'],
-    [usual, '127.255.1.9'],
-    [usual, '[::1]:4000'],
-    [usual, '[0:0:0:0:0:0:0:1]'],
-    [usual, '[::ffff:127.0.0.1]'],
-    [usual, '[::FFFF:7f00:1]:80'],
+    [loopback, 'localhost'],
+    [loopback, 'localhost:4000'],
+    [loopback, 'LocalHost:4000'],
+    [loopback, 'localhost.'],
+    [loopback, 'localhost.:4000'],
+    [loopback, '127.0.0.1:4000'],
+    [loopback, '127.255.1.9'],
+    [loopback, '[::1]:4000'],
+    [loopback, '[0:0:0:0:0:0:0:1]'],
+    [loopback, '[::ffff:127.0.0.1]'],
+    [loopback, '[::FFFF:7f00:1]:80'],
     ['localhost', 'localhost'],
     ['192.168.1.5', '192.168.1.5:4000'],
     ['192.168.1.5', 'localhost'],
@@ -42,36 +42,36 @@ describe('the demo token', () => {
     ['Gateway.Example', 'gateway.example:4000'],
     ['gateway.example', 'GATEWAY.example.'],
     ['fe80::1%eth0', 'localhost'],
-  ])('of a gateway with HOST %s is shown to those who come to %s', (HOST, host) => {
+  ])('is shown by a gateway with HOST %s for the host %s', (HOST, host) => {
     expect(isShown(HOST, host)).toBe(true);
     expect(isShown(HOST, host, `http://${host}/docs`)).toBe(true);
   });
 
   it.each<readonly [string, string | undefined]>([
-    [usual, undefined],
-    [usual, ''],
-    [usual, 'rebound.example:4000'],
-    [usual, 'localhost.rebound.example'],
-    [usual, 'rebound.localhost'],
-    [usual, 'localhost@rebound.example'],
-    [usual, 'localhost:4000@rebound.example'],
-    [usual, 'rebound.example:localhost'],
-    [usual, 'localhost, rebound.example'],
-    [usual, 'localhost/rebound.example'],
-    [usual, 'localhost..'],
-    [usual, '127.0.0.1.rebound.example'],
-    [usual, '127.0.0.1.'.repeat(2)],
-    [usual, '127.0.0.256'],
-    [usual, '0.0.0.0:4000'],
-    [usual, '128.0.0.1'],
-    [usual, '192.168.1.5'],
-    [usual, '[::]'],
-    [usual, '[::2]'],
-    [usual, '[::ffff:192.168.1.5]'],
-    [usual, '[::1'],
-    [usual, '[localhost]'],
-    [usual, '::1'],
-    [usual, 'ⓛocalhost'],
+    [loopback, undefined],
+    [loopback, ''],
+    [loopback, 'rebound.example:4000'],
+    [loopback, 'localhost.rebound.example'],
+    [loopback, 'rebound.localhost'],
+    [loopback, 'localhost@rebound.example'],
+    [loopback, 'localhost:4000@rebound.example'],
+    [loopback, 'rebound.example:localhost'],
+    [loopback, 'localhost, rebound.example'],
+    [loopback, 'localhost/rebound.example'],
+    [loopback, 'localhost..'],
+    [loopback, '127.0.0.1.rebound.example'],
+    [loopback, '127.0.0.1.'.repeat(2)],
+    [loopback, '127.0.0.256'],
+    [loopback, '0.0.0.0:4000'],
+    [loopback, '128.0.0.1'],
+    [loopback, '192.168.1.5'],
+    [loopback, '[::]'],
+    [loopback, '[::2]'],
+    [loopback, '[::ffff:192.168.1.5]'],
+    [loopback, '[::1'],
+    [loopback, '[localhost]'],
+    [loopback, '::1'],
+    [loopback, 'ⓛocalhost'],
     ['192.168.1.5', '192.168.1.50'],
     ['gateway.example', 'www.gateway.example'],
     ...['0.0.0.0', '0', '0x0', '0.0', '::', '0:0::0', '::ffff:0.0.0.0'].flatMap((everywhere) =>
@@ -79,20 +79,20 @@ describe('the demo token', () => {
         (host) => [everywhere, host] as const,
       ),
     ),
-  ])('of a gateway with HOST %s is not shown to those who come to %s', (HOST, host) => {
+  ])('is not shown by a gateway with HOST %s for the host %s', (HOST, host) => {
     expect(isShown(HOST, host)).toBe(false);
   });
 
-  it('is not shown for a target that names another host, nor for what a proxy is said to have been asked', () => {
-    expect(isShown(usual, 'localhost', 'http://rebound.example/')).toBe(false);
-    expect(isShown(usual, 'localhost', 'http://localhost@rebound.example/')).toBe(false);
-    expect(isShown(usual, 'rebound.example', 'http://localhost/')).toBe(false);
+  it('is not shown for another host in the request target, nor for a host in the headers of proxies', () => {
+    expect(isShown(loopback, 'localhost', 'http://rebound.example/')).toBe(false);
+    expect(isShown(loopback, 'localhost', 'http://localhost@rebound.example/')).toBe(false);
+    expect(isShown(loopback, 'rebound.example', 'http://localhost/')).toBe(false);
     const forwarded = { 'x-forwarded-host': 'localhost', forwarded: 'host=localhost' };
-    expect(isShown(usual, 'rebound.example', '/', forwarded)).toBe(false);
+    expect(isShown(loopback, 'rebound.example', '/', forwarded)).toBe(false);
   });
 
-  it('is shown to everybody who comes where a setting says so, and nowhere if there is none', () => {
-    for (const HOST of [usual, '0.0.0.0', '::']) {
+  it('is shown for every host with SHOW_DEMO_TOKEN=on, if there is a demo token', () => {
+    for (const HOST of [loopback, '0.0.0.0', '::']) {
       const tokenFor = createDemoTokenFor(token, { HOST, SHOW_DEMO_TOKEN: 'on' });
       expect(tokenFor(requestFor('gateway.example'))).toBe(token);
       const withoutDemo = createDemoTokenFor(undefined, { HOST, SHOW_DEMO_TOKEN: 'on' });
@@ -129,7 +129,7 @@ describe('the page', () => {
     ['/docs', 'text/html'],
     ['/graphql', 'text/html'],
   ])(
-    '%s as %s has the demo token for its own names alone, and lets no cache mix them up',
+    '%s as %s has the demo token only for hosts of the gateway, and varies by Host',
     async (path, accept) => {
       for (const [at, host, shown] of [
         [gateway, '127.0.0.1', true],
@@ -139,7 +139,7 @@ describe('the page', () => {
       ] as const) {
         const { status, headers, body } = await pageAt(at, path, host, accept);
         expect(status).toBe(200);
-        // Megabytes, which no failure should print.
+        // Compared as a boolean, since a failed assertion should not print megabytes.
         expect({ host, shown: body.includes(gateway.token) }).toEqual({ host, shown });
         expect(headers.vary?.split(', ')).toContain('Host');
         expect(headers['cache-control']).toBe('private, no-cache');

@@ -1,4 +1,4 @@
-/** The reference of the REST interface, as a browser gets it. */
+/** The reference of the REST interface, as it is sent to a browser. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -21,7 +21,7 @@ const { resolve } = createRequire(import.meta.url);
 const ofSwaggerUi = (name: string) => readFileSync(resolve(`swagger-ui-dist/${name}`), 'utf8');
 
 describe('the OpenAPI document', () => {
-  it('is that of the routes, and needs no token', async () => {
+  it('describes the routes, and needs no token', async () => {
     const response = await ask('/openapi.json');
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
@@ -29,8 +29,8 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe('the page', () => {
-  it('needs no token, and loads nothing from elsewhere', async () => {
+describe('the page of the reference', () => {
+  it('needs no token, and loads nothing from other hosts', async () => {
     const page = await (await ask('/docs')).text();
     const loaded = [...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path = '']) => path);
     expect(loaded).toContain('/docs/swagger-ui-bundle.js');
@@ -59,18 +59,18 @@ describe('the page', () => {
   });
 
   it.each([
-    ['the demo account', 'dvt_x-Y_1', 'data-token="dvt_x-Y_1"'],
-    ['no account that it knows of', undefined, 'data-token=""'],
-  ])('starts with the token of %s', async (_, token, written) => {
-    // What the handler reads of a request.
+    ['the token of the demo account', 'dvt_x-Y_1', 'data-token="dvt_x-Y_1"'],
+    ['no token if there is none', undefined, 'data-token=""'],
+  ])('contains %s', async (_, token, written) => {
+    // Only the members that the handler reads.
     const exchange = { request: { method: 'GET', headers: {} }, path: '/docs' } as unknown as Exchange;
     const { body } = await createDocs(() => token)(exchange);
     expect(String(body)).toContain(written);
   });
 });
 
-describe('what the page loads', () => {
-  it('has its type, and starts the reference of this gateway, which asks nobody else', async () => {
+describe('a file of the reference', () => {
+  it('has its media type; the script starts Swagger UI with the document of this gateway and no other host', async () => {
     for (const path of ['/docs/start.js', '/docs/swagger-ui-bundle.js'])
       expect((await ask(path)).headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
     const script = await (await ask('/docs/start.js')).text();
@@ -78,17 +78,17 @@ describe('what the page loads', () => {
     const preauthorized: unknown[] = [];
     const classes: unknown[] = [];
     const domNode = { dataset: { token: 'dvt_x' } };
-    const ui = { preauthorizeApiKey: (...told: unknown[]) => preauthorized.push(told) };
+    const ui = { preauthorizeApiKey: (...given: unknown[]) => preauthorized.push(given) };
     const page = {
-      // It is night.
+      // The browser prefers dark colors.
       matchMedia: () => ({ matches: true, addEventListener() {} }),
       document: {
-        documentElement: { classList: { toggle: (...told: unknown[]) => classes.push(told) } },
+        documentElement: { classList: { toggle: (...given: unknown[]) => classes.push(given) } },
         getElementById: (id: string) => (id === 'reference' ? domNode : null),
       },
       SwaggerUIBundle(options: { onComplete(): void }) {
         started.push(options);
-        // It is done later.
+        // Swagger UI calls it later.
         queueMicrotask(options.onComplete);
         return ui;
       },
@@ -102,8 +102,8 @@ describe('what the page loads', () => {
     expect(classes).toEqual([['dark-mode', true]]);
   });
 
-  it('is compressed for those who take it so, and no others', async () => {
-    for (const [taken, encoding] of [
+  it('is compressed with gzip if the client accepts that', async () => {
+    for (const [accepted, encoding] of [
       ['gzip', 'gzip'],
       ['br, gzip;q=0.5', 'gzip'],
       ['GZIP', 'gzip'],
@@ -113,14 +113,14 @@ describe('what the page loads', () => {
       ['gzip; q=0.0, br', null],
       ['identity', null],
     ] as const) {
-      const { headers } = await ask('/docs/swagger-ui.css', { headers: { 'Accept-Encoding': taken } });
-      expect([taken, headers.get('Content-Encoding')]).toEqual([taken, encoding]);
+      const { headers } = await ask('/docs/swagger-ui.css', { headers: { 'Accept-Encoding': accepted } });
+      expect([accepted, headers.get('Content-Encoding')]).toEqual([accepted, encoding]);
       expect(headers.get('Content-Type')).toBe('text/css; charset=utf-8');
       expect(headers.get('Vary')).toBe('Accept-Encoding');
     }
   });
 
-  it.each(['swagger-ui-bundle.js', 'swagger-ui.css'])('is of the package: %s', async (name) => {
+  it.each(['swagger-ui-bundle.js', 'swagger-ui.css'])('is that of the package: %s', async (name) => {
     for (const encoding of ['identity', 'br, gzip;q=0.8']) {
       const response = await ask(`/docs/${name}`, { headers: { 'Accept-Encoding': encoding } });
       expect(response.headers.get('Content-Encoding')).toBe(encoding === 'identity' ? null : 'gzip');
@@ -129,7 +129,7 @@ describe('what the page loads', () => {
   });
 
   it.each(['/docs', '/docs/start.js', '/openapi.json'])(
-    'is sent again only if it changed: %s',
+    'is not sent again when nothing has changed: %s',
     async (path) => {
       const first = await ask(path);
       const again = await ask(path, { headers: { 'If-None-Match': first.headers.get('ETag') ?? '' } });
@@ -139,7 +139,7 @@ describe('what the page loads', () => {
     },
   );
 
-  it('can be read and nothing else', async () => {
+  it('can only be requested with GET and HEAD, and other paths are not found', async () => {
     const head = await ask('/docs', { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
     for (const path of ['/docs', '/openapi.json']) {

@@ -23,7 +23,7 @@ afterAll(() => gateway?.close());
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-it('leads a browser to everything that is there', async () => {
+it('the home page links a browser to all pages and documents, which all exist', async () => {
   const response = await fetch(gateway.url, { headers: browser });
   expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
   const page = await response.text();
@@ -35,7 +35,7 @@ it('leads a browser to everything that is there', async () => {
   expect(responses.map(({ status }) => status)).toEqual(links.map(() => 200));
 });
 
-it('runs the one script and loads the one style that its policy names, and is framed by nobody', async () => {
+it('the home page has a policy that allows one script, one style and no framing', async () => {
   const { headers } = await fetch(gateway.url, { headers: browser });
   expect(headers.get('Content-Security-Policy')).toMatch(
     /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-[\w+/]{43}='; script-src 'sha256-[\w+/]{43}='; connect-src 'self'; img-src data:$/,
@@ -46,17 +46,17 @@ it('runs the one script and loads the one style that its policy names, and is fr
 it.each([
   ['style', /<style>(.*)<\/style>/s],
   ['script', /<script type="module">(.*)<\/script>\n<\/body>/s],
-])('has the %s that its policy names', async (kind, element) => {
+])('the home page contains the %s whose hash is in its policy', async (kind, element) => {
   const response = await fetch(gateway.url, { headers: browser });
   const [, code = ''] = element.exec(await response.text()) ?? [];
   const digest = createHash('sha256').update(code).digest('base64');
   expect(response.headers.get('Content-Security-Policy')).toContain(`${kind}-src 'sha256-${digest}'`);
 });
 
-describe('for whoever asks', () => {
-  /** The response where neither the reference nor its document is. */
+describe('the text of the home page', () => {
+  /** The response of a gateway that has neither the reference nor its document. */
   function responseTo(method: string, headers: Record<string, string>, token?: string, onServer = false) {
-    // What the page reads of a request.
+    // Only the members that the page reads.
     const exchange = { request: { method, headers } } as unknown as Exchange;
     const isThere = (path: string) => !/docs|openapi/.test(path);
     const options = { demoToken: token, isThere, onServer, takesUpstreamTokens: false };
@@ -68,7 +68,7 @@ describe('for whoever asks', () => {
     ['GET', browser.Accept, 'text/html; charset=utf-8'],
     ['HEAD', browser.Accept, 'text/html; charset=utf-8'],
     ['GET', '*/*', 'text/plain; charset=utf-8'],
-  ])('has with %s as %s what there is, and the address that was asked', async (method, accept, type) => {
+  ])('has with %s as %s the paths that exist, and the host of the request', async (method, accept, type) => {
     const { status, headers, text } = responseTo(method, { accept, host: '[::1]:4321' });
     expect({ status, headers }).toEqual({
       status: 200,
@@ -90,26 +90,29 @@ describe('for whoever asks', () => {
       true,
       'DATABASE_URL=postgresql://user:password@host:5432/database npx dovetail token create --user NAME --name first',
     ],
-  ])('has a command for a token that can be typed, over a server: %s', (onServer, command) => {
-    for (const accept of [browser.Accept, '*/*']) {
-      const { text } = responseTo('GET', { accept }, undefined, onServer);
-      const [, found] =
-        /^(?:<div class="code"><pre tabindex="0"><code>| {2})?(.*token create[^<\n]*)/m.exec(text) ?? [];
-      expect(found).toBe(command);
-      expect(
-        complaintAbout('DATABASE_URL', /DATABASE_URL=(\S+)/.exec(command)?.[1] ?? 'postgresql://h/d'),
-      ).toBe(undefined);
-      expect(responseTo('GET', { accept }, 'dvt_x', onServer).text).toContain(command);
-    }
-  });
+  ])(
+    'has a command that creates a token, with a valid DATABASE_URL over a server: %s',
+    (onServer, command) => {
+      for (const accept of [browser.Accept, '*/*']) {
+        const { text } = responseTo('GET', { accept }, undefined, onServer);
+        const [, found] =
+          /^(?:<div class="code"><pre tabindex="0"><code>| {2})?(.*token create[^<\n]*)/m.exec(text) ?? [];
+        expect(found).toBe(command);
+        expect(
+          complaintAbout('DATABASE_URL', /DATABASE_URL=(\S+)/.exec(command)?.[1] ?? 'postgresql://h/d'),
+        ).toBe(undefined);
+        expect(responseTo('GET', { accept }, 'dvt_x', onServer).text).toContain(command);
+      }
+    },
+  );
 
   it.each([undefined, 'postgresql://me:hunter2@db.example.com/d'])(
-    'knows from DATABASE_URL %j what that command takes, and tells nobody which database it is',
+    'has that command for DATABASE_URL %j, without the address of the database',
     async (DATABASE_URL) => {
       const config = readConfig({ DATABASE_URL });
       const readiness = () => textResponse(200, 'ready');
       const pages = createPages({ config, demoTokenFor: () => undefined, readiness });
-      // What the page reads of a request.
+      // Only the members that the page reads.
       const exchange = { path: '/', request: { method: 'GET', headers: {} } } as unknown as Exchange;
       const text = (await pages(exchange)).body.toString();
       expect(text.includes('  DATABASE_URL=')).toBe(DATABASE_URL !== undefined);
@@ -121,21 +124,27 @@ describe('for whoever asks', () => {
     [{ UPSTREAM_URL: 'https://up.example/api/v1' }, true],
     [{ UPSTREAM_URL: 'https://up.example/api/v1', UPSTREAM_TOKEN: 'x' }, false],
     [{}, false],
-  ])('says of %j whether a token of the upstream will do, and not which upstream', async (settings, will) => {
-    const readiness = () => textResponse(200, 'ready');
-    const pages = createPages({ config: readConfig(settings), demoTokenFor: () => undefined, readiness });
-    for (const accept of [browser.Accept, '*/*']) {
-      // What the page reads of a request.
-      const exchange = { path: '/', request: { method: 'GET', headers: { accept } } } as unknown as Exchange;
-      const text = (await pages(exchange)).body.toString();
-      expect(text.includes('the token that you have for the service behind this gateway')).toBe(will);
-      expect(text).toContain('token create');
-      expect(text).not.toContain('up.example');
-    }
-  });
+  ])(
+    'says for %j whether a token of the upstream is accepted, without the address of the upstream',
+    async (settings, will) => {
+      const readiness = () => textResponse(200, 'ready');
+      const pages = createPages({ config: readConfig(settings), demoTokenFor: () => undefined, readiness });
+      for (const accept of [browser.Accept, '*/*']) {
+        // Only the members that the page reads.
+        const exchange = {
+          path: '/',
+          request: { method: 'GET', headers: { accept } },
+        } as unknown as Exchange;
+        const text = (await pages(exchange)).body.toString();
+        expect(text.includes('the token that you have for the service behind this gateway')).toBe(will);
+        expect(text).toContain('token create');
+        expect(text).not.toContain('up.example');
+      }
+    },
+  );
 
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
-    'has an address that will do for the host %j',
+    'has the address localhost for the missing or invalid host %j',
     (host) => {
       const { text } = responseTo('GET', { ...(host !== undefined && { host }) }, 'dvt_x');
       expect(text).toContain("curl localhost:4000/graphql \\\n  -H 'Authorization: Bearer dvt_x'");
@@ -143,13 +152,13 @@ describe('for whoever asks', () => {
   );
 });
 
-it('is stored by no cache that others share, since the token of the demo account stands in it', async () => {
+it('the home page may not be stored by shared caches, since it contains the token of the demo account', async () => {
   const response = await fetch(gateway.url, { headers: browser });
   expect(await response.text()).toMatch(/Bearer dvt_/);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
 });
 
-it('is plain text in a terminal, with commands that work as they are', async () => {
+it('the home page is plain text in a terminal, with commands that work unchanged', async () => {
   const response = await fetch(gateway.url);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
   const page = await response.text();
@@ -164,7 +173,7 @@ it('is plain text in a terminal, with commands that work as they are', async () 
   ]);
 });
 
-it('repeats no host that does not look like one', async () => {
+it('the home page does not repeat an invalid Host header', async () => {
   const page = await new Promise<string>((settle, fail) => {
     request(gateway.url, { headers: { ...browser, Host: "a';b" } }, (response) => settle(text(response)))
       .on('error', fail)
@@ -174,16 +183,19 @@ it('repeats no host that does not look like one', async () => {
   expect(page).toContain('localhost:4000');
 });
 
-it.each(['/', '/schema.graphql', '/healthz', '/readyz'])('can be read and nothing else: %s', async (path) => {
-  const head = await fetch(gateway.url + path, { method: 'HEAD' });
-  expect([head.status, await head.text()]).toEqual([200, '']);
-  for (const method of ['POST', 'DELETE']) {
-    const response = await fetch(gateway.url + path, { method });
-    expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD']);
-  }
-});
+it.each(['/', '/schema.graphql', '/healthz', '/readyz'])(
+  'only GET and HEAD are accepted: %s',
+  async (path) => {
+    const head = await fetch(gateway.url + path, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    for (const method of ['POST', 'DELETE']) {
+      const response = await fetch(gateway.url + path, { method });
+      expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD']);
+    }
+  },
+);
 
-it('has the schema as a text', async () => {
+it('the schema is served as plain text', async () => {
   const response = await fetch(`${gateway.url}/schema.graphql`);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
   expect(await response.text()).toBe(await readFile('schema.graphql', 'utf8'));

@@ -7,18 +7,18 @@ import { jsonResponse } from '../../src/http/response.ts';
 import { staticResponse } from '../../src/pages/staticResponse.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
-/** Somebody asks, with this Accept-Encoding. */
+/** An exchange whose request has this Accept-Encoding. */
 function exchangeWith(encoding: string) {
   const request = new IncomingMessage(new Socket());
   request.headers['accept-encoding'] = encoding;
   return openExchange(request, new ServerResponse(request), nobodyListens);
 }
 
-it('is made again for the next who asks when it could not be made, and then never again', async () => {
-  let made = 0;
+it('the response is created again by the request after a failure, and after that never again', async () => {
+  let created = 0;
   const page = staticResponse(async () => {
-    if (++made === 1) throw new Error('a file could not be read');
-    return jsonResponse(200, `{"made":${made}}`);
+    if (++created === 1) throw new Error('a file could not be read');
+    return jsonResponse(200, `{"made":${created}}`);
   });
   await expect(async () => page(exchangeWith(''))).rejects.toThrow('a file could not be read');
   for (let time = 0; time < 3; time++) {
@@ -27,15 +27,15 @@ it('is made again for the next who asks when it could not be made, and then neve
   }
 });
 
-it('is made once for each form, however many ask for it at the same time', async () => {
-  let made = 0;
+it('the response is created once for each encoding, however many requests come at the same time', async () => {
+  let created = 0;
   const text = '{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}';
   const page = staticResponse(async () => {
-    made++;
+    created++;
     return jsonResponse(200, text);
   }, 'Accept-Encoding, Host');
   const responses = await Promise.all(['gzip', 'gzip', 'br', ''].map((each) => page(exchangeWith(each))));
-  expect(made).toBe(2);
+  expect(created).toBe(2);
   const [zipped, , plain] = responses;
   expect(gunzipSync(zipped?.body ?? '').toString()).toBe(text);
   expect(zipped?.headers).toMatchObject({
@@ -45,6 +45,6 @@ it('is made once for each form, however many ask for it at the same time', async
   });
   expect(plain?.body.toString()).toBe(text);
   expect(plain?.headers).not.toHaveProperty('Content-Encoding');
-  // Other bytes, another tag.
+  // Other bytes have another ETag.
   expect(zipped?.headers.ETag).not.toBe(plain?.headers.ETag);
 });
