@@ -1,4 +1,4 @@
-/** The accounts that the load asks for: a few, with enough in each that a page is a page. */
+/** The accounts whose records the load requests: a few, with enough records for full pages. */
 
 import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
@@ -10,13 +10,13 @@ export interface LoadAccount {
   readonly sessions: readonly number[];
 }
 
-/** Ids far from those of the demo account. */
+/** The id of the first account, far from that of the demo account. */
 const firstUser = 5_001;
-/** More than are activated while a fault is brought about, so that it can be told how many are lost. */
+/** More than are activated during a fault, so that the number of lost activations can be determined. */
 const templatesEach = 20;
 const sessionsEach = 60;
 
-/** Adds accounts to a database that has its tables. */
+/** Adds accounts to a migrated database. */
 export async function addAccounts(connection: pg.ClientConfig, count: number): Promise<LoadAccount[]> {
   const client = new pg.Client(connection);
   await client.connect();

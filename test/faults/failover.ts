@@ -1,32 +1,32 @@
 /**
- * The primary is lost under load, and a standby takes over: what clients see, how soon activations are accepted and
- * responses cached again, and how many acknowledged activations are gone. For 300 ms before, nothing reaches the standby:
- * what is acknowledged meanwhile, only the primary has.
+ * The primary is lost under load, and a standby takes over. Measures what clients see, how soon activations are accepted and
+ * responses cached again, and how many acknowledged activations are lost. In the last 300 ms before, nothing reaches the
+ * standby, so that only the primary has the activations that are acknowledged meanwhile.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
 import { freePort } from '../support/postgres.ts';
 import { addAccounts } from './accounts.ts';
-import { openLine } from './line.ts';
+import { openFaultyProxy } from './faultyProxy.ts';
 import { type LoadReport, startLoad } from './load.ts';
+import { superviseGateway, until } from './supervised.ts';
 import { seconds } from './table.ts';
-import { until, watchGateway } from './watched.ts';
 
-/** For how long, in milliseconds, nothing reaches the standby before the primary is lost. */
+/** In milliseconds: how long nothing reaches the standby before the primary is lost. */
 const cutBefore = 300;
-/** How long, in milliseconds, it takes until somebody promotes the standby. */
+/** In milliseconds: the time from the cut until the standby is promoted. */
 const untilPromoted = 1_000;
 const longestRecovery = 30_000;
 
-interface Scene {
+interface Scenario {
   readonly feed: 'notify' | 'logical';
   readonly isSynchronous: boolean;
-  /** Whether the gateway knows both hosts, or one address that is moved from the one to the other. */
+  /** Whether the gateway connects to both hosts, or to one address that is moved from one to the other. */
   readonly address: 'several hosts' | 'a moved address';
 }
 
-const scenes: readonly Scene[] = (['notify', 'logical'] as const).flatMap((feed) =>
+const scenarios: readonly Scenario[] = (['notify', 'logical'] as const).flatMap((feed) =>
   [true, false].flatMap((isSynchronous) =>
     (['several hosts', 'a moved address'] as const).map((address) => ({ feed, isSynchronous, address })),
   ),
@@ -50,54 +50,58 @@ export interface FailoverRow {
 /** @param settings of the gateway. */
 export async function measureFailover(settings: Readonly<Record<string, string>>): Promise<FailoverRow[]> {
   const rows: FailoverRow[] = [];
-  for (const scene of scenes) rows.push(await play(scene, settings));
+  for (const scenario of scenarios) rows.push(await measure(scenario, settings));
   return rows;
 }
 
-async function play(scene: Scene, settings: Readonly<Record<string, string>>): Promise<FailoverRow> {
-  const name = `${scene.feed}, ${scene.isSynchronous ? 'synchronous' : 'asynchronous'}, ${scene.address}`;
+async function measure(scenario: Scenario, settings: Readonly<Record<string, string>>): Promise<FailoverRow> {
+  const name = `${scenario.feed}, ${scenario.isSynchronous ? 'synchronous' : 'asynchronous'}, ${scenario.address}`;
   process.stderr.write(`failover: ${name} …\n`);
   const cluster = await startCluster(1, { fsync: 'on' });
   const [standby] = cluster.standbys;
   if (!standby) throw new Error('there is no standby');
   const { primary } = cluster;
-  const line = await openLine(primary.port);
+  const proxy = await openFaultyProxy(primary.port);
   const metrics = await freePort();
-  const ports = scene.address === 'several hosts' ? [primary.port, standby.port] : [line.port];
-  const gateway = await watchGateway({
+  const ports = scenario.address === 'several hosts' ? [primary.port, standby.port] : [proxy.port];
+  const gateway = await superviseGateway({
     ...settings,
     DATABASE_URL: `postgresql://postgres:postgres@${ports.map((port) => `127.0.0.1:${port}`).join()}/postgres`,
     METRICS_PORT: String(metrics),
-    CHANGE_FEED: scene.feed,
+    CHANGE_FEED: scenario.feed,
   });
   try {
-    await until('it serves', gateway.isReady);
+    await until('the gateway is ready', gateway.isReady);
     const admin = { connectionString: `${primary.url}/postgres` };
     const accounts = await addAccounts(admin, 3);
-    await until('changes are heard', () => isListening(metrics));
+    await until('the gateway receives changes', () => isListening(metrics));
     await cluster.isReplayed();
-    if (scene.isSynchronous) await primary.set('synchronous_standby_names', standby.name);
+    if (scenario.isSynchronous) await primary.set('synchronous_standby_names', standby.name);
     const load = startLoad(gateway.url, accounts);
-    await until('all is well before', () => load.isWellSince(0));
+    await until('all requests succeed before the failover', () => load.succeedsSince(0));
     await sleep(1_000);
     const lost = performance.now();
-    await loseAndPromote(cluster, standby, scene);
+    await loseAndPromote(cluster, standby, scenario);
     const promoted = performance.now();
-    line.leadTo(standby.port);
-    await until('it recovers', () => load.isWellSince(promoted), longestRecovery);
-    await until('changes are heard again', () => isListening(metrics), longestRecovery);
+    proxy.redirect(standby.port);
+    await until('all requests succeed again', () => load.succeedsSince(promoted), longestRecovery);
+    await until('the gateway receives changes again', () => isListening(metrics), longestRecovery);
     const cached = performance.now() - promoted;
     await sleep(1_000);
     const report = await load.stop();
-    return judge(name, scene, report, { lost, promoted, cached });
+    return toRow(name, scenario, report, { lost, promoted, cached });
   } finally {
     await gateway.stop();
-    line.close();
+    proxy.close();
     await cluster.stop();
   }
 }
 
-async function loseAndPromote(cluster: Cluster, standby: Standby, { isSynchronous }: Scene): Promise<void> {
+async function loseAndPromote(
+  cluster: Cluster,
+  standby: Standby,
+  { isSynchronous }: Scenario,
+): Promise<void> {
   standby.upstream.hold();
   await sleep(cutBefore);
   await cluster.primary.stop('immediate');
@@ -114,30 +118,32 @@ async function isListening(port: number): Promise<boolean> {
   return /^dovetail_feed_listening 1$/m.test(text);
 }
 
-interface Moments {
-  /** When the primary was lost, and when the standby was promoted. */
+interface Times {
+  /** The times at which the primary was lost and the standby was promoted. */
   readonly lost: number;
   readonly promoted: number;
-  /** How long after that changes were heard again. */
+  /** How long after the promotion the gateway received changes again. */
   readonly cached: number;
 }
 
-function judge(
+/** The row of the table, and what is wrong with the result. */
+function toRow(
   name: string,
-  { isSynchronous }: Scene,
-  { replies, faults, acknowledged, lost }: LoadReport,
-  moments: Moments,
+  { isSynchronous }: Scenario,
+  { replies, undocumented, acknowledged, lost }: LoadReport,
+  times: Times,
 ): FailoverRow {
   const counts = new Map<string, number>();
   for (const { outcome } of replies) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   const longest = Math.max(...replies.map(({ took }) => took));
   const ended = replies.flatMap(({ outcome, began, took, isWrite }) =>
-    isWrite && outcome === '200' && began > moments.lost + cutBefore ? [began + took] : [],
+    isWrite && outcome === '200' && began > times.lost + cutBefore ? [began + took] : [],
   );
-  const accepted = Math.max(0, Math.min(...ended) - moments.promoted);
-  const complaints = faults.map((text) => `${name}: an answer that is not documented: ${text}`);
+  const accepted = Math.max(0, Math.min(...ended) - times.promoted);
+  const complaints = undocumented.map((text) => `${name}: a response that is not documented: ${text}`);
   if (isSynchronous && lost > 0) complaints.push(`${name}: ${lost} acknowledged activations are lost`);
-  if (!isSynchronous && lost === 0) complaints.push(`${name}: nothing was lost, so that this shows nothing`);
+  if (!isSynchronous && lost === 0)
+    complaints.push(`${name}: nothing was lost, so the measurement shows nothing`);
   return {
     complaints,
     cells: [
@@ -148,7 +154,7 @@ function judge(
         .join(', '),
       seconds(longest),
       seconds(accepted),
-      seconds(moments.cached),
+      seconds(times.cached),
       String(acknowledged),
       String(lost),
     ],

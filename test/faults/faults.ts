@@ -1,7 +1,7 @@
 /**
- * `npm run faults`: what clients see while things go wrong, how soon the gateway is well again by itself, and whether
- * any activation that it acknowledged was lost. A steady load goes on all the while. Fails if one was, if an answer
- * took longer than is promised or was not the documented one, or if the gateway does not recover.
+ * `npm run faults`: what clients see during faults, how soon the gateway recovers by itself, and whether any activation that it
+ * acknowledged was lost, all under a steady load. Fails if an activation was lost, if a response took longer than documented
+ * or was not the documented one, or if the gateway does not recover.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -12,60 +12,69 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { failoverHead, measureFailover } from './failover.ts';
-import { type FaultyLine, openLine } from './line.ts';
+import { type FaultyProxy, openFaultyProxy } from './faultyProxy.ts';
 import { type LoadReport, startLoad } from './load.ts';
 import { measureOverload } from './overload.ts';
 import { createServer, query } from './server.ts';
+import { type SupervisedGateway, superviseGateway, until } from './supervised.ts';
 import { markdown, seconds } from './table.ts';
-import { until, type WatchedGateway, watchGateway } from './watched.ts';
 
-/** In seconds; shorter than usual, so that the faults need not last long. */
+/** In seconds: shorter than the default, so that short faults suffice. */
 const statementTimeout = 2;
 
-/** What the README promises for this, in milliseconds, and what a busy machine may be late. */
+/** In milliseconds: the longest response that the documentation promises for this timeout, and a tolerance for a busy machine. */
 const longestResponse = (statementTimeout + 5) * 1_000;
-const lateness = 1_000;
+const tolerance = 1_000;
 
-/** The most that the gateway may take to be well again, in milliseconds. */
+/** In milliseconds: the longest time that the gateway may take to recover. */
 const longestRecovery = 30_000;
 
 interface Fault {
   readonly name: string;
-  /** Makes it happen. What it gives back undoes it, for the gateway to recover. */
+  /** Causes the fault. @returns a function that ends it, so that the gateway can recover. */
   begin(): Promise<() => Promise<void> | void>;
-  /** How long it lasts, in milliseconds. */
+  /** In milliseconds: how long the fault lasts. */
   readonly lasts: number;
-  /** Whether the gateway's process ends, so that its connections are cut. */
+  /** Whether the process of the gateway ends, so that its connections are closed. */
   readonly ends?: boolean;
 }
 
 const rows: string[][] = [
-  ['fault', 'what clients saw', 'longest answer', 'well again after', 'acknowledged', 'lost'],
+  ['fault', 'what clients saw', 'longest response', 'well again after', 'acknowledged', 'lost'],
 ];
 const complaints: string[] = [];
 
-async function show(gateway: WatchedGateway, accounts: readonly LoadAccount[], fault: Fault): Promise<void> {
+async function cause(
+  gateway: SupervisedGateway,
+  accounts: readonly LoadAccount[],
+  fault: Fault,
+): Promise<void> {
   process.stderr.write(`${fault.name} …\n`);
   const load = startLoad(gateway.url, accounts);
-  await until('all is well before', () => load.isWellSince(0));
+  await until('all requests succeed before the fault', () => load.succeedsSince(0));
   await sleep(500);
   const before = gateway.exits.length;
   const end = await fault.begin();
   await sleep(fault.lasts);
   await end();
   const ended = performance.now();
-  const recovered = await until('it recovers', () => load.isWellSince(ended), longestRecovery).then(
+  const recovered = await until(
+    'all requests succeed again',
+    () => load.succeedsSince(ended),
+    longestRecovery,
+  ).then(
     () => true,
     () => false,
   );
   await sleep(1_000);
   const report = await load.stop();
-  if (!recovered) complaints.push(`${fault.name}: it did not recover within ${longestRecovery} ms`);
-  judge(fault, report, ended, gateway.exits.slice(before));
+  if (!recovered) complaints.push(`${fault.name}: the gateway did not recover within ${longestRecovery} ms`);
+  addRow(fault, report, ended, gateway.exits.slice(before));
 }
 
-function judge(fault: Fault, report: LoadReport, ended: number, exits: WatchedGateway['exits']): void {
-  const { replies, faults, acknowledged, lost } = report;
+/** Adds the row of a fault to the table, and to the complaints what is wrong with it. */
+function addRow(fault: Fault, report: LoadReport, ended: number, exits: SupervisedGateway['exits']): void {
+  const { replies, undocumented, acknowledged, lost } = report;
   const counts = new Map<string, number>();
   for (const { outcome } of replies) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   const longest = Math.max(...replies.map(({ took }) => took));
@@ -84,16 +93,17 @@ function judge(fault: Fault, report: LoadReport, ended: number, exits: WatchedGa
   ]);
   const complain = (text: string) => complaints.push(`${fault.name}: ${text}`);
   if (lost > 0) complain(`${lost} acknowledged activations are lost`);
-  if (longest > longestResponse + lateness) complain(`an answer took ${seconds(longest)}`);
-  for (const text of faults) complain(`an answer that is not documented: ${text}`);
-  if (!fault.ends && (counts.has('cut off') || counts.has('refused'))) complain('connections were cut');
+  if (longest > longestResponse + tolerance) complain(`a response took ${seconds(longest)}`);
+  for (const text of undocumented) complain(`a response that is not documented: ${text}`);
+  if (!fault.ends && (counts.has('cut off') || counts.has('refused')))
+    complain('connections were closed or refused');
   for (const { code, lastLine } of exits) {
-    if (code !== 1 || lastLine === '') complain(`it ended with ${code}: ${lastLine}`);
-    else if (!fault.ends) complain(`it ended: ${lastLine}`);
+    if (code !== 1 || lastLine === '') complain(`the gateway exited with ${code}: ${lastLine}`);
+    else if (!fault.ends) complain(`the gateway exited: ${lastLine}`);
   }
 }
 
-/** A file system of its own in memory, which can be filled; undefined where this may not be mounted. */
+/** Mounts a file system in memory, which can be filled up. @returns undefined if mounting is not permitted. */
 async function mountMemory(folder: string, megabytes: number): Promise<string | undefined> {
   await mkdir(folder);
   try {
@@ -106,16 +116,16 @@ async function mountMemory(folder: string, megabytes: number): Promise<string | 
 }
 const mounted: string[] = [];
 
-/** Takes all room but so many bytes, until the answer is called. */
+/** Fills the file system except for so many bytes. @returns a function that frees the space. */
 async function fill(folder: string, left: number): Promise<() => Promise<void>> {
   const file = join(folder, 'filler');
   const { bavail, bsize } = await statfs(folder);
-  // Somebody else may have taken the last of it.
+  // Another process may have used up the space meanwhile.
   await writeFile(file, Buffer.alloc(Math.max(bavail * bsize - left, 0))).catch(() => {});
   return () => rm(file);
 }
 
-/** Writes until there is no room for more of the write-ahead log. */
+/** Writes until there is no space left for the write-ahead log. */
 async function writeUntilFull(connection: pg.ClientConfig): Promise<void> {
   const client = new pg.Client(connection);
   client.on('error', () => {});
@@ -128,7 +138,7 @@ async function writeUntilFull(connection: pg.ClientConfig): Promise<void> {
       await client.query('TRUNCATE junk');
     }
   } catch {
-    // That is the end of the room.
+    // The file system is full.
   } finally {
     client.end().catch(() => {});
   }
@@ -136,14 +146,14 @@ async function writeUntilFull(connection: pg.ClientConfig): Promise<void> {
 
 const junk = 'CREATE TABLE junk (text text)';
 
-/** Kills the gateway several times, each while activations are under way. */
-const killed = (gateway: WatchedGateway): Fault => ({
+/** Kills the gateway three times while activations are in flight. */
+const killed = (gateway: SupervisedGateway): Fault => ({
   name: 'gateway killed three times (SIGKILL)',
   lasts: 0,
   ends: true,
   async begin() {
     for (let time = 0; time < 3; time++) {
-      await until('it serves', gateway.isReady);
+      await until('the gateway is ready', gateway.isReady);
       await sleep(400 + 100 * time);
       gateway.kill();
     }
@@ -151,25 +161,27 @@ const killed = (gateway: WatchedGateway): Fault => ({
   },
 });
 
-async function showServer(folder: string): Promise<void> {
-  const room = await mountMemory(join(folder, 'server'), 400);
-  if (!room)
-    process.stdout.write('No file system may be mounted here: there is no server with a full disk.\n');
-  const primary = await createServer(join(room ?? folder, 'primary'), [
+async function runServerFaults(folder: string): Promise<void> {
+  const smallDisk = await mountMemory(join(folder, 'server'), 400);
+  if (!smallDisk)
+    process.stdout.write(
+      'Mounting a file system is not permitted: the fault of a full disk is left out for the server.\n',
+    );
+  const primary = await createServer(join(smallDisk ?? folder, 'primary'), [
     'max_connections = 30',
     'max_wal_size = 64MB',
   ]);
-  let line: FaultyLine | undefined;
-  let gateway: WatchedGateway | undefined;
+  let proxy: FaultyProxy | undefined;
+  let gateway: SupervisedGateway | undefined;
   try {
-    line = await openLine(primary.port);
-    const server = line;
-    gateway = await watchGateway({
-      DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,
+    proxy = await openFaultyProxy(primary.port);
+    const network = proxy;
+    gateway = await superviseGateway({
+      DATABASE_URL: `postgresql://postgres@127.0.0.1:${network.port}/postgres`,
       STATEMENT_TIMEOUT: String(statementTimeout),
     });
     const ready = gateway;
-    await until('it serves', ready.isReady);
+    await until('the gateway is ready', ready.isReady);
     const accounts = await addAccounts(primary.admin, 3);
     await query(primary.admin, junk);
     const stopped = (name: string, signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL', lasts: number): Fault => ({
@@ -181,7 +193,7 @@ async function showServer(folder: string): Promise<void> {
       },
     });
 
-    await show(ready, accounts, {
+    await cause(ready, accounts, {
       name: 'database gone at start',
       lasts: 2_000,
       ends: true,
@@ -191,33 +203,33 @@ async function showServer(folder: string): Promise<void> {
         return primary.start;
       },
     });
-    await show(ready, accounts, stopped('database stopped for 3 s (fast)', 'SIGINT', 3_000));
-    await show(ready, accounts, stopped('database stopped for 3 s (immediate)', 'SIGQUIT', 3_000));
-    await show(ready, accounts, stopped('database restarted', 'SIGINT', 0));
-    await show(ready, accounts, stopped('database killed (SIGKILL) and started', 'SIGKILL', 0));
-    await show(ready, accounts, {
+    await cause(ready, accounts, stopped('database stopped for 3 s (fast)', 'SIGINT', 3_000));
+    await cause(ready, accounts, stopped('database stopped for 3 s (immediate)', 'SIGQUIT', 3_000));
+    await cause(ready, accounts, stopped('database restarted', 'SIGINT', 0));
+    await cause(ready, accounts, stopped('database killed (SIGKILL) and started', 'SIGKILL', 0));
+    await cause(ready, accounts, {
       name: 'database out of connections for 3 s',
       lasts: 3_000,
       begin: async () => takeConnections(primary.admin),
     });
-    await show(ready, accounts, {
+    await cause(ready, accounts, {
       name: 'database slow for 4 s (400 ms each way)',
       lasts: 4_000,
       async begin() {
-        server.delay(400);
-        return server.mend;
+        network.delay(400);
+        return network.restore;
       },
     });
-    await show(ready, accounts, {
+    await cause(ready, accounts, {
       name: 'network silent for 6 s (black hole)',
       lasts: 6_000,
       async begin() {
-        server.silence();
-        return server.mend;
+        network.silence();
+        return network.restore;
       },
     });
-    await show(ready, accounts, {
-      name: 'rows locked by somebody else for 4 s (statement timeout)',
+    await cause(ready, accounts, {
+      name: 'rows locked by another session for 4 s (statement timeout)',
       lasts: 4_000,
       async begin() {
         const client = new pg.Client(primary.admin);
@@ -226,30 +238,30 @@ async function showServer(folder: string): Promise<void> {
         return () => client.end();
       },
     });
-    if (room) {
-      await show(ready, accounts, {
+    if (smallDisk) {
+      await cause(ready, accounts, {
         name: 'disk of the database full for 3 s',
         lasts: 3_000,
         async begin() {
-          const empty = await fill(room, 4_000_000);
+          const empty = await fill(smallDisk, 4_000_000);
           await writeUntilFull(primary.admin);
           return async () => {
             await empty();
-            // A server that cannot even write that it stops ends; whoever watches over it starts it again.
+            // A server that cannot even log its shutdown exits; a supervisor would start it again.
             await primary.start();
           };
         },
       });
     }
-    await show(ready, accounts, killed(ready));
+    await cause(ready, accounts, killed(ready));
   } finally {
     await gateway?.stop();
-    line?.close();
+    proxy?.close();
     await primary.stop('SIGQUIT');
   }
 }
 
-/** Ends everybody else's connections, and takes all there are; what it gives back gives them up. */
+/** Terminates all other connections, and opens connections until no more are accepted. @returns a function that closes them. */
 async function takeConnections(admin: pg.ClientConfig): Promise<() => Promise<void>> {
   const taken: pg.Client[] = [];
   const take = async () => {
@@ -276,34 +288,34 @@ async function takeConnections(admin: pg.ClientConfig): Promise<() => Promise<vo
   };
 }
 
-async function showEmbedded(folder: string): Promise<void> {
-  const room = await mountMemory(join(folder, 'embedded'), 130);
-  if (!room)
+async function runEmbeddedFaults(folder: string): Promise<void> {
+  const smallDisk = await mountMemory(join(folder, 'embedded'), 130);
+  if (!smallDisk)
     process.stdout.write(
-      'No file system may be mounted here: there is no embedded engine with a full disk.\n',
+      'Mounting a file system is not permitted: the fault of a full disk is left out for the embedded engine.\n',
     );
-  const dataDir = join(room ?? folder, 'data');
-  const gateway = await watchGateway({ DATA_DIR: dataDir, STATEMENT_TIMEOUT: String(statementTimeout) });
+  const dataDir = join(smallDisk ?? folder, 'data');
+  const gateway = await superviseGateway({ DATA_DIR: dataDir, STATEMENT_TIMEOUT: String(statementTimeout) });
   try {
-    await until('it serves', gateway.isReady);
+    await until('the gateway is ready', gateway.isReady);
     const engine = { host: dataDir, user: 'postgres', database: 'postgres' };
     const accounts = await addAccounts(engine, 3);
     await query(engine, junk);
     const embedded = (fault: Fault): Fault => ({ ...fault, name: `embedded: ${fault.name}` });
-    await show(gateway, accounts, embedded(killed(gateway)));
-    if (!room) return;
-    await show(gateway, accounts, {
+    await cause(gateway, accounts, embedded(killed(gateway)));
+    if (!smallDisk) return;
+    await cause(gateway, accounts, {
       name: 'embedded: disk full for 3 s',
       lasts: 3_000,
       ends: true,
-      begin: () => fill(room, 0),
+      begin: () => fill(smallDisk, 0),
     });
-    await show(gateway, accounts, {
+    await cause(gateway, accounts, {
       name: 'embedded: no room for the write-ahead log for 3 s (the engine panics)',
       lasts: 3_000,
       ends: true,
       async begin() {
-        const empty = await fill(room, 4_000_000);
+        const empty = await fill(smallDisk, 4_000_000);
         await writeUntilFull(engine);
         return empty;
       },
@@ -313,7 +325,7 @@ async function showEmbedded(folder: string): Promise<void> {
   }
 }
 
-async function showFailover(): Promise<void> {
+async function runFailover(): Promise<void> {
   const failovers = await measureFailover({ STATEMENT_TIMEOUT: String(statementTimeout) });
   process.stdout.write(`\n${markdown([failoverHead, ...failovers.map(({ cells }) => cells)])}\n`);
   complaints.push(...failovers.flatMap((row) => row.complaints));
@@ -323,9 +335,9 @@ const folder = await mkdtemp(join(tmpdir(), 'dovetail-faults-'));
 await chmod(folder, 0o755);
 const only = process.argv[2];
 try {
-  if (!only || only === 'server') await showServer(folder);
-  if (!only || only === 'embedded') await showEmbedded(folder);
-  if (!only || only === 'failover') await showFailover();
+  if (!only || only === 'server') await runServerFaults(folder);
+  if (!only || only === 'embedded') await runEmbeddedFaults(folder);
+  if (!only || only === 'failover') await runFailover();
   if (!only || only === 'overload') complaints.push(...(await measureOverload(folder)));
 } finally {
   for (const each of mounted) execFileSync('umount', ['--lazy', each]);
@@ -333,7 +345,7 @@ try {
 }
 if (rows.length > 1) {
   process.stdout.write(
-    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that an answer takes ${seconds(longestResponse)} at most.\n\n${markdown(rows)}\n`,
+    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that a response takes ${seconds(longestResponse)} at most.\n\n${markdown(rows)}\n`,
   );
 }
 if (complaints.length > 0) {
@@ -341,5 +353,5 @@ if (complaints.length > 0) {
   process.exitCode = 1;
 } else
   process.stdout.write(
-    '\nNothing was lost that had to be there, and every answer was in time and as documented.\n',
+    '\nNo acknowledged activation was lost, and every response was in time and as documented.\n',
   );

@@ -1,29 +1,29 @@
-/** A steady load: reads by both APIs and activations, on connections that are kept, from outside. */
+/** A steady load from outside the gateway: reads by both APIs and activations, on persistent connections. */
 
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadAccount } from './accounts.ts';
-import { ask, findFault, type Question, type Reply } from './asking.ts';
+import { findUndocumented, type Reply, type Request, sendRequest } from './requests.ts';
 
 export interface Load {
   readonly replies: readonly Reply[];
-  /** Whether every loop's latest reply since the time is a success. */
-  isWellSince(time: number): boolean;
-  /** Ends when nothing is in flight any more. */
+  /** Whether the latest request of every loop was sent after the time and succeeded. */
+  succeedsSince(time: number): boolean;
+  /** Stops sending requests, and waits for the responses. */
   stop(): Promise<LoadReport>;
 }
 
 export interface LoadReport {
   readonly replies: readonly Reply[];
-  /** Answers that were not the documented ones. */
-  readonly faults: readonly string[];
+  /** Error responses that are not the documented ones. */
+  readonly undocumented: readonly string[];
   readonly acknowledged: number;
-  /** Acknowledged activations that were not there afterwards. */
+  /** How many acknowledged activations were not in the database afterwards. */
   readonly lost: number;
 }
 
-/** How long each loop rests after an answer, in milliseconds. */
-const rest = 25;
+/** In milliseconds: the pause of each loop after a response. */
+const pause = 25;
 
 const restPaths = ({ sessions }: LoadAccount) => [
   '/dtt/templates',
@@ -36,7 +36,7 @@ const queries = [
   '{ dttSessions(first: 5) { totalCount nodes { name segments { type points } } } }',
 ];
 
-/** How many were activated from the one to the other, which are activated in turn. */
+/** How many activations lie between the two templates, which are activated in turn. */
 function distance(templates: readonly number[], from: number | undefined, to: number | undefined): number {
   if (to === undefined) return 0;
   const [first, last] = [from, to].map((id) => templates.indexOf(id ?? Number.NaN));
@@ -47,26 +47,26 @@ function distance(templates: readonly number[], from: number | undefined, to: nu
 export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
   const agent = new Agent({ keepAlive: true });
   const replies: Reply[] = [];
-  const faults = new Set<string>();
+  const undocumented = new Set<string>();
   const latest = new Map<string, Reply>();
   let stopping = false;
-  /** For a gateway that does not recover. */
+  /** Set when the gateway does not recover. */
   let abandoned = false;
   let acknowledged = 0;
   let lost = 0;
 
-  async function put(loop: string, question: Question): Promise<Reply> {
-    const reply = await ask(url, agent, question);
+  async function send(loop: string, request: Request): Promise<Reply> {
+    const reply = await sendRequest(url, agent, request);
     replies.push(reply);
     latest.set(loop, reply);
-    const fault = findFault(question, reply);
-    if (fault !== undefined) faults.add(fault);
+    const problem = findUndocumented(request, reply);
+    if (problem !== undefined) undocumented.add(problem);
     return reply;
   }
 
   async function read(endpoint: 'REST' | 'GraphQL', account: LoadAccount): Promise<void> {
     const { token } = account;
-    const questions: Question[] =
+    const requests: Request[] =
       endpoint === 'REST'
         ? restPaths(account).map((path) => ({ method: 'GET', path: `/api/v1${path}`, token }))
         : queries.map((query) => ({
@@ -76,20 +76,20 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
             body: JSON.stringify({ query }),
           }));
     for (let turn = 0; !stopping; turn++) {
-      const question = questions[turn % questions.length];
-      if (question) await put(`${endpoint} of ${account.userId}`, question);
-      await sleep(rest);
+      const request = requests[turn % requests.length];
+      if (request) await send(`${endpoint} of ${account.userId}`, request);
+      await sleep(pause);
     }
   }
 
-  /** One after the other, so that which was the last is no question. */
+  /** Activates templates one after the other, so that it is certain which was the last. */
   async function activate({ userId, token, templates }: LoadAccount): Promise<void> {
     const loop = `activations of ${userId}`;
-    const active: Question = { method: 'GET', path: '/api/v1/dtt/templates/active', token };
+    const readActive: Request = { method: 'GET', path: '/api/v1/dtt/templates/active', token };
     let last: number | undefined;
     for (let turn = 0; !stopping; turn++) {
       const template = templates[turn % templates.length];
-      const { outcome } = await put(loop, {
+      const { outcome } = await send(loop, {
         method: 'POST',
         path: `/api/v1/dtt/templates/${template}`,
         token,
@@ -99,20 +99,21 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
         acknowledged++;
         last = template;
       } else {
-        // As soon as anybody can say: is it still the last that was acknowledged, or the one that may have been made?
-        let reply = await put(loop, active);
+        // Reads, as soon as the gateway responds, whether the active template is still the last that was acknowledged, or the
+        // one whose activation may have been committed without a response.
+        let reply = await send(loop, readActive);
         while (reply.outcome !== '200' && !abandoned) {
-          await sleep(rest);
-          reply = await put(loop, active);
+          await sleep(pause);
+          reply = await send(loop, readActive);
         }
         if (abandoned) return;
         const found = JSON.parse(reply.body).data?.id;
         if (found !== template) lost += distance(templates, found, last);
         last = found;
       }
-      await sleep(rest);
+      await sleep(pause);
     }
-    const { outcome, body } = await put(loop, active);
+    const { outcome, body } = await send(loop, readActive);
     lost += outcome === '200' ? distance(templates, JSON.parse(body).data?.id, last) : 1;
   }
 
@@ -123,7 +124,7 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
   ]);
   return {
     replies,
-    isWellSince: (time) =>
+    succeedsSince: (time) =>
       latest.size === loops.length &&
       [...latest.values()].every(({ outcome, began }) => outcome === '200' && began > time),
     async stop() {
@@ -134,7 +135,7 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
       await Promise.all(loops);
       clearTimeout(abandon);
       agent.destroy();
-      return { replies, faults: [...faults], acknowledged, lost };
+      return { replies, undocumented: [...undocumented], acknowledged, lost };
     },
   };
 }

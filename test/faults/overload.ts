@@ -1,4 +1,4 @@
-/** Overload: how long accepted requests take at four times the load that the gateway can bear, and what the rest get. */
+/** Overload: how long accepted requests take at four times the sustainable load, and how the other requests are rejected. */
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { createServer } from './server.ts';
-import { until, watchGateway } from './watched.ts';
+import { superviseGateway, until } from './supervised.ts';
 
 interface Sample {
   readonly status: string;
@@ -38,7 +38,7 @@ function openConnection(url: URL, account: LoadAccount) {
   socket.on('close', () => settle?.('cut off'));
   return {
     connected: once(socket, 'connect'),
-    ask(): Promise<string> {
+    send(): Promise<string> {
       const request = requests[turn++ % requests.length];
       if (request) socket.write(request);
       return new Promise((resolve) => {
@@ -51,9 +51,9 @@ function openConnection(url: URL, account: LoadAccount) {
 
 type Connection = ReturnType<typeof openConnection>;
 
-const mostInFlight = 1_000;
+const maxInFlight = 1_000;
 
-/** As many requests as the connections take, each after the one before. */
+/** Sends requests without pause, one at a time on each connection. */
 async function saturate(url: URL, accounts: readonly LoadAccount[], connections: number, seconds: number) {
   const samples: Sample[] = [];
   const began = performance.now();
@@ -65,7 +65,7 @@ async function saturate(url: URL, accounts: readonly LoadAccount[], connections:
       const connection = openConnection(url, account);
       while (performance.now() < end) {
         const sent = performance.now();
-        samples.push({ status: await connection.ask(), took: performance.now() - sent });
+        samples.push({ status: await connection.send(), took: performance.now() - sent });
       }
       connection.close();
     }),
@@ -73,10 +73,10 @@ async function saturate(url: URL, accounts: readonly LoadAccount[], connections:
   return { samples, rate: samples.length / ((performance.now() - began) / 1_000) };
 }
 
-/** So many requests a second, whether those before were answered or not, as long as there are connections. */
+/** Sends requests at a fixed rate, whether or not earlier ones have had their response, as long as a connection is free. */
 async function flood(url: URL, accounts: readonly LoadAccount[], rate: number, seconds: number) {
   const free: Connection[] = [];
-  while (free.length < mostInFlight) {
+  while (free.length < maxInFlight) {
     const account = accounts[free.length % accounts.length];
     if (!account) throw new Error('there is no account');
     const connection = openConnection(url, account);
@@ -85,7 +85,7 @@ async function flood(url: URL, accounts: readonly LoadAccount[], rate: number, s
   }
   const all = [...free];
   const samples: Sample[] = [];
-  const underway = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<void>>();
   const began = performance.now();
   let sent = 0;
   while (performance.now() < began + seconds * 1_000) {
@@ -94,18 +94,18 @@ async function flood(url: URL, accounts: readonly LoadAccount[], rate: number, s
       const connection = free.pop();
       if (!connection) break;
       const at = performance.now();
-      const answered = connection.ask().then((status) => {
-        // At first, what is too much may still be a burst.
+      const exchange = connection.send().then((status) => {
+        // The first second is left out: the gateway still treats the excess as a burst.
         if (at > began + 1_000) samples.push({ status, took: performance.now() - at });
         free.push(connection);
-        underway.delete(answered);
+        inFlight.delete(exchange);
       });
-      underway.add(answered);
+      inFlight.add(exchange);
     }
-    // The generator must not take the processor from the gateway.
+    // The load generator must leave the processor to the gateway.
     await sleep(2);
   }
-  await Promise.all(underway);
+  await Promise.all(inFlight);
   const reached = samples.length / ((performance.now() - began) / 1_000 - 1);
   for (const connection of all) connection.close();
   return { samples, rate: reached };
@@ -118,7 +118,7 @@ function describe(name: string, { samples, rate }: { samples: readonly Sample[];
       .map(({ took }) => took)
       .sort((one, other) => one - other);
   const accepted = of((status) => status === '200');
-  const refused = of((status) => status === '503');
+  const rejected = of((status) => status === '503');
   const quantile = (times: readonly number[], share: number) => times[Math.floor(times.length * share)];
   const ms = (value: number | undefined) => (value === undefined ? '' : `${value.toFixed(1)} ms`);
   const p99 = quantile(accepted, 0.99) ?? 0;
@@ -128,25 +128,25 @@ function describe(name: string, { samples, rate }: { samples: readonly Sample[];
     String(Math.round((rate * accepted.length) / samples.length)),
     ms(quantile(accepted, 0.5)),
     ms(p99),
-    String(refused.length),
-    ms(quantile(refused, 0.99)),
-    String(samples.length - accepted.length - refused.length),
+    String(rejected.length),
+    ms(quantile(rejected, 0.99)),
+    String(samples.length - accepted.length - rejected.length),
   ];
   return {
     line: `| ${cells.join(' | ')} |\n`,
     p99,
-    others: samples.length - accepted.length - refused.length,
+    others: samples.length - accepted.length - rejected.length,
   };
 }
 
-/** Prints the table, and returns what is wrong with it. */
+/** Prints the table. @returns what is wrong with the result. */
 export async function measureOverload(folder: string, seconds = 6): Promise<string[]> {
   const server = await createServer(join(folder, 'overload'), ['max_connections = 50', 'fsync = off']);
   const complaints: string[] = [];
   try {
     for (const engine of ['PostgreSQL', 'embedded']) {
       const dataDir = join(folder, 'overload-embedded');
-      const gateway = await watchGateway({
+      const gateway = await superviseGateway({
         RESPONSE_CACHE_MB: '0',
         DATA_DIR: dataDir,
         ...(engine === 'PostgreSQL' && {
@@ -154,7 +154,7 @@ export async function measureOverload(folder: string, seconds = 6): Promise<stri
         }),
       });
       try {
-        await until('it serves', gateway.isReady);
+        await until('the gateway is ready', gateway.isReady);
         const accounts = await addAccounts(
           engine === 'PostgreSQL' ? server.admin : { host: dataDir, user: 'postgres', database: 'postgres' },
           10,
@@ -162,7 +162,7 @@ export async function measureOverload(folder: string, seconds = 6): Promise<stri
         const url = new URL(gateway.url);
         await saturate(url, accounts, 32, 2);
         const { rate } = await saturate(url, accounts, 32, seconds / 2);
-        // What is sustainable leaves some room: at the very edge every burst makes a queue.
+        // The sustainable load is below the maximum, at which every burst would make a queue.
         const sustainable = describe(
           `${engine}, sustainable`,
           await flood(url, accounts, rate * 0.8, seconds),
@@ -173,11 +173,12 @@ export async function measureOverload(folder: string, seconds = 6): Promise<stri
         );
         if (engine === 'PostgreSQL') {
           process.stdout.write(
-            '\n| load | requests a second | answered | p50 | p99 | 503s | their p99 | others |\n|---|---|---|---|---|---|---|---|\n',
+            '\n| load | requests a second | accepted | p50 | p99 | 503s | their p99 | others |\n|---|---|---|---|---|---|---|---|\n',
           );
         }
         process.stdout.write(sustainable.line + overload.line);
-        if (overload.others > 0) complaints.push(`${engine}: ${overload.others} requests were not answered`);
+        if (overload.others > 0)
+          complaints.push(`${engine}: ${overload.others} requests had neither a 200 nor a 503`);
       } finally {
         await gateway.stop();
       }

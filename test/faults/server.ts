@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from '../support/postgres.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
-import { until } from './watched.ts';
+import { until } from './supervised.ts';
 
 export interface Server {
   readonly folder: string;
   readonly port: number;
-  /** A connection as its administrator. */
+  /** The settings of a connection as superuser. */
   readonly admin: pg.ClientConfig;
   start(): Promise<void>;
-  /** Ends it: `SIGINT` in good order, `SIGQUIT` at once, `SIGKILL` without its knowing. */
+  /** Stops the server: `SIGINT` is a fast shutdown, `SIGQUIT` an immediate one, and `SIGKILL` a crash. */
   stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>;
   isRunning(): boolean;
 }
@@ -27,7 +27,7 @@ function own(folder: string): void {
 
 const user = 'postgres';
 
-/** Makes a new server in the folder, which it starts. */
+/** Creates a server in the folder, and starts it. */
 export async function createServer(folder: string, settings: readonly string[]): Promise<Server> {
   await mkdir(folder, { recursive: true });
   own(folder);
@@ -54,7 +54,7 @@ function serverIn(folder: string, port: number): Server {
     admin,
     isRunning,
     async start() {
-      // What a killed server's processes leave behind they let go of by themselves.
+      // After a crash the remaining processes hold the data folder for a moment, so the start is tried again.
       await until(`PostgreSQL starts in ${folder}`, async () => {
         if (!isRunning()) {
           child = spawn(join(programs, 'postgres'), ['-D', folder, '-p', String(port), '-k', ''], {

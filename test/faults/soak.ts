@@ -1,7 +1,7 @@
 /**
- * `npm run soak -- --minutes 10`: everything that clients do, for as long as it is told: reads by both APIs,
- * activations, subscriptions and requests that come and go, tokens that are made and revoked. Memory, file
- * descriptors and connections must be level, and everything must return to rest.
+ * `npm run soak -- --minutes 10`: a mixed load for the given time: reads by both APIs, activations, subscriptions, requests
+ * that clients abort, and tokens that are created and revoked. Memory, file descriptors and connections must not grow, and
+ * must be released at the end.
  */
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -13,17 +13,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { addAccounts, type LoadAccount } from './accounts.ts';
-import { ask, findFault, type Question } from './asking.ts';
+import { findUndocumented, type Request, sendRequest } from './requests.ts';
 import { createServer, type Server } from './server.ts';
-import { tellHeap, until, type WatchedGateway, watchGateway } from './watched.ts';
+import { reportHeap, type SupervisedGateway, superviseGateway, until } from './supervised.ts';
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } });
 const minutes = Number(values.minutes);
 
-/** Between two samples, in milliseconds. */
+/** In milliseconds: the time between two samples. */
 const interval = 5_000;
 
-/** What is measured: megabytes, and how many. */
+/** A measurement: memory in MiB, and numbers of open resources. */
 interface Sample {
   readonly rss: number;
   readonly heap: number;
@@ -32,12 +32,12 @@ interface Sample {
   readonly connections: number;
 }
 
-/** How much higher the last third may be than the middle one. */
+/** How much higher the median of the last third may be than that of the middle third. */
 const margins: Sample = { rss: 15, heap: 3, descriptors: 8, sockets: 8, connections: 1 };
 const names = Object.keys(margins) as (keyof Sample)[];
 
 const counts = new Map<string, number>();
-const faults = new Set<string>();
+const problems = new Set<string>();
 let stopping = false;
 
 function count(what: string): void {
@@ -51,7 +51,7 @@ const pick = <T>(items: readonly T[]): T => {
 };
 const upTo = (most: number) => Math.floor(Math.random() * most);
 
-/** Some hundreds of different operations, as the frontends of a few versions send them. */
+/** Some hundreds of different operations, such as several versions of frontends send. */
 function drawQuery(): string {
   return pick([
     `{ viewer { username } dttTemplates(first: ${1 + upTo(50)}) { nodes { name isActive } } }`,
@@ -61,7 +61,7 @@ function drawQuery(): string {
   ]);
 }
 
-function drawRead(account: LoadAccount): Question {
+function drawRead(account: LoadAccount): Request {
   const { token, sessions, templates } = account;
   if (Math.random() < 0.4)
     return { method: 'POST', path: '/graphql', token, body: JSON.stringify({ query: drawQuery() }) };
@@ -84,22 +84,22 @@ type Loop = (
   database: pg.Client,
 ) => Promise<void>;
 
-async function put(url: string, agent: Agent, question: Question, what: string): Promise<string> {
-  const reply = await ask(url, agent, question);
+async function send(url: string, agent: Agent, request: Request, what: string): Promise<string> {
+  const reply = await sendRequest(url, agent, request);
   count(`${what} ${reply.outcome}`);
   if (!/^(200|40\d)/.test(reply.outcome))
-    faults.add(`${what}: ${reply.outcome}: ${findFault(question, reply)}`);
+    problems.add(`${what}: ${reply.outcome}: ${findUndocumented(request, reply)}`);
   return reply.outcome;
 }
 
 const read: Loop = async (url, agent, accounts) => {
-  await put(url, agent, drawRead(pick(accounts)), 'read');
+  await send(url, agent, drawRead(pick(accounts)), 'read');
 };
 
 const activate: Loop = async (url, agent, accounts) => {
   const { token, templates } = pick(accounts);
   const path = `/api/v1/dtt/templates/${pick(templates)}`;
-  await put(url, agent, { method: 'POST', path, token, body: '{"isActive":true}' }, 'activation');
+  await send(url, agent, { method: 'POST', path, token, body: '{"isActive":true}' }, 'activation');
   await sleep(20);
 };
 
@@ -124,7 +124,7 @@ const subscribe: Loop = async (url, agent, accounts) => {
   outgoing.destroy();
 };
 
-const leave: Loop = async (url, agent, accounts) => {
+const abort: Loop = async (url, agent, accounts) => {
   const { method, path, token, body } = drawRead(pick(accounts));
   const outgoing = request(`${url}${path}`, {
     method,
@@ -132,12 +132,12 @@ const leave: Loop = async (url, agent, accounts) => {
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
   });
   outgoing.on('error', () => {}).on('response', (response) => response.on('error', () => {}).resume());
-  // Some leave before they have sent what they wanted.
+  // Some clients close the connection before they have sent the whole request.
   if (Math.random() < 0.5) outgoing.end(body);
   else outgoing.flushHeaders();
   await sleep(upTo(10));
   outgoing.destroy();
-  count('left');
+  count('aborted');
   await sleep(50);
 };
 
@@ -148,11 +148,12 @@ const revoke: Loop = async (url, agent, accounts, database) => {
     pick(accounts).userId,
     digest,
   ]);
-  const question: Question = { method: 'GET', path: '/api/v1/users/me', token };
-  if ((await put(url, agent, question, 'new token')) !== '200') faults.add('a new token is refused');
+  const request: Request = { method: 'GET', path: '/api/v1/users/me', token };
+  if ((await send(url, agent, request, 'new token')) !== '200') problems.add('a new token is rejected');
   await database.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE digest = $1', [digest]);
   await sleep(200);
-  if ((await put(url, agent, question, 'revoked token')) !== '401') faults.add('a revoked token is let in');
+  if ((await send(url, agent, request, 'revoked token')) !== '401')
+    problems.add('a revoked token is accepted');
   await database.query('DELETE FROM "ApiToken" WHERE digest = $1', [digest]);
 };
 
@@ -160,11 +161,11 @@ const loops: readonly Loop[] = [
   ...Array.from({ length: 8 }, () => read),
   ...Array.from({ length: 3 }, () => activate),
   ...Array.from({ length: 10 }, () => subscribe),
-  ...Array.from({ length: 2 }, () => leave),
+  ...Array.from({ length: 2 }, () => abort),
   revoke,
 ];
 
-async function measure(gateway: WatchedGateway, database: pg.Client): Promise<Sample> {
+async function measure(gateway: SupervisedGateway, database: pg.Client): Promise<Sample> {
   const heap = (await gateway.heap()) / 2 ** 20;
   const process = `/proc/${gateway.pid()}`;
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`${process}/status`, 'utf8')) ?? [];
@@ -189,16 +190,16 @@ function median(numbers: readonly number[]): number {
 const line = (cells: readonly (string | number)[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
 const cellsOf = (sample: Sample) => names.map((name) => Math.round(sample[name] * 10) / 10);
 
-async function soak(server: Server, gateway: WatchedGateway): Promise<string[]> {
-  await until('it serves', gateway.isReady);
+async function soak(server: Server, gateway: SupervisedGateway): Promise<string[]> {
+  await until('the gateway is ready', gateway.isReady);
   const accounts = await addAccounts(server.admin, 20);
   const database = new pg.Client({ ...server.admin, application_name: 'soak' });
   await database.connect();
   const agent = new Agent({ keepAlive: true });
-  const atRest = await measure(gateway, database);
+  const idle = await measure(gateway, database);
   line(['', 'RSS, MiB', 'heap, MiB', 'descriptors', 'sockets', 'database connections', 'requests']);
   line(Array.from({ length: 7 }, () => '---'));
-  line(['at rest before', ...cellsOf(atRest), 0]);
+  line(['idle before', ...cellsOf(idle), 0]);
 
   const total = () => [...counts].reduce((sum, [what, times]) => sum + (what === 'event' ? 0 : times), 0);
   const running = loops.map(async (loop) => {
@@ -212,7 +213,7 @@ async function soak(server: Server, gateway: WatchedGateway): Promise<string[]> 
   const perMinute = 60_000 / interval;
   let next = performance.now();
   while (next < end) {
-    // By the clock, whatever measuring takes.
+    // The interval does not depend on how long a measurement takes.
     next += interval;
     await sleep(next - performance.now());
     samples.push(await measure(gateway, database));
@@ -226,10 +227,10 @@ async function soak(server: Server, gateway: WatchedGateway): Promise<string[]> 
   stopping = true;
   await Promise.all(running);
   agent.destroy();
-  // The pool gives up what it has not needed for ten seconds.
+  // The pool closes connections that were idle for ten seconds.
   await sleep(12_000);
   const after = await measure(gateway, database);
-  line(['at rest after', ...cellsOf(after), total()]);
+  line(['idle after', ...cellsOf(after), total()]);
   await database.end();
 
   const third = Math.floor(samples.length / 3);
@@ -240,22 +241,27 @@ async function soak(server: Server, gateway: WatchedGateway): Promise<string[]> 
       ? [`${name} rose from ${middle.toFixed(1)} to ${last.toFixed(1)} in the last third`]
       : [];
   });
-  const left = (['descriptors', 'sockets', 'connections'] as const).flatMap((name) =>
-    after[name] > atRest[name] + 1 ? [`${name}: ${atRest[name]} before, ${after[name]} after`] : [],
+  const unreleased = (['descriptors', 'sockets', 'connections'] as const).flatMap((name) =>
+    after[name] > idle[name] + 1 ? [`${name}: ${idle[name]} before, ${after[name]} after`] : [],
   );
-  return [...rises, ...left, ...faults, ...gateway.exits.map(({ lastLine }) => `it ended: ${lastLine}`)];
+  return [
+    ...rises,
+    ...unreleased,
+    ...problems,
+    ...gateway.exits.map(({ lastLine }) => `the gateway exited: ${lastLine}`),
+  ];
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-soak-'));
 await chmod(folder, 0o755);
 const server = await createServer(join(folder, 'postgres'), ['max_connections = 50', 'fsync = off']);
-const gateway = await watchGateway(
+const gateway = await superviseGateway(
   {
     DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,
     LOG_LEVEL: 'warn',
     RESPONSE_CACHE_MB: '16',
   },
-  tellHeap,
+  reportHeap,
 );
 try {
   const complaints = await soak(server, gateway);
@@ -266,7 +272,7 @@ try {
       .join(', ')}\n`,
   );
   process.stdout.write(
-    complaints.length > 0 ? `\n${complaints.join('\n')}\n` : '\nLevel, and back at rest.\n',
+    complaints.length > 0 ? `\n${complaints.join('\n')}\n` : '\nNothing grew, and everything was released.\n',
   );
   if (complaints.length > 0) process.exitCode = 1;
 } finally {

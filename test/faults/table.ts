@@ -1,4 +1,4 @@
-/** Tables as the documents have them. */
+/** Prints tables in Markdown, as the documentation shows them. */
 
 export const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;
 

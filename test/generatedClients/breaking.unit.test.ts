@@ -1,4 +1,4 @@
-/** A frontend finds out about a breaking change when it is built, not when it runs. */
+/** The build of a frontend fails when the schema has a breaking change. */
 
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import config from './codegen.ts';
 
 let folder: string;
 beforeAll(async () => {
-  // Below the packages of a client.
+  // Within this folder, so that the build finds the packages of the clients.
   await mkdir('test/generatedClients/generated', { recursive: true });
   folder = await mkdtemp(resolve('test/generatedClients/generated/breaking-'));
   await copyFile('test/generatedClients/devices.ts', join(folder, 'devices.ts'));
@@ -20,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Builds the frontend against the schema after a change, and returns what the build complains of. */
+/** Builds the frontend against the schema after a change. @returns the errors of the build. */
 async function build(change: (schema: string) => string): Promise<string> {
   const schema = change(await readFile('schema.graphql', 'utf8'));
   const documents = join(folder, 'devices.ts');
   const output = config.generates['generated/client/'];
   const generates = { [join(folder, 'generated/client/')]: { ...output, schema, documents } };
-  // It complains on the console too.
+  // It also logs its errors.
   const muted = vi.spyOn(console, 'error').mockImplementation(() => {});
   try {
     await generate({ ...config, generates, silent: true, cwd: folder });
@@ -40,7 +40,7 @@ async function build(change: (schema: string) => string): Promise<string> {
   });
 }
 
-it('builds against the schema as it is', async () => {
+it('builds against the current schema', async () => {
   expect(await build((schema) => schema)).toBe('');
 });
 
@@ -60,6 +60,6 @@ it.each([
     (schema: string) => schema.replaceAll('totalCount: Int!', 'totalCount: Int'),
     "Type 'null' is not assignable to type 'number'",
   ],
-])('does not build when a field %s', async (_, change, complaint) => {
-  expect(await build(change)).toContain(complaint);
+])('does not build when a field %s', async (_, change, error) => {
+  expect(await build(change)).toContain(error);
 });

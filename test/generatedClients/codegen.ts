@@ -5,7 +5,7 @@ import type { CodegenConfig } from '@graphql-codegen/cli';
 const config: CodegenConfig = {
   emitLegacyCommonJSImports: false,
   generates: {
-    // For frontends, and for the worked example of one in test/generatedClients.
+    // For the example of a frontend in test/generatedClients.
     'generated/client/': {
       preset: 'client',
       schema: '../../schema.graphql',
@@ -16,7 +16,7 @@ const config: CodegenConfig = {
         enumsAsTypes: true,
       },
     },
-    // For the console, which has only the types of it.
+    // For the console, which uses only the types.
     '../../console/generated/': {
       preset: 'client',
       schema: '../../schema.graphql',
@@ -28,7 +28,7 @@ const config: CodegenConfig = {
       },
       presetConfig: { fragmentMasking: false },
     },
-    // The REST answers, whose names are the aliases of the operations.
+    // The types of REST responses, whose fields have the aliases of the operations as names.
     'generated/rest/': {
       preset: 'client',
       schema: ['../../schema.graphql', '../../src/rest/directives.graphql'],

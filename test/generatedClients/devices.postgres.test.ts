@@ -1,4 +1,4 @@
-/** A frontend at work: the types of what it asks for come from the schema, the responses from a gateway. */
+/** Runs the example of a frontend, whose types are generated from the schema, against a gateway. */
 
 import type { Client } from '@urql/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('reads trainers with their sessions', async () => {
+it('reads trainers with the programs of their sessions', async () => {
   const { total, trainers } = await readTrainers(client, 2);
   expect(total).toBe(3);
   expect(trainers).toEqual([
@@ -26,7 +26,7 @@ it('reads trainers with their sessions', async () => {
   ]);
 });
 
-it('activates a template, and is told which one is active', async () => {
+it('activates a template, and receives an event with the new active template', async () => {
   const names: (string | undefined)[] = [];
   const stop = followActiveTemplate(client, (name) => names.push(name));
   await expect.poll(() => names, { timeout: 20_000 }).toEqual([undefined]);
@@ -35,16 +35,16 @@ it('activates a template, and is told which one is active', async () => {
   stop();
 });
 
-it('is told why a response has no data', async () => {
+it('throws the error of a response without data', async () => {
   await expect(activate(client, 999)).rejects.toThrow('Template not found or not owned by user');
   await expect(readTrainers(createClient(`${gateway.url}/graphql`, 'wrong'), 1)).rejects.toThrow(
     'Unauthorized',
   );
 });
 
-it('reads a REST response by the type of its operation', async () => {
+it('reads a REST response with the generated type of its operation', async () => {
   const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
-  // The envelope's data is what the operation selects as `data`.
+  // The data of the envelope is the field that the operation selects as `data`.
   const device = body.data as DttDeviceQuery['data'];
   expect(device?.macAddress).toMatch(/^02:00:/);
   const visited: string | null | undefined = device?.lastVisited;

@@ -1,4 +1,4 @@
-/** What docs/clients.md shows, run with each client's own package against a gateway. */
+/** Runs the examples of docs/clients.md with the package of each client library against a gateway. */
 
 import { readFile } from 'node:fs/promises';
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
@@ -89,7 +89,7 @@ describeFrontend(
 );
 
 describe('Apollo Client', () => {
-  it('knows the types of every interface and union', async () => {
+  it('has the possible types of every interface and union in its configuration', async () => {
     const schema = buildSchema(await readFile('schema.graphql', 'utf8'));
     const abstract = Object.values(schema.getTypeMap()).filter(isAbstractType);
     expect(apollo.possibleTypes).toEqual(
@@ -132,7 +132,7 @@ describe('Apollo Client', () => {
 });
 
 describe('graphql-request', () => {
-  it('reads all pages of a filter in an order', async () => {
+  it('reads all pages of a filtered and sorted list', async () => {
     const { url, alice, passed } = scene();
     const names: (string | null)[] = [];
     for await (const { node } of requests.readSessions(requests.createRequests(url, alice.token)))
@@ -148,7 +148,7 @@ describe('graphql-request', () => {
     expect(sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string', 'undefined']);
   });
 
-  it('activates, and says what went wrong', async () => {
+  it('activates a template, and returns the code of an error', async () => {
     const { url, alice, ids } = scene();
     const { activateTemplate } = await requests
       .createRequests(url, alice.token)
@@ -161,7 +161,7 @@ describe('graphql-request', () => {
   it.each([
     ['server-sent events', connectEvents],
     ['a WebSocket', connectSocket],
-  ])('has subscriptions beside it, over %s', async (_, connect) => {
+  ])('can be used with subscriptions of another client over %s', async (_, connect) => {
     const { url, alice, ids, activateElsewhere } = scene();
     const client = connect(url, alice.token);
     const results = client.iterate<TemplatesNowSubscription>({ query: print(templatesNow) });
@@ -176,16 +176,16 @@ describe('graphql-request', () => {
   });
 });
 
-describe('what is typed', () => {
-  it('is a document of gql.tada', async () => {
+describe('generated types', () => {
+  it('cover the results of a gql.tada document', async () => {
     const { url, alice } = scene();
     const data = await requests.createRequests(url, alice.token).request(devicesQuery, { first: 2 });
     expect(namesOf(data)).toEqual([expect.stringMatching(/^02:/), expect.stringMatching(/^02:/)]);
-    // @ts-expect-error It was not asked for.
+    // @ts-expect-error The query does not select it.
     expect(data.devices?.totalCount).toBeUndefined();
   });
 
-  it('is a variable of gql.tada', async () => {
+  it('cover the variables of a gql.tada document', async () => {
     const document = tada(`
       mutation Activate($template: DttTemplateReference!) {
         activateTemplate(template: $template) {
@@ -197,24 +197,24 @@ describe('what is typed', () => {
     const client = requests.createRequests(url, alice.token);
     const template = { databaseId: alice.dttTemplates[0] };
     expect((await client.request(document, { template })).activateTemplate).not.toBeNull();
-    // @ts-expect-error It is named by one of its ids.
+    // @ts-expect-error A reference needs one of the ids.
     const error = await client.request(document, { template: {} }).catch(Object);
     expect(requests.codeOf(error)).toBe('BAD_USER_INPUT');
   });
 
-  it('is a document of GraphQL Code Generator', async () => {
+  it('cover the results and variables of a GraphQL Code Generator document', async () => {
     const { url, alice } = scene();
     const { viewer } = await requests.createRequests(url, alice.token).request(templatesQuery);
     const names: string[] | undefined = viewer?.dttTemplates?.nodes.map(({ name }) => name);
     expect(names).toHaveLength(3);
-    // @ts-expect-error It was not asked for.
+    // @ts-expect-error The query does not select it.
     expect(viewer?.username).toBeUndefined();
-    // @ts-expect-error It is a number.
+    // @ts-expect-error The variable is a number.
     await requests.createRequests(url, alice.token).request(sessionsQuery, { first: 'two' }).catch(Object);
   });
 });
 
-describe('a gateway that takes no hashes', () => {
+describe('a gateway with automatic persisted queries switched off', () => {
   let gateway: TestGateway;
   let url: string;
   beforeAll(async () => {
@@ -231,7 +231,7 @@ describe('a gateway that takes no hashes', () => {
       async (token) => (await apollo.createApollo(url, token).query({ query: templatesQuery })).data,
     ],
     ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
-  ])('gets the queries of %s themselves', async (_, read) => {
+  ])('gets the full text of a query from %s after the hash was rejected', async (_, read) => {
     expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
     expect(
       scene()
@@ -241,7 +241,7 @@ describe('a gateway that takes no hashes', () => {
   });
 });
 
-describe('a gateway that runs trusted documents only', () => {
+describe('a gateway that accepts trusted documents only', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await openTestGateway(await openBeside(scene().gateway.database), {
@@ -254,7 +254,7 @@ describe('a gateway that runs trusted documents only', () => {
   });
   afterAll(() => gateway?.close());
 
-  it('serves urql', async () => {
+  it('runs the queries, mutations and subscriptions of urql', async () => {
     const { alice, ids, sent, activateElsewhere } = scene();
     const client = urql.createUrql(`${gateway.url}/graphql`, alice.token, [trustedExchange()]);
     const { edges } = await urql.readSessions(client);
@@ -271,7 +271,7 @@ describe('a gateway that runs trusted documents only', () => {
     expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
   });
 
-  it('serves Apollo Client', async () => {
+  it('runs the queries, mutations and subscriptions of Apollo Client', async () => {
     const { alice, ids, sent, activateElsewhere } = scene();
     const persisted = trustedLink();
     const client = apollo.createApollo(`${gateway.url}/graphql`, alice.token, { persisted });
@@ -289,7 +289,7 @@ describe('a gateway that runs trusted documents only', () => {
     expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
   });
 
-  it('serves whoever names a document', async () => {
+  it('runs a document that a request identifies by its documentId', async () => {
     const response = await fetch(`${gateway.url}/graphql`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${scene().alice.token}`, 'Content-Type': 'application/json' },

@@ -1,4 +1,4 @@
-/** A REST client whose types come from the OpenAPI document, and its responses from a gateway. */
+/** Runs the example of a REST client, whose types are generated from the OpenAPI document, against a gateway. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('reads and changes, with types', async () => {
+it('activates a template and reads the active one, with typed responses', async () => {
   const client = createRestClient(gateway.url, alice.token);
   expect(await activateNewest(client)).toEqual(['warmup of 60 s', 'training of 300 s']);
   const { data } = await client.GET('/dtt/templates/active');
@@ -22,18 +22,18 @@ it('reads and changes, with types', async () => {
   expect(data?.data?.id).toBe(alice.dttTemplates[0]);
 });
 
-it('is told what went wrong, with types', async () => {
+it('gets a typed error', async () => {
   const client = createRestClient(gateway.url, 'nobody');
   const { data, error, response } = await client.GET('/dtt/{id}', { params: { path: { id: 1 } } });
   const message: string | undefined = error?.error;
   expect([data, message, response.status]).toEqual([undefined, 'Unauthorized', 401]);
 });
 
-it('does not compile against what the interface does not have', async () => {
+it('does not compile with paths, bodies and fields that the API does not have', async () => {
   const client = createRestClient(gateway.url, alice.token);
   // @ts-expect-error: there is no such path.
   await client.GET('/dtt/nothing');
-  // @ts-expect-error: a template is only ever activated.
+  // @ts-expect-error: a template can be activated, but not deactivated.
   await client.POST('/dtt/templates/{id}', { params: { path: { id: 1 } }, body: { isActive: false } });
   const { data } = await client.GET('/users/me');
   // @ts-expect-error: a user has no such field.

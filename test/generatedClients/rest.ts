@@ -1,4 +1,4 @@
-/** A REST client at work, typed by `openapi-typescript`: it compiles only against the OpenAPI document as it is. */
+/** An example of a REST client. `openapi-typescript` generates its types from the current OpenAPI document. */
 
 import createClient, { type Client } from 'openapi-fetch';
 import type { paths } from './generated/openapi.ts';
@@ -10,7 +10,7 @@ export function createRestClient(gateway: string, token: string): Client<paths> 
   });
 }
 
-/** Activates the newest template, and names what its segments are. */
+/** Activates the newest template. @returns the type and duration of each segment. */
 export async function activateNewest(client: Client<paths>): Promise<string[]> {
   const { data: list } = await client.GET('/dtt/templates', { params: { query: { limit: 1 } } });
   const [newest] = list?.data.data ?? [];

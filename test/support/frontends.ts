@@ -38,7 +38,7 @@ export interface Scene {
   readonly sent: () => Record<string, unknown>[];
   /** The transports of the subscriptions since the test began. */
   readonly transports: () => Promise<Set<string>>;
-  /** Makes one of her templates the active one, without the frontend. */
+  /** Activates one of her templates in the database, without the frontend. */
   activateElsewhere(index: 0 | 1 | 2): Promise<unknown>;
 }
 
@@ -122,41 +122,44 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
   const open = (transport?: string) => kind.open(scene().url, scene().alice.token, transport);
 
   describe(kind.client, () => {
-    it('joins three pages of a filter in an order', async () => {
+    it('joins three pages of a filtered and sorted list in the cache', async () => {
       const frontend = open();
       const { passed } = scene();
       expect(passed.length).toBeGreaterThan(40);
       for (const pages of [1, 2, 3]) expect(await frontend.readPage()).toEqual(passed.slice(0, 20 * pages));
     });
 
-    it('knows after an activation that one template is active, without asking', async () => {
+    it('has exactly one active template in the cache after an activation, without another query', async () => {
       const frontend = open();
       const { ids, sent } = scene();
       expect(activeOf(await frontend.readTemplates())).toEqual([ids[0], ids[0]]);
-      const asked = sent().length;
+      const sentBefore = sent().length;
       await frontend.activate(ids[1]);
       expect(activeOf(frontend.templatesInCache())).toEqual([ids[1], ids[1]]);
       expect(
         new Set(
           sent()
-            .slice(asked)
+            .slice(sentBefore)
             .map(({ operationName }) => operationName),
         ),
       ).toEqual(new Set([kind.activation]));
     });
 
-    it.each(kind.transports)('knows of an activation from elsewhere, over %s', async (transport) => {
-      const frontend = open(transport);
-      const { ids, activateElsewhere, transports } = scene();
-      await frontend.readTemplates();
-      const stop = frontend.follow();
-      await activateElsewhere(2);
-      await expect
-        .poll(() => activeOf(frontend.templatesInCache()), { timeout: 20_000 })
-        .toEqual([ids[2], ids[2]]);
-      expect(await transports()).toEqual(new Set([transport]));
-      stop();
-    });
+    it.each(kind.transports)(
+      'updates the cache after an activation by another client, over %s',
+      async (transport) => {
+        const frontend = open(transport);
+        const { ids, activateElsewhere, transports } = scene();
+        await frontend.readTemplates();
+        const stop = frontend.follow();
+        await activateElsewhere(2);
+        await expect
+          .poll(() => activeOf(frontend.templatesInCache()), { timeout: 20_000 })
+          .toEqual([ids[2], ids[2]]);
+        expect(await transports()).toEqual(new Set([transport]));
+        stop();
+      },
+    );
 
     if (kind.persists)
       it('sends the text of a query once, and its hash from then on', async () => {
@@ -171,14 +174,14 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
         ).toEqual([undefined]);
       });
 
-    it('says what went wrong', async () => {
+    it('returns the codes of errors', async () => {
       const { ids, url } = scene();
       const missing = await open()
         .activate(globalId(999))
         .catch((error) => error);
       const unknown = kind.open(url, 'nobody');
-      const refused = await unknown.activate(ids[1]).catch((error) => error);
-      expect([missing, refused].map(unknown.codeOf)).toEqual(['NOT_FOUND', 'UNAUTHENTICATED']);
+      const rejected = await unknown.activate(ids[1]).catch((error) => error);
+      expect([missing, rejected].map(unknown.codeOf)).toEqual(['NOT_FOUND', 'UNAUTHENTICATED']);
     });
   });
 }

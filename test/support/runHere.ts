@@ -4,7 +4,7 @@ import { vi } from 'vitest';
 import type { Exit } from './processes.ts';
 
 /** Thrown in place of `process.exit`. */
-class Ended extends Error {
+class Exited extends Error {
   readonly code: number;
   constructor(code: number) {
     super(`the process ends with ${code}`);
@@ -12,8 +12,8 @@ class Ended extends Error {
   }
 }
 
-/** The settings that `startCli` leaves out as well. */
-const ofWhoeverTests = ['HOST', 'PORT', 'DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL'];
+/** Settings in the environment of the test run, which are left out as in `startCli`. */
+const developerSettings = ['HOST', 'PORT', 'DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL'];
 
 let runs = 0;
 
@@ -24,19 +24,19 @@ export async function runHere(args: readonly string[], settings: Record<string, 
     ...(['stdout', 'stderr'] as const).map((stream) =>
       vi.spyOn(process[stream], 'write').mockImplementation((text, ...others: unknown[]) => {
         output[stream] += text;
-        const told = others.at(-1);
-        if (typeof told === 'function') told();
+        const callback = others.at(-1);
+        if (typeof callback === 'function') callback();
         return true;
       }),
     ),
     vi.spyOn(process, 'exit').mockImplementation((code) => {
-      throw new Ended(Number(code));
+      throw new Exited(Number(code));
     }),
   ];
   const { argv, exitCode } = process;
   process.argv = [process.execPath, 'dovetail', ...args];
   process.exitCode = undefined;
-  for (const name of ofWhoeverTests) vi.stubEnv(name, settings[name]);
+  for (const name of developerSettings) vi.stubEnv(name, settings[name]);
   for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
   try {
     // The program runs when it is imported. Another query makes Node import it again.
@@ -44,7 +44,7 @@ export async function runHere(args: readonly string[], settings: Record<string, 
     await import(/* @vite-ignore */ program);
     return { code: Number(process.exitCode ?? 0), ...output };
   } catch (error) {
-    if (error instanceof Ended) return { code: error.code, ...output };
+    if (error instanceof Exited) return { code: error.code, ...output };
     throw error;
   } finally {
     vi.unstubAllEnvs();

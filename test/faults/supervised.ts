@@ -1,4 +1,4 @@
-/** A gateway as it runs in production: a process that somebody starts again when it ends. */
+/** A gateway under a supervisor, as in production: its process is started again whenever it ends. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
@@ -7,33 +7,33 @@ import { freePort } from '../support/postgres.ts';
 
 const cli = resolve('dist/cli/cli.js');
 
-/** How long a supervisor waits before it starts a process again, in milliseconds. */
+/** In milliseconds: how long the supervisor waits before it starts a process again. */
 const pause = 300;
 
-export interface WatchedGateway {
+export interface SupervisedGateway {
   readonly url: string;
-  /** The exit codes of the processes that ended by themselves, and what they wrote last. */
+  /** The exit codes of the processes that ended by themselves, and the last line that each wrote. */
   readonly exits: readonly { readonly code: number | null; readonly lastLine: string }[];
   pid(): number;
-  /** Asks the process to clean up, where it was started with `tellHeap`: what its heap has then, in bytes. */
+  /** The used heap after garbage collection, in bytes. The process has to be started with `reportHeap`. */
   heap(): Promise<number>;
-  /** Kills the process that is running now; another takes its place. */
+  /** Kills the running process; the supervisor starts another. */
   kill(): void;
   isReady(): Promise<boolean>;
   stop(): Promise<void>;
 }
 
-/** Arguments of Node with which a process tells how much of its heap is in use, cleaned up, for each SIGUSR2. */
-export const tellHeap = [
+/** Arguments of Node with which a process collects garbage and prints its used heap for each SIGUSR2. */
+export const reportHeap = [
   '--expose-gc',
   '--import',
   `data:text/javascript,process.on('SIGUSR2',()=>{gc();process.stderr.write('heap '+process.memoryUsage().heapUsed+'\\n')})`,
 ];
 
-export async function watchGateway(
+export async function superviseGateway(
   settings: Readonly<Record<string, string>>,
   execArgv: readonly string[] = [],
-): Promise<WatchedGateway> {
+): Promise<SupervisedGateway> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const exits: { code: number | null; lastLine: string }[] = [];
@@ -76,7 +76,7 @@ export async function watchGateway(
     async heap() {
       written = '';
       child.kill('SIGUSR2');
-      await until('it tells its heap', () => /heap \d+\n/.test(written));
+      await until('the process prints its heap', () => /heap \d+\n/.test(written));
       return Number(/heap (\d+)/.exec(written)?.[1]);
     },
     kill: () => child.kill('SIGKILL'),
@@ -95,20 +95,20 @@ export async function watchGateway(
   };
 }
 
-/** What a fatal line of the log says, or the line itself. */
+/** The message of a fatal log line, or the line itself. */
 function lastLineOf(text: string): string {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return /"msg":"([^"]*)"/.exec(line)?.[1] ?? line;
 }
 
-/** Waits, looking often. */
+/** Waits until the condition is true, which is checked every 20 ms. @throws if that takes too long. */
 export async function until(
   what: string,
-  isSo: () => boolean | Promise<boolean>,
+  condition: () => boolean | Promise<boolean>,
   milliseconds = 30_000,
 ): Promise<void> {
   const end = performance.now() + milliseconds;
-  while (!(await isSo())) {
+  while (!(await condition())) {
     if (performance.now() > end) throw new Error(`it took more than ${milliseconds} ms: ${what}`);
     await sleep(20);
   }

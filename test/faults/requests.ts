@@ -1,8 +1,8 @@
-/** Requests from outside, and what came of each. */
+/** Sends requests to a gateway, and records the outcome of each. */
 
 import { type Agent, request } from 'node:http';
 
-export interface Question {
+export interface Request {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly token: string;
@@ -10,21 +10,25 @@ export interface Question {
 }
 
 export interface Reply {
-  /** The HTTP status, the error's code for a GraphQL answer with errors, or why there was no answer. */
+  /** The HTTP status, with the error's code for a GraphQL response with errors, or why there was no response. */
   readonly outcome: string;
   readonly body: string;
-  /** Whether it was asked to write. */
+  /** Whether the request was a write. */
   readonly isWrite: boolean;
-  /** In milliseconds: when it began, by the clock of `performance.now`, and how long it took. */
+  /** In milliseconds: when the request was sent, by the clock of `performance.now`, and how long the response took. */
   readonly began: number;
   readonly took: number;
 }
 
-/** Longer than any answer may take. */
-const timeouts = 30_000;
+/** In milliseconds: longer than any response may take. */
+const timeout = 30_000;
 
-/** Never fails: that there was no answer is an outcome as well. */
-export function ask(url: string, agent: Agent, { method, path, token, body }: Question): Promise<Reply> {
+/** Sends a request. The promise never rejects: a missing response is an outcome as well. */
+export function sendRequest(
+  url: string,
+  agent: Agent,
+  { method, path, token, body }: Request,
+): Promise<Reply> {
   const began = performance.now();
   const isWrite = method === 'POST' && path.startsWith('/api/v1');
   return new Promise((resolve) => {
@@ -33,7 +37,7 @@ export function ask(url: string, agent: Agent, { method, path, token, body }: Qu
     const outgoing = request(`${url}${path}`, {
       method,
       agent,
-      timeout: timeouts,
+      timeout,
       headers: {
         Authorization: `Bearer ${token}`,
         ...(body !== undefined && {
@@ -42,7 +46,7 @@ export function ask(url: string, agent: Agent, { method, path, token, body }: Qu
         }),
       },
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no response')));
     outgoing.on('error', (error: NodeJS.ErrnoException) => settle(nameOf(error), ''));
     outgoing.on('response', (response) => {
       let text = '';
@@ -66,14 +70,14 @@ function outcomeOf(status: number, text: string): string {
   return code ? `200 with ${code}` : String(status);
 }
 
-/** What is wrong with an answer that tells of a failure, if it is not the documented one. */
-export function findFault({ path }: Question, { outcome, body }: Reply): string | undefined {
+/** What is wrong with an error response that is not the documented one, or undefined. */
+export function findUndocumented({ path }: Request, { outcome, body }: Reply): string | undefined {
   const documented: Readonly<Record<string, readonly [code: string, message: string]>> = {
     500: ['INTERNAL_SERVER_ERROR', 'Internal server error'],
     503: ['SERVICE_UNAVAILABLE', 'Too busy; try again'],
     '200 with INTERNAL_SERVER_ERROR': ['INTERNAL_SERVER_ERROR', 'Internal server error'],
   };
-  // Without an answer there is nothing in it to be wrong.
+  // Without a response there is no body to check.
   if (!/^\d/.test(outcome) || outcome === '200') return undefined;
   const [code, message] = documented[outcome] ?? [];
   const isRest = path.startsWith('/api/v1');
