@@ -1,4 +1,4 @@
-/** Conditional requests (RFC 9110, section 13): asking again for what has not changed costs next to nothing. */
+/** Conditional requests (RFC 9110, section 13): a request for something unchanged gets a 304 at little cost. */
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import pg from 'pg';
@@ -25,7 +25,7 @@ interface Raw {
   body: string;
 }
 
-/** Asks as it is told: `fetch` would add headers of its own. */
+/** Sends a request with exactly these headers: `fetch` would add its own. */
 function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Raw> {
   return new Promise((resolve, reject) => {
     const options = { method, headers: { Authorization: `Bearer ${alice.token}`, ...headers } };
@@ -44,7 +44,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { username rank } }' })}`;
 
-/** The GETs of both APIs. */
+/** A GET of each API: its name, its path and the Vary header of its response. */
 const endpoints: readonly [string, string, string][] = [
   ['REST', '/api/v1/users/me', 'Authorization, Accept-Encoding'],
   ['GraphQL', graphqlPath, 'Authorization, Accept, Accept-Encoding'],
@@ -58,9 +58,9 @@ async function tagOf(path: string): Promise<string> {
   return headers.etag ?? '';
 }
 
-/** Changes what both APIs respond with, and waits until the gateway has heard of it. */
+/** Changes the responses of both APIs, and waits until the gateway has received the change. */
 async function changeRank(): Promise<void> {
-  const heard = new Promise<void>((settle) => {
+  const received = new Promise<void>((settle) => {
     const unsubscribe = gateway.feed.subscribe((change) => {
       if (change.kind !== 'user' || change.userId !== alice.userId) return;
       unsubscribe();
@@ -71,11 +71,11 @@ async function changeRank(): Promise<void> {
     where: { id: alice.userId },
     data: { rank: { increment: 1 } },
   });
-  await heard;
+  await received;
 }
 
 describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
-  it('carries a strong tag, and the headers that a cache needs', async () => {
+  it('has a response with a strong ETag, Cache-Control and Vary', async () => {
     const first = await ask(path);
     expect(first.status).toBe(200);
     expect(first.headers.etag).toMatch(/^"[\w-]{43}"$/);
@@ -87,12 +87,12 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
   });
 
   it.each([
-    ['the tag', (tag: string) => tag],
-    ['the weak form of the tag', (tag: string) => `W/${tag}`],
-    ['a list with the tag', (tag: string) => `${otherTag}, ${tag}`],
-    ['a list without spaces', (tag: string) => `${otherTag},W/${tag},"x"`],
-    ['anything', () => '*'],
-  ])('gets a 304 with %s, without a body and what describes one', async (_name, condition) => {
+    ['the ETag', (tag: string) => tag],
+    ['the weak form of the ETag', (tag: string) => `W/${tag}`],
+    ['a list that contains the ETag', (tag: string) => `${otherTag}, ${tag}`],
+    ['a list without spaces that contains the ETag', (tag: string) => `${otherTag},W/${tag},"x"`],
+    ['*', () => '*'],
+  ])('gets a 304 without a body and its headers when If-None-Match is %s', async (_name, condition) => {
     const tag = await tagOf(path);
     for (const method of ['GET', 'HEAD']) {
       const { status, headers, body } = await ask(path, { 'If-None-Match': condition(tag) }, method);
@@ -100,25 +100,25 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
       expect(body).toBe('');
       expect(headers).not.toHaveProperty('content-type');
       expect(headers).not.toHaveProperty('content-length');
-      // RFC 9110, section 15.4.5: what the 200 would have had.
+      // RFC 9110, section 15.4.5: a 304 has these headers of the 200.
       expect(headers).toMatchObject({ etag: tag, 'cache-control': 'private, no-cache', vary });
     }
   });
 
   it.each([
-    ['another tag', () => otherTag],
-    ['the tag without quotes', (tag: string) => tag.slice(1, -1)],
-    ['a part of the tag', (tag: string) => `${tag.slice(0, -2)}"`],
-    ['nothing', () => ''],
-    ['the tag in lower case', (tag: string) => tag.toLowerCase()],
-  ])('gets a 200 with %s', async (_name, condition) => {
+    ['another ETag', () => otherTag],
+    ['the ETag without quotes', (tag: string) => tag.slice(1, -1)],
+    ['a part of the ETag', (tag: string) => `${tag.slice(0, -2)}"`],
+    ['empty', () => ''],
+    ['the ETag in lower case', (tag: string) => tag.toLowerCase()],
+  ])('gets a 200 when If-None-Match is %s', async (_name, condition) => {
     const tag = await tagOf(path);
     const { status, body } = await ask(path, { 'If-None-Match': condition(tag) });
     expect(status).toBe(200);
     expect(body).not.toBe('');
   });
 
-  it('responds to HEAD as to GET but without the body, whichever comes first', async () => {
+  it('gets the same response for HEAD without the body, whichever of GET and HEAD is first', async () => {
     for (const [first, second] of [
       ['HEAD', 'GET'],
       ['GET', 'HEAD'],
@@ -133,14 +133,14 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     }
   });
 
-  it('responds correctly to a HEAD and a GET at the same moment', async () => {
+  it('gets a body for GET and none for HEAD when both are sent at the same time', async () => {
     await changeRank();
     const [head, get] = await Promise.all([ask(path, {}, 'HEAD'), ask(path)]);
     expect(head?.body).toBe('');
     expect(get?.body).toContain('alice');
   });
 
-  it('has another tag after a change, and the same after none', async () => {
+  it('gets another ETag after a change, and the earlier one when the change is undone', async () => {
     const tag = await tagOf(path);
     await changeRank();
     const changed = await ask(path, { 'If-None-Match': tag });
@@ -150,11 +150,11 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
       where: { id: alice.userId },
       data: { rank: { decrement: 1 } },
     });
-    // The bytes are as they were, so the tag is too: whoever has them need not be sent them.
+    // The body is the same as at first, and so is its ETag: a client that has it need not get it again.
     await expect.poll(() => tagOf(path)).toBe(tag);
   });
 
-  it('reveals nothing to a viewer who sends the tag of another', async () => {
+  it('gets a 200 with the own data when a viewer sends the ETag of another viewer', async () => {
     const tag = await tagOf(path);
     const asBob = { Authorization: `Bearer ${bob.token}` };
     const { status, headers, body } = await ask(path, { ...asBob, 'If-None-Match': tag });
@@ -163,7 +163,7 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     expect(body).toContain('bob');
   });
 
-  it('checks the token before it evaluates a condition', async () => {
+  it('gets a 401 for an unknown token, whatever If-None-Match is', async () => {
     const { status, headers } = await ask(path, { Authorization: 'Bearer x', 'If-None-Match': '*' });
     expect(status).toBe(401);
     expect(headers).not.toHaveProperty('etag');
@@ -180,7 +180,7 @@ describe('a 304', () => {
     ) {
       const [first] = given;
       const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
-      // The feed asks its own connection whether it still lives, and announces something to itself now and then.
+      // Left out: the feed checks its own connection from time to time, and sends itself a notification.
       if (!/^SELECT (1$|set_config)/.test(String(text))) statements.push(String(text));
       return Reflect.apply(query, this, given);
     });
@@ -189,13 +189,13 @@ describe('a 304', () => {
     vi.restoreAllMocks();
   });
 
-  it.each(endpoints)('of the %s API reads nothing from the database', async (_, path) => {
+  it.each(endpoints)('of the %s API needs no statement of the database', async (_, path) => {
     statements = [];
     await changeRank();
     const tag = await tagOf(path);
-    // It takes a statement to know the rank: the counter counts.
+    // The first response needs a statement, so the counter works.
     expect(statements.length).toBeGreaterThan(0);
-    // What notes that the token was used is over soon.
+    // The statement that stores when the token was used is over soon.
     expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
     await new Promise((settle) => setTimeout(settle, 100));
     await ask(path);
@@ -208,7 +208,7 @@ describe('a 304', () => {
 
 describe('every REST route that reads', () => {
   it.each(routes.filter(({ isMutation }) => !isMutation).map(({ path }) => path))(
-    'can be asked conditionally: %s',
+    'has an ETag and responds 304 to it: %s',
     async (route) => {
       for (const below of pathsFor(route, alice)) {
         const path = `/api/v1${below}`;
@@ -220,20 +220,24 @@ describe('every REST route that reads', () => {
   );
 });
 
-describe('a response that is not of a successful read', () => {
+describe('a response other than that of a successful GET', () => {
   it.each([
     ['a missing record', '/api/v1/dtt/999999', 404],
-    ['a wrong id', '/api/v1/dtt/x', 400],
-    ['a wrong page', '/api/v1/dtt?limit=0', 400],
+    ['an invalid id', '/api/v1/dtt/x', 400],
+    ['an invalid limit', '/api/v1/dtt?limit=0', 400],
     ['an unknown path', '/api/v1/nothing', 404],
     [
       'a query that fails',
       `/graphql?${new URLSearchParams({ query: '{ dttDevices(first: 0) { totalCount } }' })}`,
       200,
     ],
-    ['a query that is not valid', `/graphql?${new URLSearchParams({ query: '{ nothing }' })}`, 200],
-    ['a query that is none', `/graphql?${new URLSearchParams({ query: '{' })}`, 200],
-  ])('carries no tag, and is not taken for one: %s', async (_, path, status) => {
+    [
+      'a query that the schema does not allow',
+      `/graphql?${new URLSearchParams({ query: '{ nothing }' })}`,
+      200,
+    ],
+    ['a query with a syntax error', `/graphql?${new URLSearchParams({ query: '{' })}`, 200],
+  ])('has no ETag, and is never replaced by a 304: %s', async (_, path, status) => {
     for (const condition of [{}, { 'If-None-Match': '*' }]) {
       const response = await ask(path, condition);
       expect(response.status).toBe(status);
@@ -242,7 +246,7 @@ describe('a response that is not of a successful read', () => {
     }
   });
 
-  it('carries no tag: an activation', async () => {
+  it('has no ETag: an activation', async () => {
     const response = await fetch(`${gateway.url}/api/v1/dtt/templates/${bob.dttTemplates[0]}`, {
       method: 'POST',
       headers: {
@@ -256,7 +260,7 @@ describe('a response that is not of a successful read', () => {
     expect(response.headers.get('ETag')).toBeNull();
   });
 
-  it('carries no tag: a query by POST, which nobody may cache', async () => {
+  it('has no ETag: a query by POST', async () => {
     for (let time = 0; time < 3; time++) {
       const response = await fetch(`${gateway.url}/graphql`, {
         method: 'POST',
@@ -275,7 +279,7 @@ describe('a response that is not of a successful read', () => {
 });
 
 describe('a GraphQL GET', () => {
-  it('has a response of its own for each type that a client accepts', async () => {
+  it('gets the media type that Accept names, also from the cache', async () => {
     const types = ['application/json', 'application/graphql-response+json'];
     const responses = [];
     for (const Accept of [...types, ...types]) responses.push(await ask(graphqlPath, { Accept }));
@@ -285,7 +289,7 @@ describe('a GraphQL GET', () => {
     ]);
   });
 
-  it('comes from the cache the second time', async () => {
+  it('gets a cached response the second time', async () => {
     await ask(graphqlPath);
     const { hits } = gateway.responseCache.counters;
     await ask(graphqlPath);
@@ -293,7 +297,7 @@ describe('a GraphQL GET', () => {
   });
 });
 
-/** The headers that say something about the response, rather than about the moment or the request. */
+/** The headers that do not depend on the time or the individual request. */
 function aboutResponse(response: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
   const { date, 'x-request-id': id, ratelimit, ...others } = response?.headers ?? {};
   return others;

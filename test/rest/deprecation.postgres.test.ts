@@ -1,4 +1,4 @@
-/** Deprecated routes: every response of theirs says so (RFC 9745, RFC 8594), and so does the OpenAPI document. */
+/** Deprecated routes: each response has the headers of RFC 9745 and RFC 8594, and the OpenAPI document marks the routes. */
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -55,7 +55,7 @@ const routes = loadRoutes(
 let gateway: TestGateway;
 let server: Server;
 let alice: Account;
-/** What the next operation is to fail with. */
+/** The error with which the next operations fail. */
 let fault: Error | undefined;
 
 beforeAll(async () => {
@@ -95,10 +95,10 @@ async function ask(path: string, options: RequestInit = {}) {
     const value = response.headers.get(name);
     return value === null ? [] : [[name, value]];
   });
-  return { status: response.status, told: Object.fromEntries(named), etag: response.headers.get('ETag') };
+  return { status: response.status, headers: Object.fromEntries(named), etag: response.headers.get('ETag') };
 }
 
-const toldOfList = {
+const listHeaders = {
   Deprecation: '@1767225600',
   Sunset: 'Fri, 01 Jan 2027 00:00:00 GMT',
   Link: '<https://example.com/news?a=1>; rel="deprecation"; type="text/html", </api/v1/devices>; rel="successor-version"',
@@ -110,15 +110,15 @@ const post = (body: unknown): RequestInit => ({
 });
 
 describe('a response of a deprecated route', () => {
-  it('says so, computed or cached, whole or not', async () => {
+  it('has the headers of deprecation when it is computed, cached, a 304, or for HEAD', async () => {
     const computed = await ask('/old');
-    expect(computed).toMatchObject({ status: 200, told: toldOfList });
+    expect(computed).toMatchObject({ status: 200, headers: listHeaders });
     const { hits } = gateway.responseCache.counters;
     expect(await ask('/old')).toEqual(computed);
     expect(gateway.responseCache.counters.hits).toBe(hits + 1);
     const conditional = { headers: { 'If-None-Match': computed.etag ?? '' } };
-    expect(await ask('/old', conditional)).toMatchObject({ status: 304, told: toldOfList });
-    expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, told: toldOfList });
+    expect(await ask('/old', conditional)).toMatchObject({ status: 304, headers: listHeaders });
+    expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, headers: listHeaders });
   });
 
   it.each<[string, number, RequestInit, string]>([
@@ -129,28 +129,28 @@ describe('a response of a deprecated route', () => {
     ['/old/x', 404, post({ isActive: true }), '@1782777600'],
     ['/old/2147483647', 404, post({ isActive: true }), '@1782777600'],
     ['/old/1', 413, post('x'.repeat(70_000)), '@1782777600'],
-  ])('says so when it is an error: %s, %d', async (path, status, options, Deprecation) => {
-    expect(await ask(path, options)).toMatchObject({ status, told: { Deprecation } });
+  ])('has the Deprecation header when it is an error: %s, %d', async (path, status, options, Deprecation) => {
+    expect(await ask(path, options)).toMatchObject({ status, headers: { Deprecation } });
   });
 
-  it('says so when something unexpected happened', async () => {
+  it('has the headers of deprecation when it is an internal error', async () => {
     fault = new Error('expected by the test');
     try {
-      expect(await ask('/old?limit=2')).toMatchObject({ status: 500, told: toldOfList });
+      expect(await ask('/old?limit=2')).toMatchObject({ status: 500, headers: listHeaders });
     } finally {
       fault = undefined;
     }
   });
 
-  it('says so after a change', async () => {
+  it('has the Deprecation header when it is that of a write', async () => {
     const response = await ask(`/old/${alice.dttTemplates[0]}`, post({ isActive: true }));
-    expect(response).toMatchObject({ status: 200, told: { Deprecation: '@1782777600' } });
+    expect(response).toMatchObject({ status: 200, headers: { Deprecation: '@1782777600' } });
   });
 
-  it('is the only one that does', async () => {
-    expect(await ask('/devices')).toMatchObject({ status: 200, told: {} });
-    expect(await ask('/devices?limit=0')).toMatchObject({ status: 400, told: {} });
-    expect(await ask('/old', { method: 'PUT' })).toMatchObject({ status: 405, told: {} });
+  it('is the only one with such headers: other routes and a 405 have none', async () => {
+    expect(await ask('/devices')).toMatchObject({ status: 200, headers: {} });
+    expect(await ask('/devices?limit=0')).toMatchObject({ status: 400, headers: {} });
+    expect(await ask('/old', { method: 'PUT' })).toMatchObject({ status: 405, headers: {} });
   });
 });
 
@@ -187,7 +187,7 @@ describe('a deprecated route', () => {
     },
   );
 
-  it('may end on the day on which it begins', () => {
+  it('may have its sunset on the day of its deprecation', () => {
     const [route] = loadRoutes(
       parse(
         'query X @http(method: GET, path: "/x", deprecated: "2026-01-02", sunset: "2026-01-02") { data: viewer { id } }',
@@ -217,9 +217,12 @@ describe('a deprecated route', () => {
     ['deprecated: "2026-01-01", link: "/a>; rel=x"', 'link: "/a>; rel=x" is not a URL'],
     ['deprecated: "2026-01-01", successor: "/é"', 'successor: "/é" is not a URL'],
     ['deprecated: "2026-01-01", successor: "/dtt/{id}"', 'successor: "/dtt/{id}" is not a URL'],
-  ])('stops the start with a line that names it for what cannot be told: %s', (given, complaint) => {
-    const text = `query X @http(method: GET, path: "/x", ${given}) { data: viewer { id } }`;
-    expect(() => loadRoutes(parse(text))).toThrow('operations.graphql: @http(path: "/x"): ');
-    expect(() => loadRoutes(parse(text))).toThrow(complaint);
-  });
+  ])(
+    'stops the start with an error that names the route when its dates or links are invalid: %s',
+    (given, message) => {
+      const text = `query X @http(method: GET, path: "/x", ${given}) { data: viewer { id } }`;
+      expect(() => loadRoutes(parse(text))).toThrow('operations.graphql: @http(path: "/x"): ');
+      expect(() => loadRoutes(parse(text))).toThrow(message);
+    },
+  );
 });

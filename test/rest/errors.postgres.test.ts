@@ -41,8 +41,7 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 const ask = (path: string, options?: RequestInit) => rest(gateway, alice.token, path, options);
-const failed = (error: string) => ({ ok: false, error });
-
+const errorBody = (error: string) => ({ ok: false, error });
 const notFound: Readonly<Record<string, string>> = {
   '/users/{id}': 'User not found',
   '/dtt/{id}': 'DTT device not found',
@@ -56,7 +55,7 @@ const notFound: Readonly<Record<string, string>> = {
   '/ossm/{id}': 'OSSM device not found',
 };
 
-const isOdd = [
+const invalidIds = [
   '0',
   '00',
   '01',
@@ -73,30 +72,30 @@ const isOdd = [
   '１',
   'x',
 ];
-const isTooHigh = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
+const tooHighIds = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
 
 describe('a token', () => {
-  const unauthorized = async (path: string, options: RequestInit = {}, told = 'Bearer') => {
+  const expectUnauthorized = async (path: string, options: RequestInit = {}, challenge = 'Bearer') => {
     const { status, headers, body } = await rest(gateway, undefined, path, options);
     expect(status).toBe(401);
-    expect(headers.get('WWW-Authenticate')).toBe(told);
-    expect(body).toEqual(failed('Unauthorized'));
+    expect(headers.get('WWW-Authenticate')).toBe(challenge);
+    expect(body).toEqual(errorBody('Unauthorized'));
   };
   const malformed = 'the Authorization header must have the form Bearer TOKEN';
   const invalid = 'the token is unknown or revoked';
 
   it.each(routes)(
-    'is asked for before anything else is looked at: $method $path',
+    'is checked before the id, the parameters and the method: $method $path',
     async ({ method, path }) => {
-      await unauthorized(withId(path, 'x'), { method });
-      await unauthorized(`${withId(path, '1')}?limit=x&offset=x`, {
+      await expectUnauthorized(withId(path, 'x'), { method });
+      await expectUnauthorized(`${withId(path, '1')}?limit=x&offset=x`, {
         method: method === 'GET' ? 'DELETE' : 'PUT',
       });
     },
   );
 
-  it.each(['', '/', '/nowhere', '/dtt/1/2'])('is asked for on the unknown path %j', (path) =>
-    unauthorized(path),
+  it.each(['', '/', '/nowhere', '/dtt/1/2'])('is required for the unknown path %j', (path) =>
+    expectUnauthorized(path),
   );
 
   it.each([
@@ -104,26 +103,26 @@ describe('a token', () => {
     ['without a scheme', () => alice.token, malformed],
     ['that is missing', () => 'Bearer', malformed],
     ['that is empty', () => 'Bearer ', malformed],
-    ['with something behind it', () => `Bearer ${alice.token} x`, malformed],
+    ['with text after it', () => `Bearer ${alice.token} x`, malformed],
     ['cut short', () => `Bearer ${alice.token.slice(0, -1)}`, invalid],
-    ['that nobody was given', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
+    ['that was never issued', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
     ['with a NUL escaped', () => `Bearer ${alice.token}%00`, invalid],
-  ])('%s is not accepted, and either API says why', async (_, authorization, problem) => {
+  ])('%s is rejected by both APIs with the reason', async (_, authorization, problem) => {
     const headers = { Authorization: authorization() };
-    const told = `Bearer error="invalid_token", error_description="${problem}"`;
-    await unauthorized('/users/me', { headers }, told);
+    const challenge = `Bearer error="invalid_token", error_description="${problem}"`;
+    await expectUnauthorized('/users/me', { headers }, challenge);
     const response = await fetch(`${gateway.url}/graphql`, {
       method: 'POST',
       headers: { ...headers, 'Content-Type': 'application/json' },
       body: '{"query":"{ viewer { id } }"}',
     });
-    expect(response.headers.get('WWW-Authenticate')).toBe(told);
+    expect(response.headers.get('WWW-Authenticate')).toBe(challenge);
     expect((await response.json()).errors).toEqual([
       { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
     ]);
   });
 
-  it('is not asked of a browser that opens /api/v1, which is led to the reference', async () => {
+  it('is not required from a browser that opens /api/v1, which is redirected to the reference', async () => {
     const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const open = async (path: string, headers: Record<string, string>, method = 'GET') => {
       const url = `${gateway.url}/api/v1${path}`;
@@ -154,16 +153,16 @@ describe('a token', () => {
     }
   });
 
-  it('is not accepted any more once it is revoked', async () => {
+  it('is rejected after it was revoked', async () => {
     const { client } = gateway.database;
     const { token, userId } = await createAccount(client, 'carol');
     expect((await rest(gateway, token, '/users/me')).status).toBe(200);
     const { id } = await client.apiToken.findFirstOrThrow({ where: { userId } });
     await revokeToken(client, id);
-    // The gateway hears of what another connection wrote within the time of an announcement.
+    // The change of another connection reaches the gateway a moment later.
     await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
-    const told = `Bearer error="invalid_token", error_description="${invalid}"`;
-    await unauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } }, told);
+    const challenge = `Bearer error="invalid_token", error_description="${invalid}"`;
+    await expectUnauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } }, challenge);
   });
 });
 
@@ -174,23 +173,23 @@ describe('an id in a path', () => {
   });
 
   it.each(Object.keys(notFound))(
-    'that is not a canonical integer of at least 1 is invalid: %s',
+    'gets a 400 when it is not a canonical integer of at least 1: %s',
     async (path) => {
-      for (const id of isOdd) {
+      for (const id of invalidIds) {
         const { status, body } = await ask(withId(path, id));
-        expect({ id, status, body }).toEqual({ id, status: 400, body: failed('Invalid ID') });
+        expect({ id, status, body }).toEqual({ id, status: 400, body: errorBody('Invalid ID') });
       }
     },
   );
 
   it.each(Object.entries(notFound))(
-    'that the viewer has nothing under is not found: %s',
+    'gets a 404 when the viewer has no such record: %s',
     async (path, message) => {
       const foreign = pathsFor(path, bob);
-      const missing = [2 ** 31 - 1, ...isTooHigh].map((id) => withId(path, id));
+      const missing = [2 ** 31 - 1, ...tooHighIds].map((id) => withId(path, id));
       for (const each of [...foreign, ...missing]) {
         const { status, body } = await ask(each);
-        expect({ path: each, status, body }).toEqual({ path: each, status: 404, body: failed(message) });
+        expect({ path: each, status, body }).toEqual({ path: each, status: 404, body: errorBody(message) });
       }
     },
   );
@@ -200,40 +199,40 @@ describe('a page', () => {
   const lists = routes.filter(({ isList }) => isList).map(({ path }) => path);
   const odd = ['', 'x', '-1', '+1', '01', '1.0', '1e1', '%201', '１', 'null'];
 
-  it.each(lists)('has a limit from 1 to 100: %s', async (path) => {
+  it.each(lists)('must have a limit from 1 to 100: %s', async (path) => {
     for (const query of [
-      ...[...odd, '0', '101', ...isTooHigh].map((limit) => `limit=${limit}`),
+      ...[...odd, '0', '101', ...tooHighIds].map((limit) => `limit=${limit}`),
       'limit=1&limit=1',
     ]) {
       const { status, body } = await ask(`${path}?${query}`);
       expect({ query, status, body }).toEqual({
         query,
         status: 400,
-        body: failed('limit must be an integer from 1 to 100'),
+        body: errorBody('limit must be an integer from 1 to 100'),
       });
     }
   });
 
-  it.each(lists)('has an offset of at least 0: %s', async (path) => {
+  it.each(lists)('must have an offset of at least 0: %s', async (path) => {
     for (const query of [...odd.map((offset) => `offset=${offset}`), 'offset=0&offset=1']) {
       const { status, body } = await ask(`${path}?${query}`);
       expect({ query, status, body }).toEqual({
         query,
         status: 400,
-        body: failed('offset must be an integer of at least 0'),
+        body: errorBody('offset must be an integer of at least 0'),
       });
     }
   });
 
-  it.each(lists)('far behind the end is empty: %s', async (path) => {
-    for (const offset of [2 ** 31 - 1, ...isTooHigh]) {
+  it.each(lists)('is empty when its offset is far beyond the end: %s', async (path) => {
+    for (const offset of [2 ** 31 - 1, ...tooHighIds]) {
       const { data, pagination } = listOf(await ask(`${path}?offset=${offset}`));
       expect(data).toEqual([]);
       expect(pagination).toEqual({ limit: 50, offset: Number(offset) });
     }
   });
 
-  it('echoes an offset in the digits that it was asked with', async () => {
+  it('echoes the exact digits of an offset beyond the safe integers', async () => {
     const offset = '9007199254740993';
     const response = await fetch(`${gateway.url}/api/v1/dtt?offset=${offset}`, {
       headers: { Authorization: `Bearer ${alice.token}` },
@@ -258,14 +257,14 @@ describe('a path', () => {
     '/users/1/dtt',
     '//dtt',
     '/..%2fgraphql',
-  ])('that is unknown is not found: %j', async (path) => {
+  ])('gets a 404 when it is unknown: %j', async (path) => {
     const { status, body } = await ask(path);
     expect(status).toBe(404);
-    expect(body).toEqual(failed('Not found'));
+    expect(body).toEqual(errorBody('Not found'));
   });
 
   it.each([...new Set(routes.map(({ path }) => path))])(
-    'responds to other methods with those that it takes: %s',
+    'gets a 405 with the allowed methods for any other method: %s',
     async (path) => {
       const allowed = routes
         .filter((route) => route.path === path)
@@ -275,16 +274,20 @@ describe('a path', () => {
       );
       for (const method of others) {
         const { status, headers, body } = await ask(withId(path, 'x'), { method });
-        expect({ method, status, body }).toEqual({ method, status: 405, body: failed('Method not allowed') });
+        expect({ method, status, body }).toEqual({
+          method,
+          status: 405,
+          body: errorBody('Method not allowed'),
+        });
         expect(headers.get('Allow')).toBe(allowed.join(', '));
       }
     },
   );
 });
 
-it('is no wrong id, but an unknown path, where a slash ends the path of an activation', async () => {
+it('a path of an activation that ends with a slash is an unknown path, and not an invalid id', async () => {
   const { status, body } = await postJson(gateway, alice.token, '/dtt/templates/', { isActive: true });
-  expect([status, body]).toEqual([404, failed('Not found')]);
+  expect([status, body]).toEqual([404, errorBody('Not found')]);
 });
 
 describe('HEAD', () => {
@@ -309,18 +312,18 @@ describe('the body of an activation', () => {
 
   it.each<[string, RequestInit]>([
     ['absent', {}],
-    ['absent, though announced as JSON', { headers: json }],
+    ['absent although Content-Type is JSON', { headers: json }],
     ['not JSON', { headers: json, body: '{ isActive: true }' }],
     ['cut short', { headers: json, body: right.slice(0, -1) }],
     ['not UTF-8', { headers: json, body: new Uint8Array([...Buffer.from(right.slice(0, -1)), 0xff, 0x7d]) }],
-    ['sent without saying what it is', { body: Buffer.from(right) }],
+    ['sent without a Content-Type', { body: Buffer.from(right) }],
     ['sent as text', { headers: { 'Content-Type': 'text/plain' }, body: right }],
     [
       'sent as a form',
       { headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'isActive=true' },
     ],
     [
-      'sent as what only begins like JSON',
+      'sent with a media type that only begins with application/json',
       { headers: { 'Content-Type': 'application/json-seq' }, body: right },
     ],
     ...[
@@ -342,26 +345,26 @@ describe('the body of an activation', () => {
   ])('is rejected, and nothing changes, when it is %s', async (_, options) => {
     const { status, body } = await ask(path(), { method: 'POST', ...options });
     expect(status).toBe(400);
-    expect(body).toEqual(failed('Request body must include { isActive: true }'));
+    expect(body).toEqual(errorBody('Request body must include { isActive: true }'));
     expect(await active()).toBeNull();
   });
 
   it('is checked before the id', async () => {
-    for (const id of [...isOdd, ...isTooHigh, bob.dttTemplates[0]]) {
+    for (const id of [...invalidIds, ...tooHighIds, bob.dttTemplates[0]]) {
       const { body } = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {});
-      expect(body).toEqual(failed('Request body must include { isActive: true }'));
+      expect(body).toEqual(errorBody('Request body must include { isActive: true }'));
     }
   });
 
-  it('is valid, and then the id is checked', async () => {
-    for (const id of [...isOdd, ...isTooHigh, 2 ** 31 - 1, ...bob.dttTemplates]) {
+  it('is followed by the check of the id when it is valid', async () => {
+    for (const id of [...invalidIds, ...tooHighIds, 2 ** 31 - 1, ...bob.dttTemplates]) {
       const response = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
         isActive: true,
       });
       expect({ id, status: response.status, body: response.body }).toEqual({
         id,
         status: 404,
-        body: failed('Template not found or not owned by user'),
+        body: errorBody('Template not found or not owned by user'),
       });
     }
     expect(await active()).toBeNull();
@@ -377,7 +380,7 @@ describe('the body of an activation', () => {
     },
   );
 
-  it('may have further values', async () => {
+  it('may have further fields, which are ignored', async () => {
     const { client } = gateway.database;
     const response = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
     expect(recordOf(response)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
@@ -389,20 +392,20 @@ describe('the body of an activation', () => {
     ['far', 4 * 1024 * 1024],
   ])('is rejected when it is %s over the size limit', async (_, size) => {
     const padded = right.padEnd(size, ' ');
-    // With its length announced, and in chunks without it.
+    // With Content-Length, and in chunks without it.
     const chunked = new Blob([padded]).stream();
     for (const content of [{ body: padded }, { body: chunked, duplex: 'half' as const }]) {
       const { status, body } = await ask(path(), { method: 'POST', headers: json, ...content });
       expect(status).toBe(413);
-      expect(body).toEqual(failed('Request body too large'));
+      expect(body).toEqual(errorBody('Request body too large'));
     }
     expect(await active()).toBeNull();
   });
 });
 
 describe('targetUserId', () => {
-  /** A request of the route with the parameter, as often as it takes to meet a cached response. */
-  const asking = async (path: string, method: string, targetUserId: string) => {
+  /** Sends the request twice, so that the second response may come from the cache. */
+  const askWith = async (path: string, method: string, targetUserId: string) => {
     const target = `${withId(path, alice.dttTemplates[0])}?targetUserId=${targetUserId}`;
     const post = { method, headers: { 'Content-Type': 'application/json' }, body: '{"isActive":true}' };
     const responses = [];
@@ -411,26 +414,31 @@ describe('targetUserId', () => {
     return { status: responses[1]?.status, body: responses[1]?.body };
   };
 
-  it.each(routes)('is the viewer, or the request is rejected: $method $path', async ({ method, path }) => {
-    const { pool } = gateway.database;
-    const own = await asking(path, method, String(alice.userId));
-    expect([200, 404]).toContain(own.status);
-    await pool.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE id = $1', [alice.userId]);
-    for (const id of [String(bob.userId), '999', '2147483648', '9'.repeat(30)]) {
-      expect(await asking(path, method, id)).toEqual({
-        status: 403,
-        body: failed(`Forbidden: user ${id} is not accessible`),
-      });
-    }
-    for (const text of ['', '0', '01', '-1', 'x', '1e3', 'null', `%20${alice.userId}`, '%31x'])
-      expect(await asking(path, method, text)).toEqual({ status: 400, body: failed('Invalid ID') });
-    // One that is wrong among others is wrong as well.
-    expect((await asking(path, method, `${alice.userId}&targetUserId=${bob.userId}`)).status).toBe(403);
-    // Nothing was activated, and what is cached is the viewer's own.
-    const { rows } = await pool.query('SELECT "activeTemplateId" FROM "User" WHERE id = $1', [alice.userId]);
-    expect(rows).toEqual([{ activeTemplateId: null }]);
-    expect((await asking(path, method, String(alice.userId))).status).toBe(own.status);
-  });
+  it.each(routes)(
+    'must be the viewer’s id, or the request is rejected: $method $path',
+    async ({ method, path }) => {
+      const { pool } = gateway.database;
+      const own = await askWith(path, method, String(alice.userId));
+      expect([200, 404]).toContain(own.status);
+      await pool.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE id = $1', [alice.userId]);
+      for (const id of [String(bob.userId), '999', '2147483648', '9'.repeat(30)]) {
+        expect(await askWith(path, method, id)).toEqual({
+          status: 403,
+          body: errorBody(`Forbidden: user ${id} is not accessible`),
+        });
+      }
+      for (const text of ['', '0', '01', '-1', 'x', '1e3', 'null', `%20${alice.userId}`, '%31x'])
+        expect(await askWith(path, method, text)).toEqual({ status: 400, body: errorBody('Invalid ID') });
+      // The request is rejected if any of several values is wrong.
+      expect((await askWith(path, method, `${alice.userId}&targetUserId=${bob.userId}`)).status).toBe(403);
+      // Nothing was activated, and the cached response is that with the viewer's own id.
+      const { rows } = await pool.query('SELECT "activeTemplateId" FROM "User" WHERE id = $1', [
+        alice.userId,
+      ]);
+      expect(rows).toEqual([{ activeTemplateId: null }]);
+      expect((await askWith(path, method, String(alice.userId))).status).toBe(own.status);
+    },
+  );
 
   it('is checked before the id in the path, and after the body of an activation', async () => {
     expect(await ask(`/dtt/x?targetUserId=${bob.userId}`)).toMatchObject({ status: 403 });
@@ -456,9 +464,9 @@ describe('a field that fails', () => {
     undefined,
   );
 
-  it.each(routes)('is an error of the whole response, never null in it: $method $path', async (route) => {
+  it.each(routes)('makes the whole response an error and is not null in it: $method $path', async (route) => {
     const { data, errors } = await route.run({ id: 1, limit: 1, offset: 0 }, context);
-    // It is null, and by itself would pass for a record that is not there.
+    // Without its error, the null would look like a record that does not exist.
     expect(data).toEqual({ data: null });
     expect(errors?.map(({ message }) => message)).toEqual([failing.message]);
     const handler = createRestHandler({ createContext: () => context, routes: [route] });
@@ -481,22 +489,22 @@ describe('a field that fails', () => {
         }),
       });
       expect(response.status).toBe(500);
-      expect(await response.json()).toEqual(failed('Internal server error'));
+      expect(await response.json()).toEqual(errorBody('Internal server error'));
     } finally {
       server.close();
     }
   });
 });
 
-describe('when something unexpected happens', () => {
-  it('responds with no details, and logs the error', async () => {
+describe('an internal error', () => {
+  it('has no details in the response, and is logged', async () => {
     const { pool } = gateway.database;
     const before = gateway.log.length;
     await pool.query('ALTER TABLE "DttDevice" RENAME TO "Elsewhere"');
     try {
       const { status, body } = await ask('/dtt');
       expect(status).toBe(500);
-      expect(body).toEqual(failed('Internal server error'));
+      expect(body).toEqual(errorBody('Internal server error'));
 
       const { repeated } = executions;
       for (const path of ['Yoga', 'compiled']) {
@@ -511,7 +519,7 @@ describe('when something unexpected happens', () => {
           },
         ]);
       }
-      // A database that fails is not asked once more.
+      // The operation is not repeated when the database has failed.
       expect(executions.repeated).toBe(repeated);
 
       const lines = gateway.log.slice(before);
@@ -523,12 +531,12 @@ describe('when something unexpected happens', () => {
     expect(idsOf(listOf(await ask('/dtt')).data)).toEqual(alice.dttDevices);
   });
 
-  it('responds with no details when the database cannot be reached', async () => {
-    // A second gateway over the same database, with a pool of its own to take away.
+  it('has no details in the response when the database cannot be reached', async () => {
+    // A second gateway over the same database, with a pool of its own that the test can end.
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
-    // Without announcements no response comes from the cache, which would hide that the database is away.
-    const deaf: ChangeFeed = {
+    // Without a feed, no response comes from the cache, which would hide that the database cannot be reached.
+    const silentFeed: ChangeFeed = {
       kind: 'notify',
       mayCache: () => false,
       listening: false,
@@ -543,7 +551,7 @@ describe('when something unexpected happens', () => {
       embedded: false,
       direct: gateway.database.direct,
       failure: new Promise(() => {}),
-      openChangeFeed: async () => deaf,
+      openChangeFeed: async () => silentFeed,
       close: () => client.$disconnect(),
     });
     try {
@@ -554,7 +562,7 @@ describe('when something unexpected happens', () => {
         const { status, headers, body } = await rest(other, alice.token, path);
         expect(status).toBe(500);
         expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
-        expect(body).toEqual(failed('Internal server error'));
+        expect(body).toEqual(errorBody('Internal server error'));
       }
       const { status, data, errors } = await graphqlOnce(other, alice.token, '{ viewer { username } }');
       expect(status).toBe(500);
@@ -573,13 +581,16 @@ describe('when something unexpected happens', () => {
   });
 });
 
-it.each(Object.keys(notFound))('the braces of %s are no id', async (path) => {
-  // A URL would write them in percent.
-  // Of which type the arguments of an event are, `once` cannot know.
-  const [response] = (await once(
-    get(`${gateway.url}/`, { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice.token}` } }),
-    'response',
-  )) as [IncomingMessage];
-  expect(response.statusCode).toBe(400);
-  expect(JSON.parse(await text(response))).toEqual(failed('Invalid ID'));
-});
+it.each(Object.keys(notFound))(
+  'the template %s itself as a path gets a 400, since {id} is not a valid id',
+  async (path) => {
+    // `get` with a path sends the braces unchanged, where a URL would percent-encode them.
+    // The type of `once` does not tell the types of the arguments of an event.
+    const [response] = (await once(
+      get(`${gateway.url}/`, { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice.token}` } }),
+      'response',
+    )) as [IncomingMessage];
+    expect(response.statusCode).toBe(400);
+    expect(JSON.parse(await text(response))).toEqual(errorBody('Invalid ID'));
+  },
+);

@@ -1,4 +1,4 @@
-/** The responses that the service's public reference prints, asked from a database that holds their records. */
+/** The examples in the service's public reference: the gateway gives the same responses when its database has their records. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
@@ -41,27 +41,27 @@ const cases = Object.entries(responses).map(([route, response]) => ({
 type Example = { [field: string]: string | number | boolean | null | Example[] };
 
 describe.each(cases)('the example of $route', ({ path, field, response }) => {
-  it('is what the REST API responds with', async () => {
+  it('equals the response of the REST API', async () => {
     const given = await rest(gateway, token, path);
     const data = Array.isArray(response) ? listOf(given).data : given.body.data;
     expect(given.status).toBe(200);
     expect(withInstants(data)).toMatchObject(withInstants(response));
   });
 
-  it('is what the GraphQL API responds with', async () => {
+  it('has the same data as the response of the GraphQL API', async () => {
     const query = Array.isArray(response)
       ? `{ data: ${field} { nodes ${selectionOf(response[0] ?? {})} } }`
       : `{ data: ${field} ${selectionOf(response)} }`;
     const { data, errors } = await graphqlOnEveryPath(gateway, token, query);
     expect(errors).toBeUndefined();
-    // A GraphQL response has exactly what was asked for.
+    // A GraphQL response has exactly the selected fields.
     expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(
       withInstants(response),
     );
   });
 });
 
-/** Loads the records of all examples, and what they leave out but cannot do without. */
+/** Adds the records of all examples, with the values that they leave out but the database requires. */
 async function loadExamples(database: PrismaClient): Promise<void> {
   await database.user.create({ data: examples['GET /users/42'] });
   await database.dttDevice.createMany({ data: examples['GET /dtt'] });
@@ -118,7 +118,7 @@ function selectionOf(example: Example): string {
   return `{ ${selected.join(' ')} }`;
 }
 
-/** The JSON value with its timestamps as dates, so that equal instants are equal however they are written. */
+/** The JSON value with its timestamps as dates, so that equal instants in different notations are equal. */
 function withInstants(value: unknown): object {
   return JSON.parse(JSON.stringify(value), (_key, part) =>
     typeof part === 'string' && /^\d{4}-\d\d-\d\dT/.test(part) ? new Date(part) : part,

@@ -1,4 +1,4 @@
-/** When a lock session ends, in the REST interface. */
+/** The end of a lock session in the REST interface. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -13,14 +13,18 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 const start = '2026-01-01T00:00:00.000Z';
-const said = '2026-01-02T00:00:00.000Z';
+const stored = '2026-01-02T00:00:00.000Z';
 
 it.each([
-  ['after its duration, while it is active', { isActive: true, endDate: null }, '2026-01-01T01:00:00.000Z'],
-  ['when somebody said so, while it is active', { isActive: true, endDate: said }, said],
-  ['nobody knows when, once it is over', { isActive: false, endDate: null }, null],
-  ['when somebody said so, once it is over', { isActive: false, endDate: said }, said],
-])('a lock session ends %s', async (_, state, endDate) => {
+  [
+    'the start plus the duration, while it is active without an end date',
+    { isActive: true, endDate: null },
+    '2026-01-01T01:00:00.000Z',
+  ],
+  ['the stored end date, while it is active', { isActive: true, endDate: stored }, stored],
+  ['null, when it is over without an end date', { isActive: false, endDate: null }, null],
+  ['the stored end date, when it is over', { isActive: false, endDate: stored }, stored],
+])('the end of a lock session is %s', async (_, state, endDate) => {
   const { client } = gateway.database;
   const lockState = state.isActive ? 'locked' : 'completed';
   await client.lockSession.updateMany({

@@ -1,4 +1,4 @@
-/** The OpenAPI document: what it says, and that it is worth reading. Every response of the suite is held against it. */
+/** The OpenAPI document, and the check of responses against it, which all tests with a gateway use. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,16 +15,16 @@ import { createConformanceCheck, describeShipped } from '../support/openapiDocum
 import { withId } from '../support/restResponses.ts';
 import type { SentResponse } from '../support/watchResponses.ts';
 
-/** The document of operations that are written in a test. */
+/** The document for operations that a test writes. */
 const describeText = (text: string) =>
   describeRest({ routes: loadRoutes(parse(text)), schema, version: '1.0.0', examples: {} });
 
-describe('the document', () => {
-  it('is printed in openapi.json, with responses of the demo account (npx vitest run -u writes both anew)', async () => {
+describe('the OpenAPI document', () => {
+  it('is the content of openapi.json, with responses of the demo account as examples (npx vitest run -u updates both)', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-examples-'));
     const gateway = await openTestGateway();
     try {
-      // The examples are the same whenever they are written.
+      // With a fixed time, the examples are always the same.
       const token = await prepareDemo(gateway.database, folder, {
         now: new Date('2026-02-17T12:00:00Z'),
       });
@@ -63,7 +63,7 @@ describe('the document', () => {
     expect(describeShipped().info).toMatchObject({ version: '1.0.0', 'x-gateway-version': release });
   });
 
-  it('says how to get a token in words that can be typed', () => {
+  it('contains the command that creates a token', () => {
     expect(
       describeText('query Q @http(method: GET, path: "/q") { viewer { username } }').components,
     ).toMatchObject({
@@ -75,7 +75,7 @@ describe('the document', () => {
     });
   });
 
-  it('sums every route up in a whole sentence of what it says of it', () => {
+  it('has a summary for every route, which is the first sentence of its description', () => {
     const { paths = {} } = describeShipped();
     for (const { method, path, description } of routes) {
       const summary = paths[path]?.[method === 'GET' ? 'get' : 'post']?.summary;
@@ -85,7 +85,7 @@ describe('the document', () => {
     expect(paths['/users/{id}']?.get?.summary).toBe('The viewer, if the id is theirs.');
   });
 
-  it('cannot be made of what only some records have', () => {
+  it('cannot be created for operations whose data has no fixed type', () => {
     const devices = 'query X @http(method: GET, path: "/x") { data: node(id: "x") { ... on User { rank } } }';
     expect(() => describeText(devices)).toThrow('X selects Node, which has no type in JSON');
     const named = `query X @http(method: GET, path: "/x") { data: viewer { ...Name } }
@@ -98,7 +98,7 @@ describe('the document', () => {
   });
 });
 
-describe('what holds responses against the document', () => {
+describe('the check of responses against the document', () => {
   const check = createConformanceCheck(describeShipped());
   const json = { 'content-type': 'application/json; charset=utf-8' };
   const right: SentResponse = {
@@ -112,29 +112,29 @@ describe('what holds responses against the document', () => {
   it.each<[string, Partial<SentResponse>]>([
     ['a response with data', {}],
     ['a response to HEAD', { method: 'HEAD' }],
-    ['null where null is data', { body: '{"ok":true,"data":null}' }],
+    ['null where null is allowed', { body: '{"ok":true,"data":null}' }],
     ['a response without a body', { status: 304, body: '' }],
     ['an error', { status: 500, body: '{"ok":false,"error":"Internal server error"}' }],
     ['an unknown path', { target: '/x', status: 404, body: '{"ok":false,"error":"Not found"}' }],
-  ])('lets pass %s', (_, given) => {
+  ])('accepts %s', (_, given) => {
     expect(check({ ...right, ...given })).toBeUndefined();
   });
 
   it.each<[string, Partial<SentResponse>]>([
-    ['a field that is missing', { body: right.body.replace('"duration":1,', '') }],
-    ['a field too many', { body: right.body.replace('"id":1', '"id":1,"x":1') }],
+    ['a missing field', { body: right.body.replace('"duration":1,', '') }],
+    ['an additional field', { body: right.body.replace('"id":1', '"id":1,"x":1') }],
     ['a field of another type', { body: right.body.replace('"id":1', '"id":"1"') }],
     ['a number beyond 32 bits', { body: right.body.replace('"id":1', '"id":3000000000') }],
     ['null where there must be a value', { body: right.body.replace('"n"', 'null') }],
     ['null where null is an error', { target: '/lkbx/1', body: '{"ok":true,"data":null}' }],
     ['another envelope', { body: '{"data":null}' }],
-    ['a header that is missing', { headers: json }],
-    ['a media type of something else', { headers: { ...right.headers, 'content-type': 'text/html' } }],
+    ['a missing header', { headers: json }],
+    ['another media type', { headers: { ...right.headers, 'content-type': 'text/html' } }],
     ['another status', { status: 204, body: '' }],
     ['a status that only other routes have', { status: 404, body: '{"ok":false,"error":"Not found"}' }],
-    ['a message that is not told of', { status: 500, body: '{"ok":false,"error":"Oh"}' }],
-    ['a response with data from nowhere', { target: '/x' }],
-    ['a body that is not empty', { status: 304 }],
+    ['an undocumented message', { status: 500, body: '{"ok":false,"error":"Oh"}' }],
+    ['a response with data on an unknown path', { target: '/x' }],
+    ['a 304 with a body', { status: 304 }],
   ])('rejects %s', (_, given) => {
     expect(check({ ...right, ...given })).toBeDefined();
   });

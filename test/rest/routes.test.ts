@@ -1,4 +1,4 @@
-/** Every REST route: its envelope, its fields, its order, its pages (docs/rest.md). */
+/** Every REST route: its envelope, its fields, and the order and pages of its lists (docs/rest.md). */
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,9 +12,9 @@ import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../s
 
 let gateway: TestGateway;
 let alice: Account;
-/** A user who has a token and nothing else. */
+/** A user with a token but without records. */
 let newcomer: { id: number; token: string };
-/** A user whose records share their times, or have none. */
+/** A user whose records have equal times, or none. */
 let twin: { token: string; newestFirst: Readonly<Record<string, readonly number[]>> };
 
 beforeAll(async () => {
@@ -134,7 +134,7 @@ const ossmDeviceFields = [
 interface Segments {
   readonly name: string;
   readonly fields: readonly string[];
-  /** The kinds of the segments that `createAccount` makes, in the order in which they are to come. */
+  /** The types of the segments that `createAccount` creates, in the expected order. */
   readonly types: readonly string[];
 }
 
@@ -177,7 +177,7 @@ interface Case {
   readonly path: string;
   readonly fields: readonly string[];
   readonly segments?: Segments;
-  /** The ids of Alice's records, in the order in which they are to come. */
+  /** The ids of Alice's records, in the expected order. */
   readonly ids: (account: Account) => readonly number[];
 }
 
@@ -202,7 +202,7 @@ const lists: readonly Case[] = [
   { path: '/ossm', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
 ];
 
-/** Routes that give one record: with an id in the path, or of the viewer as such. */
+/** Routes that return one record: that with the id in the path, or the viewer. */
 const singles: readonly Case[] = [
   { path: '/users/me', fields: userFields, ids: ({ userId }) => [userId] },
   { path: '/users/{id}', fields: userFields, ids: ({ userId }) => [userId] },
@@ -230,7 +230,7 @@ const singles: readonly Case[] = [
   { path: '/ossm/{id}', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
 ];
 
-/** Routes that give one record, or null when there is none. */
+/** Routes that return one record, or null when there is none. */
 const nullables: readonly Case[] = [
   {
     path: '/dtt/templates/active',
@@ -260,14 +260,14 @@ const nullables: readonly Case[] = [
 function expectFields(record: JsonRecord, { fields, segments }: Case): void {
   expect(Object.keys(record)).toEqual(fields);
   if (!segments) return;
-  // Were it not an array of records, the next line would fail.
+  // The next line fails if it is not an array of records.
   const found = record[segments.name] as JsonRecord[];
   expect(found.map(({ type }) => type)).toEqual(segments.types);
   for (const segment of found) expect(Object.keys(segment)).toEqual(segments.fields);
 }
 
 describe('the routes', () => {
-  it('are those that are tested here', () => {
+  it('are all tested here', () => {
     const tested = [...lists, ...singles, ...nullables].map(({ path }) => `GET ${path}`);
     expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
       [...tested, 'POST /dtt/templates/{id}'].sort(),
@@ -275,7 +275,7 @@ describe('the routes', () => {
   });
 
   it.each(routes.filter(({ method }) => method === 'GET'))(
-    '$path responds to HEAD like GET, without the body',
+    'respond to HEAD as to GET without the body: $path',
     async ({ path }) => {
       const url = `${gateway.url}/api/v1${pathsFor(path, alice)[0]}`;
       const headers = { Authorization: `Bearer ${alice.token}` };
@@ -290,7 +290,7 @@ describe('the routes', () => {
 });
 
 describe('the response cache', () => {
-  /** How many responses were stored, and how many came out of it. */
+  /** Reads the targets. @returns how many responses were stored, and how many came from the cache. */
   async function read(targets: readonly string[]): Promise<[stored: number, hits: number]> {
     const { counters, usage } = gateway.responseCache;
     const before = { stored: usage().entries, hits: counters.hits };
@@ -298,7 +298,7 @@ describe('the response cache', () => {
     return [usage().entries - before.stored, counters.hits - before.hits];
   }
 
-  it('has one response for all targets that mean the same to a route', async () => {
+  it('has one response for all targets that are equivalent for a route', async () => {
     const own = `targetUserId=${alice.userId}`;
     const page = [
       'limit=7',
@@ -313,7 +313,7 @@ describe('the response cache', () => {
     expect(await read(['limit=x', `z=${id}`, own].map((query) => `/dtt/${id}?${query}`))).toEqual([0, 3]);
   });
 
-  it('has one of its own for each route, id, limit and offset', async () => {
+  it('has a separate response for each route, id, limit and offset', async () => {
     const pages = ['/dtt?limit=9', '/dtt?limit=9&offset=1', '/lkbx?limit=9', '/lkbx/sessions?limit=9'];
     expect(await read([...pages, '/lkbx/session?limit=9'])).toEqual([5, 0]);
     const ids = alice.dttDevices.slice(0, 2);
@@ -324,32 +324,32 @@ describe('the response cache', () => {
 });
 
 describe.each(lists)('GET $path', (route) => {
-  it('gives a page of records in its order, each with the documented fields', async () => {
+  it('returns a page of records in the documented order, each with the documented fields', async () => {
     const { data, pagination } = listOf(await rest(gateway, alice.token, route.path));
     expect(idsOf(data)).toEqual(route.ids(alice));
     expect(pagination).toEqual({ limit: 50, offset: 0 });
     for (const record of data) expectFields(record, route);
   });
 
-  it('gives the page that limit and offset ask for, and echoes them', async () => {
+  it('returns the page for limit and offset, and echoes them', async () => {
     const page = listOf(await rest(gateway, alice.token, `${route.path}?limit=1&offset=1`));
     expect(page.pagination).toEqual({ limit: 1, offset: 1 });
     expect(idsOf(page.data)).toEqual(route.ids(alice).slice(1, 2));
   });
 
-  it('gives an empty page to a viewer without records', async () => {
+  it('returns an empty page to a viewer without records', async () => {
     const { data } = listOf(await rest(gateway, newcomer.token, route.path));
     expect(idsOf(data)).toEqual(route.path === '/users' ? [newcomer.id] : []);
   });
 
-  it('puts records of one time in the order of their ids, newest first, and those without a time last', async () => {
+  it('sorts records with equal times by descending id, and records without a time last', async () => {
     const { data } = listOf(await rest(gateway, twin.token, route.path));
     expect(idsOf(data)).toEqual(twin.newestFirst[route.path]);
   });
 });
 
 describe('a list', () => {
-  it('has 50 records to a page unless told otherwise, and up to 100', async () => {
+  it('has 50 records a page by default, and 100 at most', async () => {
     const owner = await createUser(gateway.database.client, 'collector');
     await gateway.database.client.dttDevice.createMany({
       data: Array.from({ length: 101 }, (_, index) => ({
@@ -370,7 +370,7 @@ describe('a list', () => {
     ]);
   });
 
-  it('ignores parameters that it does not know', async () => {
+  it('ignores unknown parameters', async () => {
     const { data } = listOf(await rest(gateway, alice.token, '/dtt?order=asc&ownerId=1&limit=2'));
     expect(idsOf(data)).toEqual(alice.dttDevices.slice(0, 2));
   });
@@ -394,7 +394,7 @@ describe.each(nullables)('GET $path', (route) => {
     expectFields(record, route);
   });
 
-  it('gives null when there is none', async () => {
+  it('returns null when there is none', async () => {
     const { status, body } = await rest(gateway, newcomer.token, route.path);
     expect(status).toBe(200);
     expect(body).toEqual({ ok: true, data: null });
@@ -402,7 +402,7 @@ describe.each(nullables)('GET $path', (route) => {
 });
 
 describe('POST /dtt/templates/{id}', () => {
-  it('gives the activated template in brief, and whether the schedule type changed', async () => {
+  it('returns the activated template in short form, and whether the schedule type changed', async () => {
     const carol = await createAccount(gateway.database.client, 'carol');
     const [id] = carol.dttTemplates;
     const path = withId('/dtt/templates/{id}', id);
@@ -417,14 +417,14 @@ describe('POST /dtt/templates/{id}', () => {
         { id: expect.any(Number), type: 'training', duration: 300 },
       ],
     });
-    // JSON objects have no order; what comes of the template is read, and so written, in one piece.
+    // The order of the keys shows that the template was read in one statement. JSON itself has no order.
     expect(Object.keys(record)).toEqual(['id', 'name', 'isActive', 'Segment', 'scheduleTypeChanged']);
     expect(recordOf(await rest(gateway, carol.token, '/dtt/templates/active')).id).toBe(id);
   });
 });
 
 describe('a value', () => {
-  it('is null where there is none', async () => {
+  it('is null when the column is null', async () => {
     const [, , neverVisited] = alice.dttDevices;
     expect(recordOf(await rest(gateway, alice.token, `/dtt/${neverVisited}`))).toMatchObject({
       serialNumber: null,
@@ -440,7 +440,7 @@ describe('a value', () => {
     });
   });
 
-  it('that is a time is written in UTC with milliseconds', async () => {
+  it('of type time is in UTC with milliseconds', async () => {
     const [id] = alice.dttDevices;
     const { lastVisited } = recordOf(await rest(gateway, alice.token, `/dtt/${id}`));
     expect(lastVisited).toBe('2026-01-01T00:30:00.000Z');
@@ -448,7 +448,7 @@ describe('a value', () => {
 });
 
 describe('an imported template', () => {
-  it('stands among the owned ones, by its own creation time', async () => {
+  it('is listed among the owned ones, sorted by its creation time', async () => {
     const { client } = gateway.database;
     const [dora, erin] = [await createAccount(client, 'dora'), await createAccount(client, 'erin')];
     const [imported] = erin.dttTemplates;
@@ -470,7 +470,7 @@ describe('an imported template', () => {
 describe('an operation of the routes', () => {
   const load = (text: string) => loadRoutes(parse(text));
 
-  it('is a list when it takes a limit and an offset, and a mutation when it is one', () => {
+  it('is a list when it has the variables limit and offset, and a mutation when its operation is one', () => {
     const [list, few, change] = load(`
       query List($limit: Int!, $offset: Int!) @http(method: GET, path: "/list") {
         data: users(first: $limit, offset: $offset) { data: nodes { id: databaseId } } }
@@ -492,11 +492,7 @@ describe('an operation of the routes', () => {
 
   it.each([
     ['does not fit the schema', '{ data: nobody }', 'operations.graphql: Cannot query field "nobody"'],
-    [
-      'is spread where nothing can be',
-      '{ data: viewer @nothing { id } }',
-      'operations.graphql: Unknown directive',
-    ],
+    ['has an unknown directive', '{ data: viewer @nothing { id } }', 'operations.graphql: Unknown directive'],
   ])('stops the start when it %s', (_, selection, message) => {
     expect(() => load(`query X @http(method: GET, path: "/x") ${selection}`)).toThrow(message);
   });
@@ -508,7 +504,7 @@ describe('an operation of the routes', () => {
     );
   });
 
-  it('may spread what lies deeper, and is null where there is nothing to spread', async () => {
+  it('may merge fields of a nested record into the record by @spread, and is null when there is no nested record', async () => {
     const [route] = load(`query X($id: Int!) @http(method: GET, path: "/x") {
       data: dttSession(databaseId: $id) { name template @spread { title: name } passed trainer { owner @spread { league } apiHits } } }`);
     const { sql } = gateway.database;
@@ -527,7 +523,7 @@ describe('an operation of the routes', () => {
   });
 });
 
-/** The headers that say something about the response, rather than about the moment, the connection or the request. */
+/** The headers that do not depend on the time, the connection or the individual request. */
 function aboutResponse(response: Response | undefined): Record<string, string> {
   const {
     date,
@@ -546,7 +542,7 @@ async function createUser(database: PrismaClient, username: string) {
   return { id, token };
 }
 
-/** Makes three records of one time, one older, one newer and, where the time may be missing, two without. */
+/** Creates three records with the same time, one older, one newer and, where the time may be null, two without a time. */
 async function createTwin(database: PrismaClient): Promise<typeof twin> {
   const { id: ownerId, token } = await createUser(database, 'twin');
   const [older, same, newer] = ['2026-01-01', '2026-01-02', '2026-01-03'].map((day) => new Date(day));
@@ -557,7 +553,7 @@ async function createTwin(database: PrismaClient): Promise<typeof twin> {
     createRow: (time: Time, name: string) => Promise<{ id: number }>,
   ) => {
     const rows: { id: number; time: number }[] = [];
-    // One after the other, so that the ids rise.
+    // One after the other, so that the ids ascend.
     for (const [index, time] of times.entries()) {
       const { id } = await createRow(time, `twin-${index}`);
       rows.push({ id, time: time?.getTime() ?? Number.NEGATIVE_INFINITY });

@@ -1,4 +1,4 @@
-/** The one thing that changes: which template is active (docs/rest.md#activation). */
+/** The one write of the API: activating a template (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -25,19 +25,19 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-beforeEach(() => put('auto', null));
+beforeEach(() => setSchedule('auto', null));
 
-/** Sets how Alice's schedule stands before a test. */
-async function put(scheduleType: ScheduleType, activeTemplateId: number | null): Promise<void> {
+/** Sets Alice's schedule type and active template before a test. */
+async function setSchedule(scheduleType: ScheduleType, activeTemplateId: number | null): Promise<void> {
   await gateway.database.client.user.update({
     where: { id: alice.userId },
     data: { scheduleType, activeTemplateId },
   });
-  await hasBecome(activeTemplateId);
+  await untilActive(activeTemplateId);
 }
 
-/** Of what is written past the gateway it hears a moment later. */
-const hasBecome = (id: number | null) =>
+/** Waits until the gateway shows the template as active: a change in the database reaches it a moment later. */
+const untilActive = (id: number | null) =>
   vi.waitFor(async () => expect(await active()).toBe(id), { timeout: 20_000 });
 
 interface Outcome {
@@ -45,7 +45,7 @@ interface Outcome {
   readonly error?: string;
 }
 
-/** The two APIs, each with how it activates a template of Alice's. */
+/** The two APIs, each with a function that activates a template of Alice's. */
 const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   [
     'REST',
@@ -75,7 +75,7 @@ const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   ],
 ];
 
-/** What both APIs say is active, after checking that they agree, in lists as in single records. */
+/** The id of the active template, after a check that both APIs agree on it, in lists and in single records. */
 async function active(): Promise<number | null> {
   const { data } = await graphqlOnEveryPath(
     gateway,
@@ -107,36 +107,36 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     ['auto', true],
     ['weekly', true],
     ['single', false],
-  ])('makes it the active one, and the schedule single, from %s', async (before, scheduleTypeChanged) => {
-    await put(before, null);
+  ])('makes it active and the schedule type single, which was %s', async (before, scheduleTypeChanged) => {
+    await setSchedule(before, null);
     expect(await activate(alice.dttTemplates[1])).toEqual({ scheduleTypeChanged });
     expect(await active()).toBe(alice.dttTemplates[1]);
     expect(await scheduleType()).toBe('SINGLE');
   });
 
-  it('makes the one that was active inactive', async () => {
-    await put('single', alice.dttTemplates[0]);
+  it('makes the previously active template inactive', async () => {
+    await setSchedule('single', alice.dttTemplates[0]);
     await activate(alice.dttTemplates[2]);
     expect(await active()).toBe(alice.dttTemplates[2]);
   });
 
-  it('makes an imported one that was active inactive', async () => {
-    await put('single', bob.dttTemplates[0]);
+  it('makes the previously active template inactive when that is an imported one', async () => {
+    await setSchedule('single', bob.dttTemplates[0]);
     expect(await active()).toBe(bob.dttTemplates[0]);
     await activate(alice.dttTemplates[0]);
     expect(await active()).toBe(alice.dttTemplates[0]);
   });
 
   it.each(['auto', 'weekly'] as const)(
-    'again leaves it active, and makes the schedule type single: %s',
+    'that is active already makes the schedule type single, which was %s',
     async (type) => {
-      await put(type, alice.dttTemplates[0]);
+      await setSchedule(type, alice.dttTemplates[0]);
       expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: true });
       expect([await active(), await scheduleType()]).toEqual([alice.dttTemplates[0], 'SINGLE']);
     },
   );
 
-  it('again succeeds, and changes nothing', async () => {
+  it('a second time succeeds and changes nothing', async () => {
     await activate(alice.dttTemplates[0]);
     const before = await gateway.database.client.user.findUnique({ where: { id: alice.userId } });
     expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: false });
@@ -148,14 +148,14 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     ['an imported', () => bob.dttTemplates[0]],
     ['a foreign', () => bob.dttTemplates[1]],
     ['a missing', () => 2 ** 31 - 1],
-  ])('is rejected for %s one, and changes nothing', async (_, id) => {
-    await put('weekly', alice.dttTemplates[1]);
+  ])('is rejected for %s one and changes nothing', async (_, id) => {
+    await setSchedule('weekly', alice.dttTemplates[1]);
     expect(await activate(id())).toEqual(rejection);
     expect(await active()).toBe(alice.dttTemplates[1]);
     expect(await scheduleType()).toBe('WEEKLY');
   });
 
-  it('touches nobody else', async () => {
+  it('changes nothing of other users', async () => {
     const others = { where: { id: { not: alice.userId } }, orderBy: { id: 'asc' } } as const;
     const before = await gateway.database.client.user.findMany(others);
     await activate(alice.dttTemplates[0]);
@@ -166,7 +166,7 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
 
 const fragment = 'fragment F on DttTemplate { tagline segments { durationSeconds } }';
 
-describe('the template that an activation gives', () => {
+describe('the template in the payload of an activation', () => {
   it.each([
     'template { id }',
     'template { name isActive isImported viewerCanActivate createdAt segments { id type } }',
@@ -176,11 +176,11 @@ describe('the template that an activation gives', () => {
     'template @skip(if: true) { name } scheduleTypeChanged',
     'template @include(if: true) { sessions(first: 2) { totalCount nodes { id } } owner { username } }',
     'template { name } previousTemplate { name isActive } viewer { activeDttTemplate { isActive } }',
-  ])('is what a query finds afterwards: %s', async (selected) => {
-    await put('weekly', alice.dttTemplates[0]);
+  ])('equals that of a query afterwards: %s', async (selected) => {
+    await setSchedule('weekly', alice.dttTemplates[0]);
     const id = alice.dttTemplates[1];
     const withFragment = (text: string) => (text.includes('...F') ? `${text} ${fragment}` : text);
-    // Runs twice: what is read of a place in the operation is made once.
+    // Runs twice, since the plan of what to read is made only the first time.
     for (let time = 0; time < 2; time++) {
       const written = await graphqlOnEveryPath(
         gateway,
@@ -209,8 +209,8 @@ describe('the template that an activation gives', () => {
   });
 });
 
-describe('fifty activations at once, through both APIs', () => {
-  it('all succeed, leave exactly one active, and change the schedule type once', async () => {
+describe('fifty concurrent activations through both APIs', () => {
+  it('all succeed, leave exactly one template active, and change the schedule type once', async () => {
     const templates = await gateway.database.client.dttTemplate.createManyAndReturn({
       data: Array.from({ length: 50 }, (_, index) => ({
         ownerId: alice.userId,
@@ -221,8 +221,8 @@ describe('fifty activations at once, through both APIs', () => {
       })),
       select: { id: true },
     });
-    // A template may have been replaced by another by the time its own response is read, so only what the
-    // activation itself says is looked at here.
+    // Another template may be active by the time a response is computed, so only the fields that the activation itself
+    // determines are checked.
     const release = await holdViewer();
     const responses = Promise.all(
       templates.map(async ({ id }, index) => {
@@ -241,7 +241,7 @@ describe('fifty activations at once, through both APIs', () => {
         return { status, id: template.databaseId, changed: scheduleTypeChanged };
       }),
     );
-    // Time for as many as there are connections to come up to the row, so that they do meet there.
+    // Time for as many activations as there are connections to wait for the lock of the row at the same time.
     await setTimeout(200);
     await release();
     const outcomes = await responses;
@@ -280,8 +280,8 @@ const waiting = (count: number) =>
     { timeout: 8_000 },
   );
 
-describe.each(endpoints)('an activation through %s that meets another transaction', (_, activate) => {
-  /** A transaction of somebody else. */
+describe.each(endpoints)('an activation through %s that waits for another transaction', (_, activate) => {
+  /** Begins another transaction. */
   async function begin() {
     const connection = await gateway.database.pool.connect();
     await connection.query('BEGIN');
@@ -297,25 +297,25 @@ describe.each(endpoints)('an activation through %s that meets another transactio
   it.each([
     ['a template', false],
     ['the active template', true],
-  ])('finds nothing when that deletes %s', async (_, isActive) => {
+  ])('is rejected when that transaction deletes %s', async (_, isActive) => {
     const { id } = await gateway.database.client.dttTemplate.create({
       data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
     });
     const before = isActive ? id : alice.dttTemplates[0];
-    await put('weekly', before);
+    await setSchedule('weekly', before);
     const deletion = await begin();
     await deletion.query('DELETE FROM "DttTemplate" WHERE id = $1', id);
     const outcome = activate(id);
     await waiting(1);
     await deletion.commit();
     expect(await outcome).toEqual(rejection);
-    await hasBecome(isActive ? null : before);
+    await untilActive(isActive ? null : before);
     expect(await scheduleType()).toBe('WEEKLY');
   });
 
   it('succeeds after a deadlock that PostgreSQL resolved against it', async () => {
     const other = await begin();
-    // It never looks for a deadlock itself, so the one that does, and gives up, is the activation.
+    // This transaction does not check for deadlocks, so PostgreSQL aborts that of the activation.
     await other.query(`SET LOCAL deadlock_timeout = '1min'`);
     await other.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', alice.userId);
     const outcome = activate(alice.dttTemplates[1]);
@@ -327,51 +327,54 @@ describe.each(endpoints)('an activation through %s that meets another transactio
   });
 });
 
-describe('activations over connections whose transactions are by default', () => {
-  it.each(['repeatable read', 'serializable'])('%s all succeed', async (level) => {
-    const { client, pool } = gateway.database;
-    const { rows } = await pool.query<{ name: string }>('SELECT current_database() AS name');
-    const alter = (change: string) => client.$executeRawUnsafe(`ALTER DATABASE ${rows[0]?.name} ${change}`);
-    await alter(`SET default_transaction_isolation = '${level}'`);
-    const other = await openTestGateway(await openBeside(gateway.database));
-    try {
-      const release = await holdViewer();
-      const responses = Promise.all(
-        Array.from({ length: 8 }, (_, index) => {
-          const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
-          return postJson(other, alice.token, path, { isActive: true });
-        }),
-      );
-      await waiting(8);
-      await release();
-      expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
-    } finally {
-      await other.close();
-      await alter('RESET default_transaction_isolation');
-    }
-  });
+describe('concurrent activations', () => {
+  it.each(['repeatable read', 'serializable'])(
+    'all succeed when the default isolation of transactions is %s',
+    async (level) => {
+      const { client, pool } = gateway.database;
+      const { rows } = await pool.query<{ name: string }>('SELECT current_database() AS name');
+      const alter = (change: string) => client.$executeRawUnsafe(`ALTER DATABASE ${rows[0]?.name} ${change}`);
+      await alter(`SET default_transaction_isolation = '${level}'`);
+      const other = await openTestGateway(await openBeside(gateway.database));
+      try {
+        const release = await holdViewer();
+        const responses = Promise.all(
+          Array.from({ length: 8 }, (_, index) => {
+            const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
+            return postJson(other, alice.token, path, { isActive: true });
+          }),
+        );
+        await waiting(8);
+        await release();
+        expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+      } finally {
+        await other.close();
+        await alter('RESET default_transaction_isolation');
+      }
+    },
+  );
 });
 
-describe('a template that was active', () => {
-  it('is not active any more once it is deleted, or not imported any more', async () => {
+describe('the active template', () => {
+  it('is no longer active when it is deleted, or no longer imported', async () => {
     const { client } = gateway.database;
     const { id } = await client.dttTemplate.create({
       data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
     });
-    await put('single', id);
+    await setSchedule('single', id);
     await client.dttTemplate.delete({ where: { id } });
-    await hasBecome(null);
+    await untilActive(null);
 
     const [, imported] = bob.dttTemplates;
     const userId_templateId = { userId: alice.userId, templateId: imported };
     await importTemplate(client, alice, imported);
-    await put('single', imported);
+    await setSchedule('single', imported);
     await client.dttLibraryEntry.delete({ where: { userId_templateId } });
-    await hasBecome(null);
+    await untilActive(null);
   });
 });
 
-it('finds no template in REST where that was not there to be read', async () => {
+it('responds 404 in REST when the activated template could not be read', async () => {
   const own = await openBeside(gateway.database);
   const writeAndFind: typeof own.sql.writeAndFind = async (...given) => ({
     ...(await own.sql.writeAndFind(...given)),
@@ -387,7 +390,7 @@ it('finds no template in REST where that was not there to be read', async () => 
   await other.close();
 });
 
-it('gives each template as it was made active, whoever deletes them at once', async () => {
+it('returns each template as it was activated, or 404, when they are deleted at the same time', async () => {
   const { client, pool } = gateway.database;
   const templates = await client.dttTemplate.createManyAndReturn({
     data: Array.from({ length: 20 }, (_, index) => ({
@@ -411,10 +414,10 @@ it('gives each template as it was made active, whoever deletes them at once', as
     if (status === 200) expect(body.data).toMatchObject({ id, name: 'Brief', isActive: true });
     else expect({ status, body }).toEqual({ status: 404, body: { ok: false, ...rejection } });
   }
-  await hasBecome(null);
+  await untilActive(null);
 });
 
-describe('what the mutation gives back', () => {
+describe('the payload of the mutation', () => {
   const payload = `{
     scheduleTypeChanged
     template { databaseId isActive }
@@ -432,7 +435,7 @@ describe('what the mutation gives back', () => {
     return data.activateTemplate;
   };
 
-  it('suits clients that cache records by their ids: the template, the one before, the viewer', async () => {
+  it('has every changed record for the caches of clients: the template, the previous template and the viewer', async () => {
     const [first, second] = alice.dttTemplates;
     const viewer = (databaseId: number) => ({
       databaseId: alice.userId,
@@ -452,15 +455,15 @@ describe('what the mutation gives back', () => {
       ...changed,
       previousTemplate: template(first, false),
     });
-    // The same again, by the other id that a template has.
+    // The same activation again, by the global id of the template.
     const id = Buffer.from(`DttTemplate:${second}`).toString('base64url');
     expect(await activate({ id })).toEqual({ ...changed, previousTemplate: null });
   });
 
-  it('has the one before also of activations that meet: each is before one other, but for the last', async () => {
+  it('has the right previous template when activations are concurrent: each but the last is the previous one of another', async () => {
     const release = await holdViewer();
     const activations = Promise.all(alice.dttTemplates.map((databaseId) => activate({ databaseId })));
-    // Time for them to come up to the row, so that they do meet there.
+    // Time for all of them to wait for the lock of the row at the same time.
     await setTimeout(200);
     await release();
     const before = (await activations).map(({ previousTemplate }) => previousTemplate?.databaseId ?? null);
@@ -470,14 +473,14 @@ describe('what the mutation gives back', () => {
     expect(new Set(before)).toEqual(new Set([null, ...others]));
   });
 
-  it('has a template that was imported as the one before', async () => {
+  it('has an imported template as the previous template', async () => {
     const [imported] = bob.dttTemplates;
-    await put('single', imported);
+    await setSchedule('single', imported);
     const { previousTemplate } = await activate({ databaseId: alice.dttTemplates[0] });
     expect(previousTemplate).toEqual({ databaseId: imported, isActive: false });
   });
 
-  it('is promised by the template, which says whether the viewer can activate it', async () => {
+  it('is an error exactly for templates whose viewerCanActivate is false', async () => {
     const { data } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -498,19 +501,22 @@ describe('what the mutation gives back', () => {
   it.each([
     ['global id', () => ({ id: Buffer.from('DttTemplate:999999').toString('base64url') })],
     ['integer', () => ({ databaseId: 999_999 })],
-  ])('is NOT_FOUND for a template that is not there, named by its %s', async (_, reference) => {
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
-      { template: reference() },
-    );
-    expect(data).toEqual({ activateTemplate: null });
-    expect(errors).toMatchObject([{ message: rejection.error, extensions: { code: 'NOT_FOUND' } }]);
-  });
+  ])(
+    'is null with the error NOT_FOUND for the %s of a template that does not exist',
+    async (_, reference) => {
+      const { data, errors } = await graphqlOnEveryPath(
+        gateway,
+        alice.token,
+        `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
+        { template: reference() },
+      );
+      expect(data).toEqual({ activateTemplate: null });
+      expect(errors).toMatchObject([{ message: rejection.error, extensions: { code: 'NOT_FOUND' } }]);
+    },
+  );
 });
 
-it('is seen by what is read behind it, also where two stand in one operation', async () => {
+it('two activations in one operation each show their own template as active in the payload', async () => {
   const [first, second] = alice.dttTemplates;
   const { data } = await graphqlOnEveryPath(
     gateway,

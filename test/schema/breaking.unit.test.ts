@@ -1,4 +1,4 @@
-/** The check of `schema.graphql` in a repository of the test's own. */
+/** The check of `schema.graphql` for breaking changes, run in a temporary repository. */
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -35,12 +35,12 @@ async function commit(text: string, message: string): Promise<void> {
 
 const check = (...args: string[]) => run(process.execPath, resolve('.ci/schema.mjs'), ...args);
 
-it('says that nothing broke', async () => {
+it('reports no breaking changes when a type is added', async () => {
   await writeFile(join(folder, 'schema.graphql'), `${schema}\ntype Added { id: ID! }\n`);
   expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('No breaking changes') });
 });
 
-it('names each breaking change, unless a commit allows it', async () => {
+it('fails and names each breaking change, unless a commit message allows it', async () => {
   const broken = schema
     .replace('  serialNumber: String\n', '  serial: String\n')
     .replace('username: String!', 'username: String');
@@ -58,7 +58,7 @@ it('names each breaking change, unless a commit allows it', async () => {
   expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('breaking, allowed: ') });
 });
 
-it('compares with the commit that it is given, and rejects one that is not there', async () => {
+it('compares with the given commit, and fails when there is no such commit', async () => {
   await commit(schema.replace('username: String!', 'username: String'), 'Break things');
   await commit(schema.replace('username: String!', 'username: String'), 'Go on');
   expect(await check()).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** Operations that come again get the response of the first time, whatever their conditions and names. */
+/** Compiled operations give the same responses as their first execution, whatever their conditions and names. */
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,10 +17,10 @@ afterAll(() => gateway?.close());
 
 const user = { username: 'alice', rank: 0 };
 
-/** Each is asked with its variables one after the other: what was right for one must not tell on the next. */
+/** Each document is executed with several variables one after the other, of which none must affect the next response. */
 const conditional: [name: string, document: string, responses: [variables: object, data: object][]][] = [
   [
-    'a fragment that is conditional in one place, and not in another',
+    'a fragment that is conditional in one place but not in another',
     `query ($a: Boolean!) { viewer { league ...F @include(if: $a) } users(first: 1) { nodes { ...F } } }
      fragment F on User { username rank }`,
     [
@@ -30,7 +30,7 @@ const conditional: [name: string, document: string, responses: [variables: objec
     ],
   ],
   [
-    'a field that is both skipped and not',
+    'a field that is selected twice, once with a condition that skips it',
     'query ($a: Boolean = true) { viewer { rank @skip(if: $a) username rank @include(if: $a) @skip(if: false) } }',
     [
       [{}, { viewer: { username: 'alice', rank: 0 } }],
@@ -38,7 +38,7 @@ const conditional: [name: string, document: string, responses: [variables: objec
     ],
   ],
   [
-    'a field of which nothing is left',
+    'a field whose selection is empty after conditions',
     'query ($a: Boolean!) { viewer { ... on User @skip(if: $a) { ...F } } } fragment F on User { rank @skip(if: $a) }',
     [
       [{ a: true }, { viewer: {} }],
@@ -47,13 +47,13 @@ const conditional: [name: string, document: string, responses: [variables: objec
     ],
   ],
   [
-    'more groups than there may be, which nobody asks for',
+    'too many groups that a condition leaves out',
     `query ($a: Boolean!) { dttSessionStats(by: [TEMPLATE, TRAINER, SEGMENT_TYPE], maxGroups: 1) {
        total { sessionCount } groups @skip(if: $a) { sessionCount } } }`,
     [[{ a: true }, { dttSessionStats: { total: { sessionCount: 6 } } }]],
   ],
   [
-    'a response of which nothing is left',
+    'an operation whose selection is empty after conditions',
     'query ($a: Boolean!) { viewer @include(if: $a) { rank } }',
     [
       [{ a: false }, {}],
@@ -62,10 +62,10 @@ const conditional: [name: string, document: string, responses: [variables: objec
   ],
 ];
 
-/** The same for the names that every object has. */
-const oddlyNamed = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].map(
+/** The same for names of properties that every object has. */
+const objectProperties = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].map(
   (name): (typeof conditional)[0] => [
-    `what is called ${name}`,
+    `a variable, an alias and a fragment with the name ${name}`,
     `query ($${name}: Boolean = true) { ${name}: viewer { ${name}: rank ...${name} @skip(if: $${name}) } }
      fragment ${name} on User { username }`,
     [
@@ -76,7 +76,7 @@ const oddlyNamed = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].ma
 );
 
 describe('an operation', () => {
-  it('is called by its kind and its one root field', () => {
+  it('has a label of its type and its only root field', () => {
     const labels = [
       '{ viewer { id } }',
       'mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
@@ -95,7 +95,7 @@ describe('an operation', () => {
     ]);
   });
 
-  it('is not prepared when it is a subscription, or there is none of that name', () => {
+  it('is not prepared when it is a subscription, or when there is no operation with that name', () => {
     expect(prepare(parse('subscription { activeDttTemplate { name } }'))).toBeUndefined();
     expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
     expect(prepare(parse('query A { viewer { id } }'), 'B')).toBeUndefined();
@@ -111,7 +111,7 @@ describe('an operation that is executed again', () => {
   it.each([
     '__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d(globalThis.ranText = true)',
     '\\u2028"; globalThis.ranText = true; "',
-  ])('runs no text of a client as code: %s', async (text) => {
+  ])('does not execute text of a client as code: %s', async (text) => {
     const literal = JSON.stringify(text);
     for (const query of [
       `{ dttSessions(after: ${literal}) { nodes { id } } }`,
@@ -126,7 +126,7 @@ describe('an operation that is executed again', () => {
     expect(globalThis).not.toHaveProperty('ranText');
   });
 
-  it('gets an error for null in a variable whose argument has a default and must not be null', async () => {
+  it('returns an error when a variable is null and its argument is non-null with a default', async () => {
     const query = 'query ($old: Boolean) { __schema { directives(includeDeprecated: $old) { name } } }';
     for (let round = 0; round < 3; round++) {
       const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { old: null });
@@ -135,7 +135,7 @@ describe('an operation that is executed again', () => {
     }
   });
 
-  it('is compiled with its literals in variables of other names than the client’s', async () => {
+  it('has its literals in variables whose names do not collide with those of the client', async () => {
     const document = `query ($written0: Int = 1, $written_0: Int = 2) {
       one: dttSessions(first: $written0, offset: 1) { nodes { databaseId } }
       two: dttSessions(first: $written_0, offset: 0) { nodes { databaseId } }
@@ -150,8 +150,8 @@ describe('an operation that is executed again', () => {
     expect(executions.compiled).toBe(before + 1);
   });
 
-  it.each([...conditional, ...oddlyNamed])(
-    'gets the response of the first execution: %s',
+  it.each([...conditional, ...objectProperties])(
+    'returns the same response on every path of execution: %s',
     async (_, document, responses) => {
       for (const [variables, data] of responses) {
         const response = await graphqlOnEveryPath(gateway, alice.token, document, { ...variables });
@@ -161,7 +161,7 @@ describe('an operation that is executed again', () => {
     },
   );
 
-  it('fails as on the first execution where a variable with a default is null', async () => {
+  it('treats null for a variable with a default the same on every path of execution', async () => {
     const document = 'query ($a: Boolean = true) { viewer { username @include(if: $a) } }';
     expect((await graphqlOnEveryPath(gateway, alice.token, document)).data).toEqual({
       viewer: { username: 'alice' },
@@ -192,7 +192,7 @@ describe('an operation that is executed again', () => {
     }
   });
 
-  it('is compiled for a few combinations of its conditions, and interpreted for the others', async () => {
+  it('is compiled for up to 8 combinations of its conditions, and interpreted for the others', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const document = `query (${names.map((name) => `$${name}: Boolean!`).join()}) {
       viewer { databaseId ${names.map((name) => `${name}: username @include(if: $${name})`).join(' ')} } }`;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { conditionsKey } from '../../src/schema/conditions.ts';
 
-it('the key of conditions depends on boolean values alone, whatever else a client gives to variables of those names', () => {
+it('the key of conditions depends on the values of boolean variables, and on no other value that a client may send for them', () => {
   const names = ['x', 'g', 'z'];
   const decisions = [
     { x: 's', g: true, z: 'false,r' },

@@ -4,7 +4,7 @@ import { schema } from '../../src/schema/schema.ts';
 
 const dateTime = assertScalarType(schema.getType('DateTime'));
 
-describe('an instant', () => {
+describe('a DateTime', () => {
   it.each([
     ['2026-02-17T12:00:00Z', '2026-02-17T12:00:00.000Z'],
     ['2026-02-17T12:00:00.123456Z', '2026-02-17T12:00:00.123Z'],
@@ -13,28 +13,28 @@ describe('an instant', () => {
     ['2026-02-17t12:00:00.5z', '2026-02-17T12:00:00.500Z'],
     ['2026-02-17T12:00Z', '2026-02-17T12:00:00.000Z'],
     ['2026-02-17T12:00+02:00', '2026-02-17T10:00:00.000Z'],
-  ])('is taken from a client with any offset, and given in UTC: %s', (written, given) => {
-    const instant = dateTime.parseValue(written);
-    expect(dateTime.serialize(instant)).toBe(given);
-    expect(dateTime.parseLiteral(parseValue(JSON.stringify(written)))).toEqual(instant);
-    // Compiled code reads the values of variables a second time.
+  ])('is accepted with any offset, and returned in UTC: %s', (input, output) => {
+    const instant = dateTime.parseValue(input);
+    expect(dateTime.serialize(instant)).toBe(output);
+    expect(dateTime.parseLiteral(parseValue(JSON.stringify(input)))).toEqual(instant);
+    // Compiled code parses the values of variables a second time.
     expect(dateTime.parseValue(instant)).toBe(instant);
   });
 
   it.each(['2026-02-17T12:00:00', '2026-02-17', '2026-02-30T12:00:00Z', '2026-02-17T24:00:00Z', 'now', ''])(
-    'is not %j, and the error says what it has to be',
-    (written) => {
+    'is rejected with a description of the format when it is %j',
+    (input) => {
       const message = 'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"';
-      expect(() => dateTime.parseValue(written)).toThrow(message);
-      expect(() => dateTime.parseLiteral(parseValue(JSON.stringify(written)))).toThrow(message);
+      expect(() => dateTime.parseValue(input)).toThrow(message);
+      expect(() => dateTime.parseLiteral(parseValue(JSON.stringify(input)))).toThrow(message);
     },
   );
 
-  it.each([0, 1771329600000, true, null, [], {}])('is no %j', (value) => {
+  it.each([0, 1771329600000, true, null, [], {}])('is rejected when it is not a string: %j', (value) => {
     expect(() => dateTime.parseValue(value)).toThrow('DateTime must be ISO 8601');
   });
 
-  it('says where its form is described', () => {
+  it('links to the specification of its format', () => {
     expect(dateTime.specifiedByURL).toBe('https://scalars.graphql.org/andimarek/date-time.html');
   });
 });

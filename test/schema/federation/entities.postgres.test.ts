@@ -1,4 +1,4 @@
-/** What a federation gateway may ask of the subgraph, and what it is told: the viewer's records by their keys. */
+/** The fields for a federation gateway: entities, which are the viewer's records by their keys, and the SDL of the subgraph. */
 
 import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -35,7 +35,7 @@ const keys = `__typename ${types.map((type) => `... on ${type} { id databaseId }
 const entities = (selection = keys) =>
   `query ($representations: [_Any!]!) { _entities(representations: $representations) { ${selection} } }`;
 
-/** Two records of each type, where the account has so many. */
+/** Up to two records of each type. */
 async function recordsOf({ token }: Account): Promise<Keys[]> {
   const { data } = await graphqlOnce(
     gateway,
@@ -65,7 +65,7 @@ const byId = ({ __typename, id }: Keys) => ({ __typename, id });
 const byDatabaseId = ({ __typename, databaseId }: Keys) => ({ __typename, databaseId });
 
 describe('entities', () => {
-  it('are the records of every type, by either key, in the order in which they are named', async () => {
+  it('are the records of every type, by either key, in the order of the representations', async () => {
     const records = await recordsOf(alice);
     expect([...new Set(records.map(({ __typename }) => __typename))].sort()).toEqual(types);
     const ways: ((record: Keys) => object)[] = [byId, byDatabaseId, (record) => record];
@@ -78,7 +78,7 @@ describe('entities', () => {
     }
   });
 
-  it('of somebody else are null, as those that do not exist', async () => {
+  it('of another user are null, as are those that do not exist', async () => {
     const [own, foreign] = [await recordsOf(alice), await recordsOf(bob)];
     const missing = types.flatMap((__typename) =>
       [0, -1, 2 ** 31 - 1, 2 ** 31, 2 ** 53].map((databaseId) => ({ __typename, databaseId })),
@@ -95,7 +95,7 @@ describe('entities', () => {
     expect(data._entities).toEqual([...none, ...own, ...none, ...missing.map(() => null)]);
   });
 
-  it('are each viewer’s own, also where all ask alike and the response is cached', async () => {
+  it('are only the viewer’s own when several viewers send the same request and responses are cached', async () => {
     const representations = [...(await recordsOf(alice)), ...(await recordsOf(bob))].map(byId);
     const idsFor = async ({ token }: Account) =>
       (await graphqlOnEveryPath(gateway, token, entities(), { representations })).data._entities.map(
@@ -106,7 +106,7 @@ describe('entities', () => {
       expect([ofAlice[index], ofBob[index]].filter((each) => each !== undefined)).toEqual([id]);
   });
 
-  it('take a statement for each type, however many there are', async () => {
+  it('are read with one statement for each type, however many there are', async () => {
     const records = await recordsOf(alice);
     const representations = records.flatMap((record) => [byId(record), byDatabaseId(record)]);
     statements.length = 0;
@@ -114,7 +114,7 @@ describe('entities', () => {
     expect(statements).toHaveLength(types.length);
   });
 
-  it('may be written into the document, one of them without a list', async () => {
+  it('may have their representations as literals in the document, and a single one without a list', async () => {
     const [databaseId] = alice.dttSessions;
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
@@ -138,20 +138,20 @@ describe('entities', () => {
     ['is a list', [{ __typename: 'User', databaseId: 1 }], /must have a __typename that is an entity/],
     ['is an empty list', [], /must have a __typename that is an entity/],
     ['has no type', { id: 'x' }, /must have a __typename that is an entity/],
-    ['has a type that is no entity', { __typename: 'Query', id: 'x' }, /must have a __typename/],
+    ['has a type that is not an entity', { __typename: 'Query', id: 'x' }, /must have a __typename/],
     ['has the name of a property of every object', { __typename: 'constructor', id: 'x' }, /__typename/],
     ['has no key', { __typename: 'User' }, /must have an id or a databaseId/],
-    ['has an integer as text', { __typename: 'User', databaseId: '1' }, /must be an integer/],
-    ['has a number that is no integer', { __typename: 'User', databaseId: 1.5 }, /must be an integer/],
-    ['has an id of no schema', { __typename: 'User', id: 'x' }, /not a global id/],
+    ['has an integer as a string', { __typename: 'User', databaseId: '1' }, /must be an integer/],
+    ['has a number that is not an integer', { __typename: 'User', databaseId: 1.5 }, /must be an integer/],
+    ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
     [
       'has an id of another type',
       { __typename: 'User', id: 'RHR0RGV2aWNlOjE' },
       /must be a global id of one/,
     ],
-    ['has an id that is no text', { __typename: 'User', id: { a: 1 } }, /must be a global id of one/],
-    ['has keys of two', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, /of the same one/],
-  ])('are not read for a representation that %s', async (_, representation, message) => {
+    ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, /must be a global id of one/],
+    ['has the keys of two records', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, /of the same one/],
+  ])('are null with an error for a representation that %s', async (_, representation, message) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
     });
@@ -170,20 +170,20 @@ describe('the limits', () => {
   const messageFor = async (query: string, representations: unknown) =>
     (await graphqlOnEveryPath(gateway, alice.token, query, { representations })).errors?.[0]?.message;
 
-  it('hold for the number of representations', async () => {
+  it('apply to the number of representations', async () => {
     expect(await messageFor(entities('... on User { username }'), many(1_000))).toBeUndefined();
     expect(await messageFor(entities('... on User { username }'), many(1_001))).toBe(
       'representations must have at most 1000 items',
     );
   });
 
-  it('count each representation with all that is selected of it', async () => {
+  it('count the selection once for each representation', async () => {
     const selection = '... on User { username rank dttSessions(first: 50) { nodes { id } } }';
-    // Two fields, the connection, its list, and 50 ids in it, for each of 900; and the field itself.
+    // For each of the 900: two fields, the connection, its list and 50 ids. Besides, the field `_entities` itself.
     expect(await messageFor(entities(selection), many(900))).toMatch(/complexity of 48601;/);
   });
 
-  it('count representations that are written into the document as well', async () => {
+  it('count representations that are literals in the document as well', async () => {
     const list = Array.from({ length: 900 }, () => '{__typename:"User",id:"a"}').join();
     const query = `{ _entities(representations: [${list}]) { ... on User { dttSessions(first: 100) { nodes { id } } } } }`;
     expect(await messageFor(query, undefined)).toMatch(/tokens|complexity/);
@@ -200,7 +200,7 @@ describe('the limits', () => {
     '[]',
     '[-2000000000]',
     '$any',
-  ])('count representations as one at least, whatever stands for them: %s', async (written) => {
+  ])('count at least one representation, even if the argument is invalid: %s', async (written) => {
     const query = `query ($any: [_Any!]! = -2000000000) {
       _entities(representations: ${written}) @skip(if: true) { __typename }
       other: _entities(representations: $any) @skip(if: true) { __typename }
@@ -209,31 +209,31 @@ describe('the limits', () => {
     for (const variables of [{}, { any: [] }, { any: -2_000_000_000 }]) {
       const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
       expect(data).toBeUndefined();
-      // Twice an entity and its type; the sessions, their list, and 100 times a device with its own, of two fields each.
+      // Twice an entity and its type. Besides, the sessions, their list, and for each of the 100 a device with 100 sessions of two fields.
       expect(errors?.[0]?.message).toMatch(/complexity of 20306;/);
     }
   });
 
-  it('hold for the depth beneath an entity', async () => {
+  it('apply to the depth of the selection on an entity', async () => {
     const deep = `${'... on DttSession { template { sessions { nodes { '.repeat(1)}${'trainer { sessions { nodes { '.repeat(8)} id ${'} } }'.repeat(8)} } } } }`;
     expect(await messageFor(entities(deep), [])).toMatch(/levels deep; at most 20/);
   });
 
-  it('hold for how deep a representation is nested', async () => {
+  it('apply to the nesting of a representation', async () => {
     let value: unknown = 1;
     for (let depth = 0; depth < 100; depth++) value = { value };
     expect(await messageFor(entities(), [value])).toBe('The variables are nested too deeply');
   });
 });
 
-describe('without a valid token', () => {
-  it('no entity is read', async () => {
+describe('a request without a valid token', () => {
+  it('gets a 401 for entities', async () => {
     const representations = [byId((await recordsOf(alice))[0] ?? expect.fail('there is none'))];
     for (const token of [undefined, 'dvt_unknown'])
       expect((await graphqlOnce(gateway, token, entities(), { representations })).status).toBe(401);
   });
 
-  it('none is read once it is revoked', async () => {
+  it('gets a 401 for entities after the token was revoked', async () => {
     const carol = await createAccount(gateway.database.client, 'carol');
     const representations = [{ __typename: 'User', databaseId: carol.userId }];
     const ask = () => graphqlOnce(gateway, carol.token, entities(), { representations });
@@ -242,11 +242,11 @@ describe('without a valid token', () => {
       where: { userId: carol.userId },
     });
     await revokeToken(gateway.database.client, id);
-    // The gateway hears of what another connection wrote within the time of an announcement.
+    // The change of another connection reaches the gateway a moment later.
     await expect.poll(async () => (await ask()).status).toBe(401);
   });
 
-  it('the text of the subgraph may be read as the schema may', async () => {
+  it('may read the SDL of the subgraph, like the schema, but not repeatedly in one operation', async () => {
     const ask = (query: string) => graphqlOnce(gateway, undefined, query);
     const { data } = await ask('{ _service { sdl } }');
     expect(data._service.sdl).toContain(
@@ -260,8 +260,8 @@ describe('without a valid token', () => {
   });
 });
 
-describe('with INTROSPECTION=off', () => {
-  it('the text of the subgraph cannot be read, and entities can', async () => {
+describe('a gateway with INTROSPECTION=off', () => {
+  it('returns entities, but not the SDL of the subgraph', async () => {
     const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
     const closed = await openTestGateway(undefined, { settings });
     try {
@@ -279,8 +279,8 @@ describe('with INTROSPECTION=off', () => {
   });
 });
 
-describe('with FEDERATION=off', () => {
-  it('nothing of it is there', async () => {
+describe('a gateway with FEDERATION=off', () => {
+  it('has neither of the fields for federation', async () => {
     const plain = await openTestGateway();
     try {
       const { token } = await createAccount(plain.database.client, 'erin');

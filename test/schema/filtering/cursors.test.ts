@@ -1,4 +1,4 @@
-/** Cursors of lists that were filtered or ordered: each belongs to its list as it was asked for. */
+/** Cursors of filtered and sorted lists: each is valid only with the same filter and order. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -51,7 +51,7 @@ const failed = { where: { passed: { eq: false } } };
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('a cursor', () => {
-  it('of a list in its default order holds the time and the id', async () => {
+  it('of a list in its default order contains the time and the id', async () => {
     const { ids, cursors } = await sessions({ first: 1 });
     expect(cursors).toEqual([encode(`${Date.parse('2026-01-01T01:00:00Z')}/${ids[0]}`)]);
     for (const nothing of [{ where: {} }, { where: { and: [] } }, { orderBy: [] }])
@@ -60,7 +60,7 @@ describe('a cursor', () => {
     expect(devices.cursors[0]).toMatch(new RegExp(`^${encode('DttDevice:17').slice(0, -2)}`));
   });
 
-  it('of a filter takes the filter in other words, and in another order', async () => {
+  it('of a filter is valid with an equivalent filter in another notation and another order of fields', async () => {
     const where = {
       passed: { eq: false },
       createdAt: { gte: '2026-01-01T00:00:00Z', lt: '2027-01-01T00:00:00Z' },
@@ -74,16 +74,20 @@ describe('a cursor', () => {
   });
 
   const others: readonly (readonly [string, Asked, Asked])[] = [
-    ['a filter', failed, {}],
-    ['another filter', failed, { where: { passed: { eq: true } } }],
-    ['the list as it comes', {}, failed],
-    ['the list as it comes', {}, byName],
-    ['an order', byName, {}],
-    ['another direction', byName, { orderBy: [{ field: 'NAME', direction: 'DESC' }] }],
-    ['an order without a filter', byName, { ...byName, ...failed }],
-    ['fewer fields', byName, { orderBy: [...byName.orderBy, { field: 'PASSED', direction: 'ASC' }] }],
+    ['a filter, without it', failed, {}],
+    ['a filter, with another filter', failed, { where: { passed: { eq: true } } }],
+    ['the default list, with a filter', {}, failed],
+    ['the default list, with an order', {}, byName],
+    ['an order, without it', byName, {}],
+    ['an order, with another direction', byName, { orderBy: [{ field: 'NAME', direction: 'DESC' }] }],
+    ['an order, with an additional filter', byName, { ...byName, ...failed }],
+    [
+      'an order, with an additional field',
+      byName,
+      { orderBy: [...byName.orderBy, { field: 'PASSED', direction: 'ASC' }] },
+    ],
   ];
-  it.each(others)('of %s is an error anywhere else that says what to do', async (_, from, to) => {
+  it.each(others)('of %s, is an error that says what to send', async (_, from, to) => {
     const { cursors } = await sessions(from);
     for (const argument of ['after', 'before']) {
       const { data, errors } = await ask('dttSessions', 'DttSession', { ...to, [argument]: cursors[0] });
@@ -103,7 +107,7 @@ describe('a cursor', () => {
     expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });
   });
 
-  it('that is forged reaches no statement', async () => {
+  it('with a forged value is an error and never reaches a statement', async () => {
     const lists: readonly (readonly [string, string, Asked, unknown[]])[] = [
       ['dttSessions', 'DttSession', byName, [1, '\0', '\ud800', true, {}, []]],
       ['dttSessions', 'DttSession', { orderBy: [{ field: 'PASSED', direction: 'ASC' }] }, [1, 'true', 'x']],
@@ -148,8 +152,8 @@ describe('a cursor', () => {
         'x',
       ]) {
         const { errors } = await ask(list, type, { ...asked, after });
-        const told = `${list} after ${Buffer.from(after, 'base64url')}`;
-        expect(errors?.[0]?.extensions, told).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });
+        const details = `${list} after ${Buffer.from(after, 'base64url')}`;
+        expect(errors?.[0]?.extensions, details).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });
       }
     }
     expect(gateway.log).toEqual([]);
@@ -161,7 +165,7 @@ describe('an order', () => {
     ['ASC', [[1, 3, 5], [2, 4], [0]]],
     ['DESC', [[2, 4], [1, 3, 5], [0]]],
   ])(
-    '%s has records without a value last, and ties by id in the same direction',
+    '%s sorts records without a value last, and ties by id in the same direction',
     async (direction, groups) => {
       const orderBy = [{ field: 'PASSED', direction }];
       const sign = direction === 'ASC' ? 1 : -1;
@@ -184,7 +188,7 @@ describe('an order', () => {
       { orderBy: ['NAME', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
       'orderBy must name each field once',
     ],
-  ])('of too much is an error', async (asked, message) => {
+  ])('of more than 3 fields, or of the same field twice, is an error: %j', async (asked, message) => {
     const { errors } = await ask('dttSessions', 'DttSession', asked);
     expect(errors).toEqual([
       expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'orderBy' } }),
@@ -192,7 +196,7 @@ describe('an order', () => {
   });
 
   it.each(['ASC', 'DESC'])(
-    '%s of devices goes through all kinds both ways, never visited last',
+    '%s of devices pages through all kinds forward and backward, with those never visited last',
     async (direction) => {
       const asked = { orderBy: [{ field: 'LAST_VISITED_AT', direction }] };
       const { ids: all, cursors } = await page('devices', 'Device', asked);

@@ -1,4 +1,4 @@
-/** What `where` and `orderBy` mean, case by case. `oracle.test.ts` beside it holds them against Prisma's client. */
+/** The meaning of `where` and `orderBy`, case by case. `oracle.test.ts` compares them with Prisma's client. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { executions } from '../../../src/schema/compile.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   alice = await createAccount(client, 'alice');
   bob = await createAccount(client, 'bob');
   await importTemplate(client, alice, bob.dttTemplates[0]);
-  // Alice's newest session was with a template of Bob's that she has not imported, her oldest with none.
+  // Alice's newest session has a template of Bob's that she has not imported, her oldest has none.
   await client.dttSession.update({
     where: { id: alice.dttSessions[0] ?? 0 },
     data: { templateId: bob.dttTemplates[1], name: null },
@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** Asks with the arguments in variables, and written out: it makes no difference. */
+/** Sends the arguments both in variables and as literals, and checks that the results are the same. */
 async function ask(list: string, type: string, args: { where?: unknown; orderBy?: unknown }) {
   const selection = '{ totalCount nodes { databaseId } }';
   const written = Object.entries(args).map(([name, value]) => `${name}: ${withNames(literalOf(value))}`);
@@ -52,10 +52,10 @@ async function ask(list: string, type: string, args: { where?: unknown; orderBy?
   return data.asked;
 }
 
-/** The names of enumerations stand without quotes in a document. */
+/** Enum values have no quotes in a document. */
 const withNames = (text: string) => text.replace(/(field|direction|in|eq): \[?"([A-Z_]+)"/g, '$1: $2');
 
-/** The places of Alice's sessions, which come newest first, that a filter leaves. */
+/** The indices of the sessions that match a filter, among Alice's sessions from the newest to the oldest. */
 async function sessions(where: unknown, orderBy?: unknown): Promise<number[]> {
   const { nodes, totalCount } = await ask('dttSessions', 'DttSession', {
     ...(where !== undefined && { where }),
@@ -69,61 +69,101 @@ const all = [0, 1, 2, 3, 4, 5];
 const at = (minutes: number) => `2026-01-01T00:${minutes}:00Z`;
 
 describe('a filter', () => {
-  // Passed: null, false, true, false, true, false. Every ten minutes from 01:00 down.
+  // `passed` of the sessions is null, false, true, false, true, false; the first is at 01:00, each next ten minutes earlier.
   it.each<[string, object, number[]]>([
-    ['that is empty leaves all', {}, all],
-    ['of empty comparisons leaves all', { name: {}, passed: {} }, all],
-    ['by a truth leaves those that have it', { passed: { eq: true } }, [2, 4]],
-    ['by no value leaves those without one', { passed: { isNull: true } }, [0]],
-    ['by some value leaves those with one', { passed: { isNull: false } }, [1, 2, 3, 4, 5]],
-    ['by several fields wants them all', { passed: { eq: false }, createdAt: { gt: at(20) } }, [1, 3]],
-    ['by a span of time has its borders as told', { createdAt: { gte: at(20), lt: at(50) } }, [2, 3, 4]],
-    ['by an instant takes any offset', { createdAt: { eq: '2026-01-01T01:20:00+01:00' } }, [4]],
-    ['by some instants leaves those', { createdAt: { in: [at(10), at(40)] } }, [2, 5]],
-    ['by none of them leaves nothing', { createdAt: { in: [] } }, []],
-    ['by another instant leaves the others', { createdAt: { not: at(10) } }, [0, 1, 2, 3, 4]],
-    ['by a part of a name is blind to case', { name: { contains: 'ION 3 OF' } }, [3]],
-    ['by the start of a name is blind to case', { name: { startsWith: 'sEsSiOn' } }, [1, 2, 3, 4, 5]],
-    ['by the start of a name does not find its middle', { name: { startsWith: 'ession' } }, []],
-    ['by a whole name is not', { name: { eq: 'session 3 of alice' } }, []],
-    ['by another name passes over those without one', { name: { not: 'Session 3 of alice' } }, [1, 2, 4, 5]],
-    ['by a percent sign looks for one', { name: { contains: '%' } }, []],
-    ['by an underscore looks for one', { name: { contains: 'Session_3' } }, []],
-    ['by a backslash looks for one', { name: { contains: '\\' } }, []],
-    ['by a quote looks for one', { name: { contains: `'` } }, []],
-    ['by nothing in a name leaves those with one', { name: { contains: '' } }, [1, 2, 3, 4, 5]],
-    ['of no alternatives leaves nothing', { or: [] }, []],
-    ['of an alternative that says nothing leaves all', { or: [{ passed: { eq: true } }, {}] }, all],
-    ['of no conditions leaves all', { and: [] }, all],
+    ['that is empty matches all', {}, all],
+    ['with empty comparisons matches all', { name: {}, passed: {} }, all],
+    ['by a boolean matches those with this value', { passed: { eq: true } }, [2, 4]],
+    ['by isNull: true matches those without a value', { passed: { isNull: true } }, [0]],
+    ['by isNull: false matches those with a value', { passed: { isNull: false } }, [1, 2, 3, 4, 5]],
     [
-      'of alternatives wants one',
+      'by several fields matches those that meet all conditions',
+      { passed: { eq: false }, createdAt: { gt: at(20) } },
+      [1, 3],
+    ],
+    [
+      'by a range of time includes the bound of gte and excludes that of lt',
+      { createdAt: { gte: at(20), lt: at(50) } },
+      [2, 3, 4],
+    ],
+    ['by a time accepts any offset', { createdAt: { eq: '2026-01-01T01:20:00+01:00' } }, [4]],
+    ['by a list of times matches those with one of them', { createdAt: { in: [at(10), at(40)] } }, [2, 5]],
+    ['by an empty list matches none', { createdAt: { in: [] } }, []],
+    ['by not with a time matches the others', { createdAt: { not: at(10) } }, [0, 1, 2, 3, 4]],
+    ['by contains ignores case', { name: { contains: 'ION 3 OF' } }, [3]],
+    ['by startsWith ignores case', { name: { startsWith: 'sEsSiOn' } }, [1, 2, 3, 4, 5]],
+    ['by startsWith does not match the middle of a name', { name: { startsWith: 'ession' } }, []],
+    ['by eq does not ignore case', { name: { eq: 'session 3 of alice' } }, []],
+    [
+      'by not with a name does not match those without a name',
+      { name: { not: 'Session 3 of alice' } },
+      [1, 2, 4, 5],
+    ],
+    ['by a percent sign matches it literally', { name: { contains: '%' } }, []],
+    ['by an underscore matches it literally', { name: { contains: 'Session_3' } }, []],
+    ['by a backslash matches it literally', { name: { contains: '\\' } }, []],
+    ['by a quote matches it literally', { name: { contains: `'` } }, []],
+    ['by contains with an empty text matches those with a name', { name: { contains: '' } }, [1, 2, 3, 4, 5]],
+    ['with an empty or matches none', { or: [] }, []],
+    ['with an or that has an empty condition matches all', { or: [{ passed: { eq: true } }, {}] }, all],
+    ['with an empty and matches all', { and: [] }, all],
+    [
+      'with or matches those that meet one of the conditions',
       { or: [{ passed: { eq: true } }, { createdAt: { lte: at(10) } }] },
       [2, 4, 5],
     ],
-    ['of conditions wants all', { and: [{ passed: { eq: true } }, { createdAt: { lte: at(20) } }] }, [4]],
-    ['of one alternative may leave out the list', { or: { passed: { eq: true } } }, [2, 4]],
-    ['turned around leaves exactly the others', { not: { passed: { eq: true } } }, [0, 1, 3, 5]],
     [
-      'turned around by a name leaves those without one',
+      'with and matches those that meet all conditions',
+      { and: [{ passed: { eq: true } }, { createdAt: { lte: at(20) } }] },
+      [4],
+    ],
+    ['with or accepts a single condition without a list', { or: { passed: { eq: true } } }, [2, 4]],
+    ['with not matches exactly the others', { not: { passed: { eq: true } } }, [0, 1, 3, 5]],
+    [
+      'with not around a name also matches those without a name',
       { not: { name: { contains: '3' } } },
       [0, 1, 2, 4, 5],
     ],
-    ['turned around twice is itself', { not: { not: { passed: { eq: true } } } }, [2, 4]],
-    ['that says nothing leaves nothing, turned around', { not: {} }, []],
-    ['of none leaves all, turned around', { not: { createdAt: { in: [] } } }, all],
-    ['by a link wants one that is there', { template: {} }, [1, 2, 3, 4]],
-    ['by no link wants none that can be seen', { not: { template: {} } }, [0, 5]],
-    ['by what is linked', { template: { name: { startsWith: 'program 0' } } }, [2, 4]],
-    ['by what is linked to what is not the viewer’s', { template: { name: { contains: 'of bob' } } }, []],
+    ['with not around not matches the same', { not: { not: { passed: { eq: true } } } }, [2, 4]],
+    ['with not around an empty condition matches none', { not: {} }, []],
+    ['with not around an empty list matches all', { not: { createdAt: { in: [] } } }, all],
     [
-      'by what is linked, turned around',
+      'by an empty condition on a link matches those with a visible linked record',
+      { template: {} },
+      [1, 2, 3, 4],
+    ],
+    [
+      'with not around a link matches those without a visible linked record',
+      { not: { template: {} } },
+      [0, 5],
+    ],
+    [
+      'by a field of the linked record matches those whose linked record meets the condition',
+      { template: { name: { startsWith: 'program 0' } } },
+      [2, 4],
+    ],
+    [
+      'by a field of the linked record never matches a record that the viewer cannot read',
+      { template: { name: { contains: 'of bob' } } },
+      [],
+    ],
+    [
+      'with not around a field of the linked record also matches those without a linked record',
       { not: { template: { name: { startsWith: 'program 0' } } } },
       [0, 1, 3, 5],
     ],
-    ['by what is linked and is not', { template: { not: { name: { startsWith: 'program 0' } } } }, [1, 3]],
-    ['by whether a link is the active one', { template: { isActive: { eq: true } } }, []],
     [
-      'by two links',
+      'by not within the linked record matches only those with a linked record',
+      { template: { not: { name: { startsWith: 'program 0' } } } },
+      [1, 3],
+    ],
+    [
+      'by isActive of the linked template compares with the active template',
+      { template: { isActive: { eq: true } } },
+      [],
+    ],
+    [
+      'by two links matches those that meet the conditions on both',
       { trainer: { lastVisitedAt: { gt: at(20) } }, template: { isPublic: { eq: true } } },
       [2, 4],
     ],
@@ -131,7 +171,7 @@ describe('a filter', () => {
     expect(await sessions(where)).toEqual(left);
   });
 
-  it('by an id knows the ids of what is gone', async () => {
+  it('by an id of a link also matches the ids of deleted records', async () => {
     const { client } = gateway.database;
     const [gone = 0] = alice.dttSessions;
     const kept = await client.dttSession.findUniqueOrThrow({ where: { id: gone } });
@@ -154,7 +194,7 @@ describe('a filter', () => {
     }
   });
 
-  it('knows of a template whose it is, and whether it is active', async () => {
+  it('of templates compares the owner and whether the template is active', async () => {
     const templates = async (where: object) => {
       const { nodes } = await ask('dttTemplates', 'DttTemplate', { where });
       return nodes.map(({ databaseId }: { databaseId: number }) => databaseId);
@@ -169,7 +209,7 @@ describe('a filter', () => {
     expect(await templates({ ownerId: { eq: bob.userId } })).toEqual([imported]);
   });
 
-  it('finds an enumeration by its names', async () => {
+  it('by an enum accepts its values in every comparison', async () => {
     for (const [where, count] of [
       [{ scheduleType: { eq: 'AUTO' } }, 1],
       [{ scheduleType: { in: ['WEEKLY', 'SINGLE'] } }, 0],
@@ -187,7 +227,7 @@ describe('a filter', () => {
     expect(data).toEqual({ users: { totalCount: 1 } });
   });
 
-  it('holds of lists beneath records, and of devices of every kind', async () => {
+  it('applies to nested lists, and to devices of every kind', async () => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -220,7 +260,7 @@ describe('a filter', () => {
     expect(data.viewer.dttSessions.totalCount).toBe(2);
   });
 
-  it('leaves out what is not given, and so finds all', async () => {
+  it('ignores comparisons whose variable is not given', async () => {
     const text = `query ($passed: Boolean, $after: DateTime, $names: [String!]) {
       dttSessions(where: { passed: { eq: $passed }, createdAt: { gt: $after }, name: { in: $names } }) { totalCount } }`;
     for (const [variables, totalCount] of [
@@ -235,7 +275,7 @@ describe('a filter', () => {
     }
   });
 
-  it('is compiled, in variables and written out', async () => {
+  it('is compiled, both in variables and as a literal', async () => {
     const texts = [
       'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
       `query ($passed: Boolean) { dttSessions(where: { and: [{ passed: { eq: $passed } }, { createdAt: { gt: "${at(10)}" } }] }) { totalCount } }`,
@@ -254,7 +294,7 @@ describe('a filter', () => {
 });
 
 it.each(['contains', 'startsWith'])(
-  'counts an emoji as one of the 200 characters that %s takes',
+  'an emoji counts as one of the 200 characters that %s allows',
   async (operator) => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
@@ -267,39 +307,39 @@ it.each(['contains', 'startsWith'])(
   },
 );
 
-describe('a filter that cannot be', () => {
+describe('an invalid filter', () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { not: nested(depth - 1) });
   it.each<[string, object, string]>([
     [
-      'has NUL in a text',
+      'with NUL in a text',
       { name: { contains: 'a\0' } },
       'where.name.contains has a character that no text can have',
     ],
     [
-      'has half a character',
+      'with a lone surrogate',
       { not: { name: { in: ['a', '\ud800'] } } },
       'where.not.name.in has a character that',
     ],
     [
-      'has too many items',
+      'with too many items in a list',
       { databaseId: { in: Array(101).fill(1) } },
       'at most 100 items in where.databaseId.in',
     ],
-    ['has too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
-    ['says nothing too often', { or: Array(51).fill({}) }, 'at most 50 conditions'],
-    ['has too many links', { or: Array(26).fill({ template: {} }) }, 'at most 50 conditions'],
+    ['with too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
+    ['with too many empty conditions', { or: Array(51).fill({}) }, 'at most 50 conditions'],
+    ['with too many conditions on links', { or: Array(26).fill({ template: {} }) }, 'at most 50 conditions'],
     [
-      'looks for a very long text',
+      'with a text that is too long',
       { name: { contains: 'é'.repeat(201) } },
       'where.name.contains must have at most 200',
     ],
     [
-      'looks for a very long text of emoji',
+      'with a text of too many emoji',
       { name: { startsWith: '😀'.repeat(201) } },
       'where.name.startsWith must have at most 200',
     ],
-    ['is too deep', nested(6), 'where must have at most 5 levels of conditions'],
-  ])('%s is an error of its argument', async (_, where, message) => {
+    ['with too many levels', nested(6), 'where must have at most 5 levels of conditions'],
+  ])('%s is an error of the argument where, beside the data of other fields', async (_, where, message) => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
@@ -327,15 +367,18 @@ describe('a filter that cannot be', () => {
       { template: null },
       'where.template must not be null: not: { template: {} } asks for records without one',
     ],
-  ])('%j is told what asks for no value, where anything does', async (where, message) => {
-    const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
-    const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
-    expect(errors).toEqual([
-      expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'where' } }),
-    ]);
-  });
+  ])(
+    'with null is an error that names isNull or not where one of them can be meant: %j',
+    async (where, message) => {
+      const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
+      expect(errors).toEqual([
+        expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'where' } }),
+      ]);
+    },
+  );
 
-  it('compares with no finite number is an error of its argument', async () => {
+  it('with an infinite number is an error of the argument where', async () => {
     const where = '{ template: { targetDepth: { lt: 1e999 } } }';
     const { errors } = await graphqlOnEveryPath(
       gateway,
@@ -351,10 +394,10 @@ describe('a filter that cannot be', () => {
   });
 
   it.each([
-    ['conditions without end', { and: Array.from({ length: 5_001 }, () => ({})) }],
-    ['items without end', { trainerId: { in: Array.from({ length: 5_001 }, (_, id) => id) } }],
+    ['too many conditions', { and: Array.from({ length: 5_001 }, () => ({})) }],
+    ['too many items', { trainerId: { in: Array.from({ length: 5_001 }, (_, id) => id) } }],
     ['both', { and: Array.from({ length: 60 }, () => ({ name: { in: Array(100).fill('x') } })) }],
-  ])('has %s is an error of the request, which is told before any of them is read', async (_, where) => {
+  ])('whose variables have %s is an error of the whole request', async (_, where) => {
     const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
     for (let round = 0; round < 2; round++) {
       const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
@@ -367,7 +410,7 @@ describe('a filter that cannot be', () => {
     }
   });
 
-  it('is nested without end is an error of the request', async () => {
+  it('whose variables are nested too deeply is an error of the whole request', async () => {
     const depth = 30_000;
     const where = `${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`;
     const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
