@@ -20,7 +20,7 @@ export interface FairQueue<Entry extends Waiting> {
   /** Whether the client has entries. */
   has(key: Waiting['key']): boolean;
   add(entry: Entry): void;
-  /** Removes and returns the oldest entry of the client whose turn it is, of those who may have theirs. */
+  /** Removes and returns the oldest entry of the client whose turn it is, among clients for which `mayHaveTurn` returns true. */
   take(mayHaveTurn?: (key: Waiting['key']) => boolean): Entry | undefined;
   /** Whether the client would have as many entries as any other, or more, if this one waited as well. */
   wouldHaveMost(entry: Pick<Waiting, 'key'>): boolean;

@@ -180,10 +180,10 @@ function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload
   concurrency.onEnded(() => {
     if (isServing || (line.entries === 0 && statements.users === 0)) return;
     isServing = true;
-    // When the connection is free again.
+    // The connection is free again only after this event.
     queueMicrotask(() => {
       isServing = false;
-      // The connection is for whoever was let through, if anybody was.
+      // If requests were let through, the connection is for them.
       if (!letThrough(line, options, overload)) statements.serve();
     });
   });
@@ -204,9 +204,9 @@ function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload
 type ServeOptions = Pick<LoadSheddingOptions, 'concurrency' | 'statements'>;
 
 /**
- * Lets as many requests through as there is room for. While statements of requests that have begun wait, these are requests of
- * others, and none once the statements are of as many users as may run some at once: what has begun is to end first.
- * @returns whether it let any through.
+ * Lets as many requests through as there is room for. Users with waiting statements get no further requests through, and once as many
+ * users have waiting statements as statements may run at once, nobody does: what has begun should end first.
+ * @returns whether any request was let through.
  */
 function letThrough(
   line: FairQueue<Entry>,

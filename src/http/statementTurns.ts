@@ -1,6 +1,7 @@
 /**
- * Has the statements of users wait for their turn while the database is busy. A request may run many of them, and many requests may
- * be let through before the first of them gets to the database: without turns, one user's would be in front of everybody else's.
+ * Lets users take turns with their statements while the database is busy. A request may run many statements, and many requests
+ * may be let through before the first statement of any of them: without turns, the statements of one user would all run before
+ * those of everybody else.
  */
 
 import type { Concurrency } from '../database/concurrency.ts';
@@ -9,12 +10,12 @@ import { longestConnecting } from '../database/session.ts';
 import { createFairQueue, type Waiting } from './fairQueue.ts';
 
 export interface StatementTurns {
-  /** Runs a user's statement, once it is the user's turn. Rejects if that takes as long as a connection may. */
+  /** Runs a statement when it is the user's turn. Rejects if the turn takes as long to come as a connection may. */
   run<Result>(userId: number, statement: () => Promise<Result>): Promise<Result>;
-  /** How many users have statements that wait. */
+  /** The number of users with waiting statements. */
   readonly users: number;
   isWaiting(key: Waiting['key']): boolean;
-  /** Has as many statements begin as there is room for. Must be called when a connection is free again. */
+  /** Starts as many waiting statements as there is room for. Must be called when a connection has become free. */
   serve(): void;
 }
 
@@ -22,7 +23,7 @@ interface Entry extends Waiting {
   start(): void;
 }
 
-/** How often, in milliseconds, the queue is looked at: no event tells of a connection that could not be made. */
+/** How often, in milliseconds, the queue is checked as well: there is no event for a connection that could not be opened. */
 const interval = 5;
 
 export function createStatementTurns(concurrency: Concurrency): StatementTurns {
@@ -55,7 +56,7 @@ export function createStatementTurns(concurrency: Concurrency): StatementTurns {
         let isLate = false;
         const late = setTimeout(() => {
           isLate = true;
-          fail(new Error('it took too long until it was the turn of the statement'));
+          fail(new Error('the statement waited too long for its turn'));
         }, longestConnecting);
         const start = () => {
           clearTimeout(late);
@@ -68,7 +69,7 @@ export function createStatementTurns(concurrency: Concurrency): StatementTurns {
   };
 }
 
-/** The database as a user's requests have it: its statements wait for the user's turn. */
+/** The database for the requests of a user, whose statements wait for the user's turn. */
 export function inTurn(sql: Sql, { run }: StatementTurns, userId: number): Sql {
   return {
     findMany: (model, query, given) => run(userId, () => sql.findMany(model, query, given)),

@@ -49,7 +49,7 @@ export function createHandlers(
     versions: responseCache,
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  // A standby has connections of its own, of which nothing is known here.
+  // Statements on a standby take no turns: it has a pool of its own.
   const sqlFor = (viewer: Viewer) => replicas?.sqlFor(viewer) ?? inTurn(database.sql, statements, viewer.id);
   const contextOf = (viewer: Viewer) => createContext(sqlFor(viewer), viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>

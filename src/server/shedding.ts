@@ -14,7 +14,7 @@ import type { ServerOptions } from './options.ts';
 
 export interface Shedding {
   readonly shed: Shed;
-  /** Whose turn it is to run a statement. */
+  /** Lets users take turns with their statements. */
   readonly statements: StatementTurns;
   /** Turns a request away if there is no time for it, by what is known of its connection; returns whether it has. */
   turnAway(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
