@@ -1,9 +1,9 @@
 /**
- * Coherence: random reads and writes, many in flight, through both APIs of several gateways and past them, and no
- * read ever returns something older than what its gateway knew when the read began.
+ * Coherence: random reads and writes, many in flight, through both APIs of several gateways and directly in the database. No
+ * read may return a state that is older than what its gateway knew when the read began.
  *
- * What "knew" means is in `coherence/writes.ts`, where rows count their own changes, and in `coherence/floor.ts`.
- * `SEED=…` makes the same programs again, `FUZZ_MINUTES=…` goes on for as long as it says.
+ * What a gateway knows is defined in `coherence/writes.ts`, where rows count their own changes, and in `coherence/floor.ts`.
+ * `SEED=…` generates the same programs again, and `FUZZ_MINUTES=…` sets how long the tests run.
  */
 
 import { tmpdir } from 'node:os';
@@ -29,7 +29,7 @@ import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgb
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
-import { habits, type Visit, visit } from './guests.ts';
+import { sessionStatements, type Visit, visit } from './guests.ts';
 import { announceBy, endReaders, lag, type Way } from './log.ts';
 import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
@@ -51,23 +51,23 @@ import {
 const isServer = inject('engine').kind === 'postgres';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
-/** How long, in milliseconds, programs of a kind are run. */
+/** How long, in milliseconds, each test runs programs. */
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 4 : 2_500;
 const testTimeout = timeLimit + 60_000;
-/** How long, in milliseconds, a feed may be silent before nothing that was known before it fell silent is served. */
+/** The longest time, in milliseconds, after which a gateway with a silent feed serves no response from its cache any more. */
 const longestSilence = 4_200;
 
 let server: PostgresServer | undefined;
 let database: TestDatabase;
-/** The test's own connections, which are as fast as they can be. */
+/** The connections of the test itself, which are not slowed down. */
 let own: pg.Pool;
-let line: TcpProxy | undefined;
+let proxy: TcpProxy | undefined;
 let pooler: PgBouncer | undefined;
 let gateways: Watched[];
 let accounts: readonly Account[];
 
 beforeAll(async () => {
-  // A server of its own, whose log can be read, and whose commits can be held up.
+  // A server of its own, whose log can be read, and whose commits can be delayed.
   if (isServer) server = await startPostgres({ max_connections: '200', wal_level: 'logical' });
   database = await (server ? openOn(server) : openTestDatabase());
   const [alice, bob] = [
@@ -78,22 +78,21 @@ beforeAll(async () => {
   await database.pool.query(preparation);
   await importTemplate(database.client, bob, alice.dttTemplates[0]);
   own = new pg.Pool({ ...database.pool.options, max: 20 });
-  // The server may end connections before they have.
-  own.on('error', () => {});
+  // The server may end connections before the pool does.
   own.on('error', () => {});
   slowDown();
   const { connectionString: address = '' } = database.pool.options;
-  if (isServer) line = await openTcpProxy(database);
+  if (isServer) proxy = await openTcpProxy(database);
   if (isServer && pgbouncerVersion !== undefined) pooler = await startPgBouncer(address, 'transaction');
-  const url = line?.url;
-  const cuttable = await openBeside(database);
+  const url = proxy?.url;
+  const withFeedToCut = await openBeside(database);
   gateways = [
     // The feed of the first one can be cut, and fall silent.
     watch(
       await openTestGateway(
         url === undefined
-          ? cuttable
-          : { ...cuttable, openChangeFeed: () => listenToServer({ connectionString: url }) },
+          ? withFeedToCut
+          : { ...withFeedToCut, openChangeFeed: () => listenToServer({ connectionString: url }) },
       ),
     ),
     watch(await openTestGateway(await openBeside(database))),
@@ -102,7 +101,7 @@ beforeAll(async () => {
   if (pooler) {
     const pooled = await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() });
     gateways.push(watch(await openTestGateway(withClient(pooled)), false));
-    // Hears past it, and so stores what it read through it.
+    // Its feed bypasses the pooler, so it caches what it reads through it.
     const past = { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: address, DATA_DIR: tmpdir() };
     gateways.push(watch(await openTestGateway(withClient(await openDatabase(past)))));
   }
@@ -110,7 +109,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all((gateways ?? []).map(({ gateway }) => gateway.close()));
   await pooler?.close();
-  await line?.close();
+  await proxy?.close();
   await own?.end();
   await database?.close();
   await server?.stop();
@@ -121,7 +120,7 @@ async function openOn({ url, createDatabase }: PostgresServer): Promise<TestData
   return withClient(await openDatabase({ DATABASE_URL: `${url}/coherence`, DATA_DIR: tmpdir() }));
 }
 
-/** Has the gateways wait for some of their responses, as a network would, so that more happens in the meantime. */
+/** Delays some results of the gateways' queries, as a network would, so that more happens in the meantime. */
 function slowDown(): void {
   const query = pg.Pool.prototype.query;
   vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (this: pg.Pool, ...given: unknown[]) {
@@ -131,46 +130,46 @@ function slowDown(): void {
   });
 }
 
-/** Everything that was acknowledged to anybody. */
+/** All writes that were acknowledged. */
 const acknowledged = new Floor();
 
 interface Watched {
   readonly gateway: TestGateway;
   /** What this gateway knows: the announcements that it has processed, and the writes through it. */
   readonly floor: Floor;
-  /** Whether announcements can reach it at all. */
-  readonly hears: boolean;
-  /** What it has shown to each account, heard of or not. */
+  /** Whether it has a change feed. */
+  readonly hasFeed: boolean;
+  /** What it has shown to each account, announced or not. */
   readonly shown: Map<Account, Floor>;
 }
 
-function watch(gateway: TestGateway, hears = true): Watched {
+function watch(gateway: TestGateway, hasFeed = true): Watched {
   const floor = new Floor();
-  // The gateway's own parts subscribed before, so they have processed what is told here.
+  // The gateway's own components subscribed before, so they have processed what arrives here.
   gateway.feed.subscribe((change: Change) => {
     if (change.kind === 'all') {
-      // Whatever was missed: from here on nothing that was read before counts.
+      // Announcements may have been missed, so from here on nothing from before may be served.
       if (gateway.feed.listening) floor.raiseTo(acknowledged);
     } else if (change.userId === marker) {
       const [table, id, count] = change.table.split(':');
       floor.raise([[`${table} ${id}`, Number(count)]]);
     }
   });
-  return { gateway, floor, hears, shown: new Map() };
+  return { gateway, floor, hasFeed, shown: new Map() };
 }
 
-/** Tokens that come and go, beside those that accounts always have; the newest of each account. */
+/** Tokens that are created and revoked during the test, in addition to the lasting one of each account; the newest last. */
 const temporary = new Map<Account, IssuedToken[]>();
-/** Those whose revocation has begun. */
+/** Ids of tokens whose revocation has begun. */
 const revoking = new Set<number>();
 
 async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
-  const { gateway, floor, hears, shown } = at(gateways, place % gateways.length);
+  const { gateway, floor, hasFeed, shown } = at(gateways, place % gateways.length);
   const shownBefore = shown.get(account) ?? new Floor();
   shown.set(account, shownBefore);
-  // While a gateway hears nothing, or has heard of what is not seen yet, it reads from the database, where all that was
-  // acknowledged is.
-  const begun = hears && gateway.feed.mayCache(account.userId) ? floor.copy() : acknowledged.copy();
+  // While the feed of a gateway is down, or has announced a change that cannot be read yet, the gateway reads from the database,
+  // which has all that was acknowledged.
+  const begun = hasFeed && gateway.feed.mayCache(account.userId) ? floor.copy() : acknowledged.copy();
   begun.raiseTo(shownBefore);
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
@@ -200,13 +199,13 @@ async function activateAt(place: number, account: Account, index: number, endpoi
   acknowledged.activations.push(activation);
 }
 
-/** Makes a token, up to a few, or revokes the oldest. */
+/** Creates a token, or revokes the oldest one if there are two. */
 async function changeTokens(account: Account, makes: boolean): Promise<Counts> {
   const tokens = temporary.get(account) ?? [];
   temporary.set(account, tokens);
   const valid = tokens.filter(({ id }) => !revoking.has(id));
   if (makes && valid.length < 2) {
-    // Nobody else makes tokens of this account in the meantime, but many at once may have got here.
+    // Several calls may get here at once, and together exceed the limit of tokens.
     const token = await createToken(database.client, account.username, 'temporary').catch(() => undefined);
     if (token) tokens.push(token);
     return [];
@@ -219,12 +218,12 @@ async function changeTokens(account: Account, makes: boolean): Promise<Counts> {
 }
 
 type Step = {
-  /** What is waited for before the step: nothing, a turn of the event loop, some milliseconds, all that is under way. */
+  /** What is awaited before the step: nothing, a turn of the event loop, some milliseconds, or all steps in flight. */
   readonly pause: 'none' | 'turn' | 'moment' | 'all';
   readonly account: number;
   readonly place: number;
 } & (
-  | /** Asked so many times, one after the other: what the first one left in memory may serve the next. */
+  | /** Sent so many times, one after the other: the response to the first may be cached for the next. */
   {
       readonly kind: 'read';
       readonly request: number;
@@ -243,7 +242,7 @@ type Step = {
   | { readonly kind: 'switch'; readonly way: Way }
 );
 
-/** Some values half of the time: where many meet, more goes wrong. */
+/** These values half of the time: conflicts on the same data find more errors. */
 const often = (some: number | readonly number[], others: fc.Arbitrary<number>) =>
   fc.oneof(fc.constantFrom(...[some].flat()), others);
 
@@ -275,7 +274,7 @@ const stepOf = {
     template: fc.nat(2),
     endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
   }),
-  // On the embedded engine a transaction has the engine to itself, so that nothing can happen while it is open.
+  // On the embedded engine nothing else runs while a transaction is open, so there is no use in holding one open.
   write: fc.record(
     {
       ...where,
@@ -295,7 +294,7 @@ const stepOf = {
   guest: fc.record({
     ...where,
     kind: fc.constant('guest' as const),
-    habits: fc.array(fc.nat(habits.length - 1), { minLength: 1, maxLength: 3 }),
+    statements: fc.array(fc.nat(sessionStatements.length - 1), { minLength: 1, maxLength: 3 }),
     table: fc.constantFrom(...tables),
     cut: fc.boolean(),
   }),
@@ -318,10 +317,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: stepOf.write },
   { weight: 3, arbitrary: stepOf.import },
   { weight: 2, arbitrary: stepOf.token },
-  // Copying takes files of the server, or a protocol that the embedded engine is not spoken to in.
+  // Restoring takes the COPY protocol or files on the server, neither of which the embedded engine has.
   ...(isServer ? [{ weight: 1, arbitrary: stepOf.restore }] : [{ weight: 2, arbitrary: stepOf.guest }]),
 );
-/** Templates that their owners change while others begin, and cease, to see them. */
+/** Templates that their owners change while other accounts import and remove them. */
 const sharing: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: stepOf.read.map((next) => ({ ...next, request: favourites[1] ?? 0 })) },
   {
@@ -335,23 +334,23 @@ const sharing: fc.Arbitrary<Step> = fc.oneof(
 const programs = (steps: fc.Arbitrary<Step>) =>
   fc.array(steps, { minLength: 40, maxLength: 120, size: 'max' });
 
-/** Runs the steps, as many at once as they say, and returns what the reads saw. */
+/** Runs the steps, several at once, and returns what the reads saw. */
 async function run(program: readonly Step[]): Promise<Seen[]> {
   const seen: Seen[] = [];
-  let underWay: Promise<unknown>[] = [];
+  let inFlight: Promise<unknown>[] = [];
   for (const next of program) {
     if (next.pause === 'turn') await new Promise(setImmediate);
     if (next.pause === 'moment') await new Promise((settle) => setTimeout(settle, 3));
-    if (next.pause === 'all') await Promise.all(underWay.splice(0));
+    if (next.pause === 'all') await Promise.all(inFlight.splice(0));
     const taken = take(next, seen);
-    // What fails while others are waited for is told when its turn comes.
+    // A failure while others are awaited is reported when this one is awaited.
     taken.catch(() => {});
-    underWay.push(taken);
-    // A bound for what is in flight: the machine has to get through it.
-    if (underWay.length >= 16) underWay = [Promise.all(underWay)];
-    if (underWay.length === 1 && next.pause === 'all') await underWay[0];
+    inFlight.push(taken);
+    // Limits the steps in flight to what the machine can handle.
+    if (inFlight.length >= 16) inFlight = [Promise.all(inFlight)];
+    if (inFlight.length === 1 && next.pause === 'all') await inFlight[0];
   }
-  await Promise.all(underWay);
+  await Promise.all(inFlight);
   return seen;
 }
 
@@ -362,21 +361,21 @@ async function take(next: Step, seen: Seen[]): Promise<void> {
     for (let time = 0; time < next.times; time++)
       seen.push(await read(next.place, account, at(reads, next.request), temp));
   } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.endpoint);
-  else if (next.kind === 'cut') await line?.terminate();
+  else if (next.kind === 'cut') await proxy?.terminate();
   else if (next.kind === 'lag') await lag(own, next.milliseconds);
   else if (next.kind === 'end readers') await endReaders(own);
   else if (next.kind === 'switch') await announceBy(own, next.way);
   else acknowledged.raise(await change(next, account));
 }
 
-/** Changes something past all gateways, and returns what it counts once it is acknowledged. */
+/** Changes data directly in the database, and returns the new counts once the change is acknowledged. */
 async function change(
   next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' | 'lag' | 'end readers' | 'switch' }>,
   account: Account,
 ) {
   const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'token') return changeTokens(account, next.makes);
-  // By its name, the engine tells the gateway from others.
+  // The engine distinguishes the gateway from guests by the name of the application.
   if (next.kind === 'guest')
     return visit({ ...database.pool.options, application_name: 'guest' }, account, next);
   if (next.kind === 'restore') return hold(own, atOnce, (client) => restore(client, next.table));
@@ -391,7 +390,7 @@ async function change(
   return write(own, account, next.table).catch(ignoreConflict);
 }
 
-/** Reads everything everywhere, and something with every token: what a token is good for does not depend on what it asks. */
+/** Sends all reads to all gateways, and a few with every temporary token: whether a token is valid does not depend on the read. */
 function readAll(): Promise<Seen[]> {
   return Promise.all(
     gateways.flatMap((_, place) =>
@@ -405,84 +404,86 @@ function readAll(): Promise<Seen[]> {
   );
 }
 
-/** Reads everything everywhere, which by now has to be as new as what was acknowledged. */
+/** Sends all reads to all gateways, which have to show all that was acknowledged by now. */
 async function readNewest(): Promise<Seen[]> {
   return (await readAll()).map((one) => ({ ...one, floor: acknowledged.copy() }));
 }
 
-async function isListening({ gateway, hears }: Watched): Promise<void> {
-  if (hears) await expect.poll(() => gateway.feed.listening, { interval: 5, timeout: 15_000 }).toBe(true);
+async function isListening({ gateway, hasFeed }: Watched): Promise<void> {
+  if (hasFeed) await expect.poll(() => gateway.feed.listening, { interval: 5, timeout: 15_000 }).toBe(true);
 }
 
-/** Waits until the gateway has processed the announcement of all that was acknowledged. */
-async function hasHeardAll({ floor, hears }: Watched): Promise<void> {
-  if (!hears) return;
+/** Waits until the gateway has processed the announcements of all acknowledged changes. */
+async function hasCaughtUp({ floor, hasFeed }: Watched): Promise<void> {
+  if (!hasFeed) return;
   const behind = () =>
     [...acknowledged.counts].filter(([register, count]) => (floor.counts.get(register) ?? 0) < count);
   await expect.poll(behind, { interval: 2, timeout: 10_000 }).toEqual([]);
 }
 
 async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = run): Promise<void> {
-  // Not fast-check's own time limit: it leaves a program that is under way to itself, beside those of the next test.
+  // Not fast-check's own time limit, which would let a running program continue during the next test.
   const end = Date.now() + limit;
   const property = fc.asyncProperty(programs(steps), async (program) => {
-    // What was known at the end of another program is history.
+    // Activations of the program before are in the counts by now.
     for (const { floor } of gateways) floor.activations.length = 0;
     acknowledged.activations.length = 0;
     const seen = await runProgram(program);
-    // A gateway that begins to listen between a commit and its acknowledgement has heard of it, and this test not.
+    // A gateway that begins to listen between a commit and its acknowledgement knows of the commit, while this test does not.
     await Promise.all(gateways.map(isListening));
-    // Before anything else is announced, which would hide that something was not.
-    await Promise.all(gateways.map(hasHeardAll));
+    // Before further announcements, which would hide a missing one.
+    await Promise.all(gateways.map(hasCaughtUp));
     seen.push(...(await readAll()));
-    // Nobody knows the counts of the activations. A write behind them all, whose count is known, is heard after them.
+    // The counts of the activations are not known. A later write, whose count is known, is announced after them.
     for (const account of accounts) acknowledged.raise(await write(own, account, 'User'));
-    await Promise.all(gateways.map(hasHeardAll));
-    // And once more, out of memory.
+    await Promise.all(gateways.map(hasCaughtUp));
+    // And once more, from the cache.
     seen.push(...(await readNewest()), ...(await readNewest()));
     expect(await findStale(own, seen)).toEqual([]);
   });
-  // What went wrong depends on the moment, so a shorter program would prove nothing.
+  // Failures depend on timing, so shrinking a program would prove nothing.
   for (let next = seed; Date.now() < end; next++)
     await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
 }
 
 /** Runs programs while the feed of the first gateway is silent. */
 function checkSilence(): Promise<void> {
-  // The silence alone takes most of the time that this has.
+  // The silence alone takes most of the time limit.
   return check(step, timeLimit / 8, async (program) => {
-    line?.deafen();
+    proxy?.deafen();
     const seen = await run(program);
     await sleep(longestSilence);
     seen.push(...(await readNewest()));
-    line?.release();
+    proxy?.release();
     return seen;
   });
 }
 
-/** Has the database announce in another way, and all gateways listen in it. */
+/** Has the database announce in another way, and waits until all gateways listen to that. */
 async function switchTo(way: 'notify' | 'logical'): Promise<void> {
   await announceBy(own, way);
   const kinds = () =>
-    gateways.flatMap(({ hears, gateway }) => (hears && gateway.feed.listening ? [gateway.feed.kind] : []));
-  const wanted = gateways.filter(({ hears }) => hears).map(() => way);
+    gateways.flatMap(({ hasFeed, gateway }) =>
+      hasFeed && gateway.feed.listening ? [gateway.feed.kind] : [],
+    );
+  const wanted = gateways.filter(({ hasFeed }) => hasFeed).map(() => way);
   await vi.waitFor(() => expect(kinds()).toEqual(wanted), { interval: 5, timeout: 15_000 });
 }
 
-describe('no read returns something older than its gateway knew', () => {
-  it(`while everybody reads and writes (seed ${seed})`, () => check(step), testTimeout);
+describe('no read is older than what its gateway knew', () => {
+  it(`with reads and writes at random (seed ${seed})`, () => check(step), testTimeout);
 
   it(
     `while owners change templates in transactions, and others import them (seed ${seed})`,
     ({ skip }) => {
-      skip(!isServer, 'on the embedded engine a transaction has the engine to itself');
+      skip(!isServer, 'on the embedded engine nothing else runs during a transaction');
       return check(sharing);
     },
     testTimeout,
   );
 
   it(
-    `while the feed of a gateway is cut again and again (seed ${seed})`,
+    `while the feed of a gateway is cut repeatedly (seed ${seed})`,
     ({ skip }) => {
       skip(!isServer, 'the embedded engine has no connection to cut');
       return check(fc.oneof({ weight: 30, arbitrary: step }, { weight: 1, arbitrary: stepOf.cut }));
@@ -491,7 +492,7 @@ describe('no read returns something older than its gateway knew', () => {
   );
 
   it(
-    `while the feed of a gateway falls silent, for longer than a bound (seed ${seed})`,
+    `while the feed of a gateway is silent for longer than its timeout (seed ${seed})`,
     ({ skip }) => {
       skip(!isServer, 'the embedded engine has no connection that could fall silent');
       return checkSilence();
@@ -499,7 +500,7 @@ describe('no read returns something older than its gateway knew', () => {
     testTimeout,
   );
 
-  describe('by messages in the log', () => {
+  describe('with announcements by messages in the log', () => {
     needsEngine('postgres', 'the embedded engine has no logical decoding');
     beforeAll(async () => {
       if (!isServer) return;
@@ -510,32 +511,32 @@ describe('no read returns something older than its gateway knew', () => {
     const late = { weight: 3, arbitrary: stepOf.lag };
 
     it(
-      `while commits are seen late, and readers of the log are ended (seed ${seed})`,
+      `while commits become visible late, and readers of the log are terminated (seed ${seed})`,
       () =>
         check(fc.oneof({ weight: 40, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.endReaders })),
       testTimeout,
     );
 
     it(
-      `while owners change templates in transactions that are seen late (seed ${seed})`,
+      `while owners change templates in transactions that become visible late (seed ${seed})`,
       () => check(fc.oneof({ weight: 40, arbitrary: sharing }, late)),
       testTimeout,
     );
 
     it(
-      `while the feed of a gateway is cut again and again (seed ${seed})`,
+      `while the feed of a gateway is cut repeatedly (seed ${seed})`,
       () => check(fc.oneof({ weight: 30, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.cut })),
       testTimeout,
     );
 
     it(
-      `while the feed of a gateway falls silent, for longer than a bound (seed ${seed})`,
+      `while the feed of a gateway is silent for longer than its timeout (seed ${seed})`,
       () => checkSilence(),
       testTimeout,
     );
 
     it(
-      `while the database is switched from one way to another, and back (seed ${seed})`,
+      `while the database is switched between NOTIFY and messages in the log (seed ${seed})`,
       async () => {
         await check(fc.oneof({ weight: 40, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.switch }));
         await switchTo('notify');
@@ -544,8 +545,8 @@ describe('no read returns something older than its gateway knew', () => {
     );
   });
 
-  it('out of memory, for the most part', () => {
-    // Otherwise all this would have shown that PostgreSQL is coherent.
+  it('although many responses came from the cache', () => {
+    // Otherwise the tests above would only have tested PostgreSQL.
     const sum = (counter: keyof TestGateway['responseCache']['counters']) =>
       gateways.reduce((total, { gateway }) => total + gateway.responseCache.counters[counter], 0);
     expect(sum('hits')).toBeGreaterThan(50);
@@ -553,8 +554,8 @@ describe('no read returns something older than its gateway knew', () => {
     expect(sum('overtaken')).toBeGreaterThan(0);
   });
 
-  it('behind a pooler that shares its connections, with nothing out of memory', ({ skip }) => {
-    skip(!isServer, 'the embedded engine has no pooler before it');
+  it('behind a pooler in transaction mode, where no response came from the cache', ({ skip }) => {
+    skip(!isServer, 'the embedded engine cannot have a pooler');
     skip(pgbouncerVersion === undefined, 'pgbouncer is not installed');
     const { gateway } = at(gateways, 3);
     expect(gateway.feed.listening).toBe(false);
@@ -563,19 +564,19 @@ describe('no read returns something older than its gateway knew', () => {
   });
 });
 
-describe('a feed that was cut without a word', () => {
+describe('a gateway whose feed is cut off without an error', () => {
   needsEngine('postgres', 'the embedded engine has no connection to cut');
 
-  it('leaves nothing stale behind once it is noticed, nor once it is back', async () => {
+  it('serves nothing stale once it detects that, nor once the feed is back', async () => {
     const first = at(gateways, 0).gateway;
     await readAll();
-    line?.hold();
+    proxy?.hold();
     for (const account of accounts)
       for (const table of tables) acknowledged.raise(await write(own, account, table));
     await expect.poll(() => first.feed.listening, { interval: 5, timeout: 10_000 }).toBe(false);
-    await Promise.all(gateways.slice(1).map(hasHeardAll));
+    await Promise.all(gateways.slice(1).map(hasCaughtUp));
     expect(await findStale(own, await readNewest())).toEqual([]);
-    line?.release();
+    proxy?.release();
     await expect.poll(() => first.feed.listening, { interval: 5, timeout: 10_000 }).toBe(true);
     expect(await findStale(own, await readNewest())).toEqual([]);
     const { hits } = first.responseCache.counters;

@@ -1,8 +1,8 @@
-/** What is known of rows that count their own changes, and what was wrong with what was seen of them. */
+/** The lower bounds of reads, for rows that count their own changes, and the check of reads against them. */
 
 import type pg from 'pg';
 
-/** What is counted: a row, by its table and id. */
+/** A row that counts its changes, by its table and id. */
 export type Register = string;
 
 export type Counts = readonly (readonly [Register, number])[];
@@ -10,14 +10,14 @@ export type Counts = readonly (readonly [Register, number])[];
 export interface Activation {
   readonly userId: number;
   readonly templateId: number;
-  /** The highest count of the user's that was known when the activation was asked for: its own is higher. */
+  /** The highest count of the user that was known when the activation was requested: its own is higher. */
   readonly after: number;
 }
 
-/** What a read that begins now must not be older than. */
+/** The lower bound of a read that begins now: its response must not show an older state. */
 export class Floor {
   readonly counts = new Map<Register, number>();
-  /** Activations that were acknowledged, whose counts nobody knows yet. */
+  /** Acknowledged activations whose counts are not known yet. */
   readonly activations: Activation[] = [];
 
   raise(counts: Counts): void {
@@ -35,7 +35,7 @@ export class Floor {
   }
 }
 
-/** What a read shows. */
+/** The state that a response shows. */
 export interface Sight {
   counts: Counts;
   /** The id of the active template, 0 for none. */
@@ -53,11 +53,11 @@ export interface Seen extends Sight {
 interface Version {
   readonly register: Register;
   readonly version: number;
-  /** What was active, or whether something was there. */
+  /** The id of the active template, or 1 or 0 for whether a template is imported. */
   readonly value: number;
 }
 
-/** What was wrong with what was seen, once the whole history is known. */
+/** A message for each read that showed something older than its lower bound, by the whole history. */
 export async function findStale(pool: pg.Pool, seen: readonly Seen[]): Promise<string[]> {
   const { rows } = await pool.query<Version>(
     'SELECT register, version, value FROM public.history ORDER BY version',

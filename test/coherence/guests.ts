@@ -1,12 +1,12 @@
-/** Clients of the embedded engine that are not the gateway: what they do to their session, and how they leave it. */
+/** Guests, which are clients of the embedded engine other than the gateway: how they change their session, and how they end it. */
 
 import pg from 'pg';
 import type { Account } from '../support/accounts.ts';
 import type { Counts } from './floor.ts';
 import { type Table, write } from './writes.ts';
 
-/** What guests do, and whether they can write afterwards. */
-export const habits: readonly (readonly [sql: string, canWrite: boolean])[] = [
+/** Statements by which guests change their session, and whether they can write afterwards. */
+export const sessionStatements: readonly (readonly [sql: string, canWrite: boolean])[] = [
   ['DISCARD ALL', true],
   ['UNLISTEN *', true],
   ['LISTEN something', true],
@@ -26,17 +26,17 @@ export const habits: readonly (readonly [sql: string, canWrite: boolean])[] = [
   ['PREPARE something AS SELECT 1', true],
   ['BEGIN; DECLARE something CURSOR WITH HOLD FOR SELECT 1; COMMIT', true],
   ['SELECT pg_catalog.pg_advisory_lock(1)', true],
-  // In the middle of a transaction, which comes to nothing.
+  // Transactions that are left open, and rolled back.
   ['BEGIN; UPDATE public."DttTemplate" SET name = (name::int + 1)::text', false],
   ['BEGIN; SELECT nonsense', false],
   ['BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL search_path = pg_catalog', false],
 ];
 
 export interface Visit {
-  /** Places in `habits`. */
-  readonly habits: readonly number[];
+  /** Indices in the list above. */
+  readonly statements: readonly number[];
   readonly table: Table;
-  /** Whether the connection is closed as one that was cut. */
+  /** Whether the connection is cut instead of closed properly. */
   readonly cut: boolean;
 }
 
@@ -46,15 +46,15 @@ export async function visit(connection: pg.ClientConfig, account: Account, visit
   await client.connect();
   try {
     let canWrite = true;
-    for (const place of visit.habits) {
-      const [sql, allows] = habits[place] ?? ['', true];
+    for (const place of visit.statements) {
+      const [sql, allows] = sessionStatements[place] ?? ['', true];
       canWrite &&= allows;
-      // In a transaction that failed, and as somebody who may not, some of this fails.
+      // In a failed transaction, or without the rights, some of these fail.
       await client.query(sql).catch(() => {});
     }
     return canWrite ? await write(client, account, visit.table) : [];
   } finally {
-    // Where the types of `pg` end, the socket is.
+    // The socket is not in the types of `pg`.
     if (visit.cut)
       (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
     else await client.end();

@@ -1,11 +1,11 @@
-/** What may happen to a database that announces by messages in its log. */
+/** Events in a database that announces by messages in its log. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 
 export type Way = 'notify' | 'logical' | 'both';
 
-/** Has the database announce in another way. */
+/** Has the database announce changes in another way. */
 export async function announceBy(pool: pg.Pool, way: Way): Promise<void> {
   await pool.query('SELECT announce_by($1)', [way]);
 }
@@ -13,8 +13,8 @@ export async function announceBy(pool: pg.Pool, way: Way): Promise<void> {
 let lagging: Promise<unknown> = Promise.resolve();
 
 /**
- * Has commits be seen late, for so many milliseconds: they are in the log, and wait for a standby that there is not. One
- * lag at a time.
+ * Delays the visibility of commits for so many milliseconds: they are in the log, and wait for a synchronous standby that does
+ * not exist. One lag at a time.
  */
 export function lag(pool: pg.Pool, milliseconds: number): Promise<unknown> {
   lagging = lagging.then(async () => {
@@ -27,7 +27,7 @@ export function lag(pool: pg.Pool, milliseconds: number): Promise<unknown> {
   return lagging;
 }
 
-/** Ends all that reads the log. */
+/** Terminates all connections that read the log. */
 export async function endReaders(pool: pg.Pool): Promise<void> {
   await pool.query(
     `SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE database = current_database()`,

@@ -1,14 +1,14 @@
-/** The reads under test, through both APIs, each beside what its response shows. */
+/** The reads under test, through both APIs, each with a function that extracts the state that its response shows. */
 
 import type { Account } from '../support/accounts.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import type { Register, Sight } from './floor.ts';
 
 export interface Read {
-  /** Below `/api/v1`, or a query. */
+  /** The path below `/api/v1`, or a query. */
   readonly ask: string;
   readonly by: 'REST' | 'POST' | 'GET';
-  // biome-ignore lint/suspicious/noExplicitAny: each request is written beside what reads its response.
+  // biome-ignore lint/suspicious/noExplicitAny: each request is written beside the function that reads its response.
   see(data: any): Sight;
 }
 
@@ -79,12 +79,12 @@ export const reads: readonly Read[] = [
   ...byQuery('GET'),
 ];
 
-/** Places in the list, of what several steps should be about at once. */
+/** Indices of reads that are chosen more often, so that several steps concern the same data. */
 export const favourites = [viewerQuery, templatesQuery].map((query) =>
   reads.findIndex(({ ask }) => ask === query),
 );
 
-/** The data of the response, or `rejected` for a token that is not accepted. */
+/** The data of the response, or `rejected` if the token is rejected. */
 export async function ask(
   { url, log }: TestGateway,
   token: string,
@@ -112,8 +112,9 @@ export async function ask(
 export const rejected = Symbol('rejected');
 
 /**
- * @returns how far the database has come with it, for clients of a gateway over a server.
- * @throws an error unless the gateway says that the template is active.
+ * Activates a template through a gateway.
+ * @returns the position of the database after the activation, for a gateway over a server.
+ * @throws an error unless the gateway responds that the template is active.
  */
 export async function activate(
   { url, log }: TestGateway,

@@ -1,7 +1,7 @@
 /**
- * Writes past all gateways. Every row under test counts its own changes in a column that responses show, so that "older"
- * is "less". Triggers of the test's, which fire after the announcing ones, send the count along in the same way:
- * when a gateway's feed tells the count, the gateway has processed the announcement of that very change.
+ * Writes to the database without a gateway. Every row under test counts its own changes in a column that responses show, so
+ * that "older" is "less". Triggers of the test, which fire after the announcing ones, announce the count in the same way:
+ * when a gateway's feed delivers the count, the gateway has processed the announcement of that very change.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type pg from 'pg';
 import type { Account } from '../support/accounts.ts';
 import type { Counts } from './floor.ts';
 
-/** Announcements of this user, who is nobody, are the test's: their table is `<table>:<id>:<count>`. */
+/** The test announces counts for this user, which does not exist: the table of such an announcement is `<table>:<id>:<count>`. */
 export const marker = 0;
 
 type Client = Pick<pg.ClientBase, 'query'>;
@@ -27,7 +27,7 @@ export type Table = keyof typeof counted;
 // `Object.keys` does not know that these are all the keys there are.
 export const tables = Object.keys(counted) as Table[];
 
-/** Tables that nothing refers to, which can be emptied and filled again. */
+/** Tables without references to them, which can be emptied and filled again. */
 export const leaves = ['DttTemplateSegment', 'TrainerSegment'] as const;
 
 const marks = tables.map(
@@ -40,7 +40,7 @@ const marks = tables.map(
   ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER mark_insert;`,
 );
 
-/** Makes the rows count. What was there at the start is the first version of it. */
+/** Has the rows count their changes. Rows that exist at the start have their first version then. */
 export const preparation = `
   CREATE TABLE history (register text, version int, value int);
   CREATE TABLE imports (user_id int, template_id int, version int, PRIMARY KEY (user_id, template_id));
@@ -59,7 +59,7 @@ export const preparation = `
   END $$;
   ${marks.join('')}
 
-  -- After the announcement, which is of the statement.
+  -- Per statement, and after the announcement, which is per statement as well.
   CREATE FUNCTION mark_import() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
     one record;
     counted int;
@@ -90,11 +90,11 @@ export const preparation = `
   UPDATE "DttSession" SET name = '0';
   UPDATE "TrainerSegment" SET points = 0;`;
 
-/** Counts a row of the account's on. */
+/** Changes a row of the account, which raises its count. */
 export async function write(client: Client, account: Account, table: Table): Promise<Counts> {
   const first = (parent: string) => `(SELECT min(id) FROM public."${table}" WHERE "${parent}" = $1)`;
   const [set, row, id] = {
-    // A trigger counts these, since an activation has to count, too.
+    // A trigger counts these, since activations have to count as well.
     User: ['rank = rank', '$1', account.userId] as const,
     DttTemplate: ['name = (name::int + 1)::text', '$1', account.dttTemplates[0]] as const,
     DttTemplateSegment: ['repeat = repeat + 1', first('templateId'), account.dttTemplates[0]] as const,
@@ -108,7 +108,7 @@ export async function write(client: Client, account: Account, table: Table): Pro
   return rows.map(({ id, count }) => [`${table} ${id}`, count]);
 }
 
-/** Takes a template of somebody else into the account's library, or out of it. */
+/** Imports a template of another account into the account's library, or removes it. */
 export async function setImport(client: Client, { userId }: Account, templateId: number, wanted: boolean) {
   const { rowCount } = await client.query(
     wanted
@@ -116,7 +116,7 @@ export async function setImport(client: Client, { userId }: Account, templateId:
       : 'DELETE FROM public."DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2',
     [userId, templateId],
   );
-  // What was so before may have been announced before anybody listened.
+  // A state that was there before may have been announced before any gateway listened.
   if (rowCount === 0) return [];
   const { rows } = await client.query<{ version: number }>(
     'SELECT version FROM public.imports WHERE user_id = $1 AND template_id = $2',
@@ -125,13 +125,13 @@ export async function setImport(client: Client, { userId }: Account, templateId:
   return rows.map(({ version }): [string, number] => [`Import ${userId}-${templateId}`, version]);
 }
 
-/** Writes as what replicates or restores does: triggers that do not insist on it are told not to fire. */
+/** Writes as a replication or a restore does: only triggers with ENABLE ALWAYS fire. */
 export async function writeAsReplica(client: Client, account: Account, table: Table): Promise<Counts> {
   await client.query("SET LOCAL session_replication_role = replica; SET LOCAL search_path = ''");
   return write(client, account, table);
 }
 
-/** Empties a table and fills it again, as a restore does, with rows that have all been counted on. */
+/** Empties a table and fills it again, as a restore does, with a higher count in each row. */
 export async function restore(client: pg.ClientBase, table: (typeof leaves)[number]): Promise<Counts> {
   const column = counted[table];
   await client.query(`
@@ -151,18 +151,18 @@ export async function restore(client: pg.ClientBase, table: (typeof leaves)[numb
   return restored.rows.map(({ id, count }) => [`${table} ${id}`, count]);
 }
 
-/** What `pg` hands a query that is submitted to it. */
+/** The parts of the connection that `pg` passes to a query that is submitted to it. */
 interface Wire {
   query(text: string): void;
   sendCopyFromChunk(chunk: Buffer): void;
   endCopyFrom(): void;
 }
 
-/** Copies rows in or out: `pg` leaves this to whoever submits a query. */
+/** Copies rows in or out. `pg` has no COPY of its own, but lets a submitted query handle the protocol. */
 function copy(client: pg.ClientBase, text: string, rows: Buffer = Buffer.alloc(0)): Promise<Buffer> {
   return new Promise((settle, fail) => {
     const chunks: Buffer[] = [];
-    // The types of `pg` have a query of this kind as one to be submitted, and know nothing of what it is handed.
+    // The types of `pg` have such a query as Submittable, without the handlers.
     client.query({
       submit: (wire: Wire) => wire.query(text),
       handleCopyInResponse(wire: Wire) {
@@ -182,12 +182,12 @@ export type Level = (typeof levels)[number];
 
 export interface Holding {
   readonly level: Level;
-  /** How long, in milliseconds, the transaction is open before the write, with what it sees settled, and after it. */
+  /** How long, in milliseconds, the transaction is open before the write, with its snapshot taken, and after it. */
   readonly before: number;
   readonly after: number;
 }
 
-/** Does something in a transaction that is held open. What comes to nothing, since others were first, counts nothing. */
+/** Acts in a transaction that is held open. If it fails because of a conflict with another one, it returns no counts. */
 export async function hold(
   pool: pg.Pool,
   { level, before, after }: Holding,
