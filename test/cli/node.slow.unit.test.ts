@@ -29,9 +29,16 @@ function run(version: string, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-it.each([['serve'], ['token', 'list', '--user', 'demo'], ['sync'], ['doctor'], ['--version'], []])(
-  'on a version of Node that is too old, the tool names the versions that it needs: dovetail %s',
-  (...args) => {
+it.each([
+  [['serve']],
+  [['token', 'list', '--user', 'demo']],
+  [['sync']],
+  [['doctor']],
+  [['--version']],
+  [[]],
+])(
+  'on a version of Node that is too old, the tool names the versions that it needs, whatever its arguments are: %j',
+  (args) => {
     expect(runOn('18.20.8', ...args)).toEqual({
       status: 1,
       stdout: '',

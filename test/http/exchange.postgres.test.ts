@@ -116,7 +116,7 @@ describe('the log line of a request', () => {
     ['used if it is as long as the limit', 'x'.repeat(64), 'x'.repeat(64)],
     ['replaced if it is longer', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
     ['replaced if it is a token', `dvt_${'A'.repeat(43)}`, expect.stringMatching(/^[\da-f-]{36}$/)],
-  ])('has the request id that the client sends: %s', async (_, given, expected) => {
+  ])('has the X-Request-Id of the client, which is %s', async (_, given, expected) => {
     const { line } = await lineOf('/healthz', { headers: { 'X-Request-Id': given } });
     expect(line.request).toEqual(expected);
   });

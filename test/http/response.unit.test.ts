@@ -90,8 +90,8 @@ describe('send', () => {
     ['the tag', tag],
     ['the tag, weak', `W/${tag}`],
     ['the tag among others', `"x" ,  ${tag} , W/"y"`],
-    ['anything', '*'],
-  ])('sends a 304 if the client has %s', async (_, condition) => {
+    ['an asterisk', '*'],
+  ])('sends a 304 if If-None-Match has %s', async (_, condition) => {
     handle = (exchange) => {
       exchange.headers.RateLimit = 'few';
       send(exchange, tagged);
@@ -111,8 +111,8 @@ describe('send', () => {
   it.each([
     ['another tag', tagged, '"x"'],
     ['a part of the tag', tagged, tag.slice(0, -2)],
-    ['anything, and the response has no tag', plain, '*'],
-  ])('sends the whole response if the client has %s', async (_, response, condition) => {
+    ['an asterisk, and the response has no tag', plain, '*'],
+  ])('sends the whole response if If-None-Match has %s', async (_, response, condition) => {
     sending(response);
     expect((await ask({ 'If-None-Match': condition })).status).toBe(200);
   });

@@ -378,7 +378,7 @@ it.each<[string, (opened: Opened) => void, (opened: Opened) => void]>([
     ({ falter }) => falter(true),
   ],
   [
-    'a change of theirs is announced that cannot be read yet',
+    'a change is announced that cannot be read yet',
     ({ doubt }) => doubt(alice),
     ({ believe }) => believe(alice),
   ],

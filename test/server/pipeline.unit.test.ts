@@ -201,7 +201,7 @@ describe('a request whose statement never ends', () => {
     ['', {}, {}, 15_000],
     [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
     [
-      ' for a mirror, whose upstream may be asked',
+      ' and the longest activation of a mirror',
       { STATEMENT_TIMEOUT: '1' },
       {
         mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'],

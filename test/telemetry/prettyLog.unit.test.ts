@@ -122,7 +122,7 @@ describe('the log on a terminal', () => {
     [null, 'null'],
     ['a\u0007b', '"a\\u0007b"'],
     ['\u009b', '" "'],
-  ])('quotes the value %j where it is ambiguous otherwise', (value, text) => {
+  ])('has the value %j in an unambiguous form', (value, text) => {
     expect(shown((logger) => logger.info({ value }, 'said'))).toBe(`info  said value=${text}\n`);
   });
 

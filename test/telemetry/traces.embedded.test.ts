@@ -205,7 +205,7 @@ it('a traced gateway closes within 5 s although the collector does not respond',
   silent.closeAllConnections();
 });
 
-it('the log has one line when traces are not delivered, with the reason, and one when they are again; closing ends all subscriptions', async () => {
+it('the log has one line when traces are not delivered, with the reason, and one when they are again; closing unsubscribes from all channels', async () => {
   let status = 400;
   let deliveries = 0;
   const collector = createServer((_, response) => {

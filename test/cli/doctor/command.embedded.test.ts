@@ -197,11 +197,11 @@ $`,
   });
 
   it.each([
-    [0o755, []],
-    [0o775, ['other users may put other files in the place of those in']],
-    [0o757, ['other users may put other files in the place of those in']],
-  ])('judges who may write to a folder of the mode %o', async (mode, says) => {
-    await chmod(empty, mode);
+    ['755', []],
+    ['775', ['other users may put other files in the place of those in']],
+    ['757', ['other users may put other files in the place of those in']],
+  ])('judges who may write to a folder of the mode %s', async (mode, says) => {
+    await chmod(empty, Number.parseInt(mode, 8));
     const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0' }));
     await chmod(empty, 0o700);
     expect(problems).toEqual(
@@ -307,7 +307,7 @@ $`,
     ],
     ['', 404, {}, 'problem', () => expect.stringContaining('UPSTREAM_URL')],
   ])(
-    'sends the upstream one request with the token %j, and judges a response with %i: %s',
+    'sends the upstream one request with the token %j, and judges a response with %i and the body %j',
     async (token, status, body, state, says) => {
       const received: string[] = [];
       const upstream = createHttpServer(({ method, url, headers }, response) => {
@@ -366,11 +366,11 @@ $`,
       ]);
     });
 
-    it.each([0o701, 0o704, 0o710, 0o740])(
-      'finds that other users have access to a folder of the mode %o',
+    it.each(['701', '704', '710', '740'])(
+      'finds that other users have access to a folder of the mode %s',
       async (mode) => {
         const files = join(folder, 'postgres');
-        await chmod(files, mode);
+        await chmod(files, Number.parseInt(mode, 8));
         const problems = problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }));
         await chmod(files, 0o700);
         expect(problems).toEqual([
