@@ -14,7 +14,7 @@ function complaintAbout(env: Record<string, string>): string {
 }
 
 describe('readConfig', () => {
-  it('names what an old name is called now, and stops', () => {
+  it('rejects a renamed setting with its new name', () => {
     expect(complaintAbout({ KEEP_ANSWERS_MB: '64', RATE_LIMIT_STRANGERS: '1', PORT: 'x' })).toBe(
       `PORT is "x", but takes an integer from 0 to 65535.
 KEEP_ANSWERS_MB is called RESPONSE_CACHE_MB now.
@@ -72,13 +72,13 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
 
   it.each([
     ['nothing is set', {}],
-    ['everything is set to nothing', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
-    ['something else is set', { USER: 'me', HOSTNAME: 'here' }],
-  ])('has defaults where %s', (_, env) => {
+    ['settings are empty', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
+    ['only other variables are set', { USER: 'me', HOSTNAME: 'here' }],
+  ])('returns the defaults when %s', (_, env) => {
     expect(readConfig(env)).toEqual(defaults);
   });
 
-  const taken: [env: Record<string, string>, expected: Partial<Config>][] = [
+  const accepted: [env: Record<string, string>, expected: Partial<Config>][] = [
     [{ HOST: '::' }, { HOST: '::' }],
     [{ HOST: 'localhost' }, { HOST: 'localhost' }],
     [{ PORT: '0' }, { PORT: 0 }],
@@ -108,16 +108,16 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     [{ SHOW_DEMO_TOKEN: 'on' }, { SHOW_DEMO_TOKEN: 'on' }],
   ];
   for (const file of ['a.json', 'a.graphql', '/b/a.gql'])
-    taken.push([
+    accepted.push([
       { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
       { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
     ]);
   for (const url of ['http://localhost:4318', 'https://otel.example/a'])
-    taken.push([
+    accepted.push([
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
     ]);
-  it.each(taken)('takes %o', (env, expected) => {
+  it.each(accepted)('accepts %o', (env, expected) => {
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
   });
 
@@ -144,7 +144,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['UPSTREAM_INTERVAL', 1, 86_400],
     ['UPSTREAM_RATE', 0, 1_000_000],
     ['UPSTREAM_TOKEN_TTL', 1, 3_600],
-  ])('takes for %s an integer from %i to %i, and no other', (name, min, max) => {
+  ])('accepts for %s only an integer from %i to %i', (name, min, max) => {
     const beside = name.startsWith('UPSTREAM_') ? { UPSTREAM_URL: 'https://h/api/v1' } : {};
     for (const border of [min, max])
       expect(readConfig({ ...beside, [name]: String(border) })).toEqual({
@@ -211,25 +211,28 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
   );
 
-  it.each(wrongSettings)('refuses %s=%j: it takes %s', (name, wrong, takes) => {
+  it.each(wrongSettings)('rejects %s=%j, which has to be %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(
       `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
     );
   });
 
-  it.each(['two words', 'line\nbreak', 'ünusual'])('never shows a secret that it refuses: %j', (wrong) => {
-    expect(complaintAbout({ UPSTREAM_URL: 'https://h/api/v1', UPSTREAM_TOKEN: wrong })).toBe(
-      'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
-    );
-  });
+  it.each(['two words', 'line\nbreak', 'ünusual'])(
+    'rejects an invalid token without showing it: %j',
+    (wrong) => {
+      expect(complaintAbout({ UPSTREAM_URL: 'https://h/api/v1', UPSTREAM_TOKEN: wrong })).toBe(
+        'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
+      );
+    },
+  );
 
-  it('refuses a user in UPSTREAM_URL, without showing the password', () => {
+  it('rejects a user in UPSTREAM_URL without showing the password', () => {
     expect(complaintAbout({ UPSTREAM_URL: 'https://me:hunter2@h/api/v1' })).toMatch(
       /^UPSTREAM_URL is "https:\/\/me:\*\*\*@h\/api\/v1", but takes a URL without user/,
     );
   });
 
-  it('says what is wrong with the URL of a standby, without showing it', () => {
+  it('rejects an invalid URL of a standby with the reason, without showing the URL', () => {
     expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus' })).toBe(
       'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
     );
@@ -242,7 +245,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['UPSTREAM_RATE', '60', 'UPSTREAM_URL'],
     ['UPSTREAM_TOKEN_TTL', '60', 'UPSTREAM_URL'],
     ['RELAY', 'off', 'UPSTREAM_URL'],
-  ])('does not take %s=%s without %s', (name, value, other) => {
+  ])('rejects %s=%s without %s', (name, value, other) => {
     for (const rest of [{}, { [other]: '' }])
       expect(complaintAbout({ ...rest, [name]: value })).toBe(
         `${name} is set without ${other}, which it goes with.`,
@@ -250,14 +253,14 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(readConfig({ [name]: '' })).toEqual(defaults);
   });
 
-  it('takes no port for both the gateway and its metrics, but any free one for each', () => {
+  it('rejects the same port for the gateway and its metrics, but accepts 0, a free port, for both', () => {
     const complaint = 'METRICS_PORT is 4000, as PORT is, but takes a port of its own.';
     expect(complaintAbout({ METRICS_PORT: '4000' })).toBe(complaint);
     expect(complaintAbout({ PORT: '04000', METRICS_PORT: '4000' })).toContain(complaint);
     expect(readConfig({ PORT: '0', METRICS_PORT: '0' })).toMatchObject({ PORT: 0, METRICS_PORT: 0 });
   });
 
-  it('names every wrong setting, a line each', () => {
+  it('names every invalid setting on a line of its own', () => {
     const lines = complaintAbout({ PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c' }).split('\n');
     expect(lines.map((line) => line.split(' ', 1)[0])).toEqual(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
   });
@@ -277,14 +280,14 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['postgresql:me:hunter2@host', '***@host'],
     ['postgresql//me:hunter2@host', '***@host'],
     ['postgresql://me:hun\nter2@a b', 'postgresql://me:***@a b'],
-  ])('shows %j without its password', (wrong, shown) => {
+  ])('hides the password of an invalid DATABASE_URL: %j', (wrong, shown) => {
     expect(complaintAbout({ DATABASE_URL: wrong })).toContain(
       `DATABASE_URL is ${JSON.stringify(shown)}, but`,
     );
   });
 
   it.each(['postgresql://me:hun#ter@h/d', 'postgresql://me:hun/ter@h/d', 'postgresql://me:hun?ter@h/d'])(
-    'says how a password is written that ends a URL: %s',
+    'explains how to escape a password with a character that ends the authority of the URL: %s',
     (wrong) => {
       expect(complaintAbout({ DATABASE_URL: wrong })).toBe(
         'DATABASE_URL is "postgresql://me:***@h/d", but takes a URL such as postgresql://user:password@host:5432/database. A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.',
@@ -300,7 +303,7 @@ describe('the command line for a database', () => {
     [{ DATA_DIR: "it's" }, `DATA_DIR='it'\\''s' `],
     [{ DATA_DIR: 'unused', DATABASE_URL: 'postgresql://h:5432/d' }, 'DATABASE_URL=postgresql://h:5432/d '],
     [{ DATABASE_URL: 'postgres://u:p@h/d?a=b&c=d' }, `DATABASE_URL='postgres://u:***@h/d?a=b&c=d' `],
-  ])('has the settings that it needs, and no password: %o', (env, needed) => {
+  ])('contains the settings that select the database, without a password: %o', (env, needed) => {
     expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail demo`);
   });
 
@@ -310,7 +313,7 @@ describe('the command line for a database', () => {
     ['a b', "'a b'"],
     ['$(reboot)', "'$(reboot)'"],
     ['a\nb', "'a b'"],
-  ])('has the word %j as a shell takes it', (text, word) => {
+  ])('quotes the word %j for a shell', (text, word) => {
     expect(shellWord(text)).toBe(word);
   });
 });
@@ -319,10 +322,14 @@ describe('the number of processes', () => {
   const DATABASE_URL = 'postgresql://127.0.0.1/app';
 
   it.each([
-    ['one with the embedded database', { WORKERS: '3' }, 1],
-    ['one with the embedded database, on however many cores', { WORKERS: 'auto' }, 1],
-    ['as many as are asked for with a server', { WORKERS: '3', DATABASE_URL }, 3],
-    ['one for each core where that is asked for', { WORKERS: 'auto', DATABASE_URL }, availableParallelism()],
+    ['1 with the embedded database', { WORKERS: '3' }, 1],
+    ['1 with the embedded database and WORKERS=auto', { WORKERS: 'auto' }, 1],
+    ['WORKERS with a server', { WORKERS: '3', DATABASE_URL }, 3],
+    [
+      'the number of cores with a server and WORKERS=auto',
+      { WORKERS: 'auto', DATABASE_URL },
+      availableParallelism(),
+    ],
   ])('is %s', (_, env, count) => {
     expect(workersOf(readConfig(env))).toBe(count);
   });

@@ -1,4 +1,4 @@
-/** URLs with several hosts, or with TLS, as libpq reads them. */
+/** URLs with several hosts or with TLS, which are read as libpq reads them. */
 
 import { describe, expect, it } from 'vitest';
 import { complaintAboutUrl, hostsOf, isDatabaseUrl, withPlainSslMode } from '../src/databaseUrl.ts';
@@ -36,7 +36,7 @@ describe('a URL with several hosts', () => {
     ],
     ['postgres://a/db?target_session_attrs=any', ['postgres://a/db'], 'any'],
     ['postgres://me:a,b@h@x,y/db', ['postgres://me:a,b@h@x/db', 'postgres://me:a,b@h@y/db'], 'read-write'],
-  ])('has one URL for each: %s', (url, urls, target) => {
+  ])('is split into one URL for each host: %s', (url, urls, target) => {
     expect(hostsOf(url)).toEqual({ urls, target });
     expect(isDatabaseUrl(url)).toBe(true);
   });
@@ -45,7 +45,7 @@ describe('a URL with several hosts', () => {
     'postgresql://user:pass,word@host:5432/database',
     'postgresql:///database?host=/run/postgresql',
     'postgresql://host/a,b?options=-c%20search_path%3Da,b',
-  ])('is none that names one: %s', (url) => {
+  ])('is not recognized in a URL with one host: %s', (url) => {
     expect(hostsOf(url)).toBeUndefined();
     expect(isDatabaseUrl(url)).toBe(true);
   });
@@ -78,7 +78,7 @@ describe('a URL with several hosts', () => {
     ['postgres:///db?host=a,b,c&port=1,2', 'It has 3 hosts, but 2 ports.'],
     ['postgres://a:1,b:x/db', undefined],
     ['mysql://a,b/db', undefined],
-  ])('is rejected with what it takes: %s', (url, complaint) => {
+  ])('is rejected with the valid values or the reason: %s', (url, complaint) => {
     expect(isDatabaseUrl(url)).toBe(false);
     expect(complaintAboutUrl(url)).toBe(complaint);
   });
@@ -86,7 +86,7 @@ describe('a URL with several hosts', () => {
 
 describe('a URL with TLS', () => {
   it.each(['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])(
-    'takes sslmode=%s',
+    'is accepted with sslmode=%s',
     (mode) => {
       expect(isDatabaseUrl(`postgres://a/db?sslmode=${mode}`)).toBe(true);
     },
@@ -102,7 +102,7 @@ describe('a URL with TLS', () => {
       'postgres://a/db?uselibpqcompat=true&sslmode=require',
     ],
     ['postgres://a/require', 'postgres://a/require'],
-  ])('is given to pg in its own words: %s', (url, given) => {
+  ])('is passed to pg with the sslmode that has the same meaning there: %s', (url, given) => {
     expect(withPlainSslMode(url)).toBe(given);
   });
 });

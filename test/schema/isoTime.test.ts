@@ -1,4 +1,4 @@
-/** Times that the format of responses does not have: one of them is no reason to hide a record, nor those beside it. */
+/** Times outside of the range of the response format: they are shown as the nearest time in it, and hide no record. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createAccount } from '../support/accounts.ts';
@@ -13,7 +13,7 @@ afterAll(() => gateway?.close());
 const first = '0001-01-01T00:00:00.000Z';
 const last = '9999-12-31T23:59:59.999Z';
 
-/** All that a user's records have. */
+/** All columns with times in a user's records. */
 const columns = [
   ['DttDevice', 'lastVisited'],
   ['DttDevice', 'lastLogAt'],
@@ -61,14 +61,14 @@ it.each([
   ['275760-09-13 00:00:00.001Z', last],
   ['294276-12-31 23:59:59.999Z', last],
   ['0001-12-31 23:59Z BC', first],
-])('a time of %s is %s in every response, and all records are there', async (time, shown) => {
+])('the time %s is shown as %s in every response, and all records are listed', async (time, shown) => {
   const { userId, token } = await createAccount(gateway.database.client, `of-${time}`);
   for (const [table, column] of columns)
     await gateway.database.pool.query(
       `UPDATE "${table}" SET "${column}" = $1 WHERE id = (SELECT min(id) FROM "${table}" WHERE "ownerId" = $2)`,
       [time, userId],
     );
-  // Of the one that is active, the end is computed.
+  // Not for the active session, whose end is computed.
   await gateway.database.pool.query(
     'UPDATE "LockSession" SET "endDate" = $1 WHERE "ownerId" = $2 AND NOT "isActive"',
     [time, userId],
@@ -97,17 +97,20 @@ it.each([
   ['infinity', { gt: last }, { eq: last }],
   ['10000-01-01 00:00Z', { gt: last }, { lte: last }],
   ['-infinity', { lt: first }, { eq: first }],
-])('a time of %s is compared as it is, not as it is shown', async (time, finds, findsNot) => {
-  const { userId, token } = await createAccount(gateway.database.client, `compared-${time}`);
-  await gateway.database.pool.query(
-    'UPDATE "OssmDevice" SET "pairingExpires" = $1 WHERE id = (SELECT min(id) FROM "OssmDevice" WHERE "ownerId" = $2)',
-    [time, userId],
-  );
-  const query = `query($where: OssmDeviceFilter) { ossmDevices(where: $where) { totalCount } }`;
-  const found = async (pairingExpiresAt: object) => {
-    const { data } = await graphqlOnEveryPath(gateway, token, query, { where: { pairingExpiresAt } });
-    return data.ossmDevices.totalCount;
-  };
-  expect(await found(finds)).toBe(1);
-  expect(await found(findsNot)).toBe(0);
-});
+])(
+  'filters compare the time %s by its stored value, and not by the shown one',
+  async (time, finds, findsNot) => {
+    const { userId, token } = await createAccount(gateway.database.client, `compared-${time}`);
+    await gateway.database.pool.query(
+      'UPDATE "OssmDevice" SET "pairingExpires" = $1 WHERE id = (SELECT min(id) FROM "OssmDevice" WHERE "ownerId" = $2)',
+      [time, userId],
+    );
+    const query = `query($where: OssmDeviceFilter) { ossmDevices(where: $where) { totalCount } }`;
+    const found = async (pairingExpiresAt: object) => {
+      const { data } = await graphqlOnEveryPath(gateway, token, query, { where: { pairingExpiresAt } });
+      return data.ossmDevices.totalCount;
+    };
+    expect(await found(finds)).toBe(1);
+    expect(await found(findsNot)).toBe(0);
+  },
+);

@@ -5,7 +5,7 @@ import { isoTime } from '../../src/schema/isoTime.ts';
 const earliest = Date.parse('0001-01-01T00:00:00.000Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-it('a time is formatted as toISOString formats the nearest time with a year of four digits', () => {
+it('formats a time like toISOString, limited to the years 1 to 9999', () => {
   const edges = [0, 86_400_000, 1_767_225_600_000, earliest, latest, 8.64e15, -8.64e15];
   const near = fc.tuple(fc.constantFrom(...edges), fc.integer({ min: -90_000_000, max: 90_000_000 }));
   const time = fc.oneof(
@@ -13,7 +13,7 @@ it('a time is formatted as toISOString formats the nearest time with a year of f
     fc.date({ noInvalidDate: true }).map(Number),
   );
   const nearest = (date: Date) => new Date(Math.max(earliest, Math.min(latest, Number(date)))).toISOString();
-  // More days than are remembered, and each again.
+  // More days than are cached, and each of them twice.
   const times = fc.array(time, { minLength: 1_500, maxLength: 1_500 });
   fc.assert(
     fc.property(times, (all) => {
@@ -27,10 +27,10 @@ it('a time is formatted as toISOString formats the nearest time with a year of f
 it.each([
   [Number.NEGATIVE_INFINITY, '0001-01-01T00:00:00.000Z'],
   [Number.POSITIVE_INFINITY, '9999-12-31T23:59:59.999Z'],
-])('%s is the nearest time that has a date', (time, written) => {
-  expect(isoTime(time)).toBe(written);
+])('formats %s as %s', (time, text) => {
+  expect(isoTime(time)).toBe(text);
 });
 
-it('an invalid date is an error', () => {
+it('throws an error for an invalid date', () => {
   expect(() => isoTime(new Date(Number.NaN))).toThrow(RangeError);
 });

@@ -1,4 +1,4 @@
-/** What may be null (docs/architecture.md#what-may-be-null): what can fail by itself, so that it erases nothing beside it. */
+/** Which fields are nullable (docs/architecture.md#what-may-be-null): those that can fail by themselves, so that an error does not remove the data beside them. */
 
 import { type GraphQLField, type GraphQLObjectType, isNonNullType, isObjectType } from 'graphql';
 import { expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { needsOf } from '../../src/schema/loading/selection.ts';
 import { visible } from '../../src/schema/loading/visible.ts';
 import { schema } from '../../src/schema/schema.ts';
 
-/** Fields that ask the database and are non-null all the same, each with the reason. */
+/** Fields that read the database and are non-null all the same, each with the reason. */
 const exceptions: ReadonlyMap<string, string> = new Map(
   Object.values(schema.getTypeMap())
     .filter(({ name }) => name.endsWith('Connection'))
@@ -29,7 +29,7 @@ const fields: readonly Field[] = Object.values(schema.getTypeMap())
     Object.values(type.getFields()).map((field) => ({ name: `${type.name}.${field.name}`, type, field })),
   );
 
-/** Whether its value was read together with the record, or the page, that it belongs to. */
+/** Whether the value is read together with the record or the page to which it belongs. */
 function isReadWithParent({ type, field }: Field): boolean {
   if (Object.hasOwn(visible, type.name)) return !needsOf(type, field.name).readsDatabase;
   return /(Connection|Edge|PageInfo)$/.test(type.name)
@@ -40,10 +40,10 @@ function isReadWithParent({ type, field }: Field): boolean {
 const canFail = (each: Field) =>
   roots.includes(each.type) || each.field.args.length > 0 || !isReadWithParent(each);
 
-it('is every field that can fail by itself, but for the exceptions', () => {
+it('every field that can fail by itself is nullable, with a few exceptions', () => {
   const nonNull = fields.filter((each) => canFail(each) && isNonNullType(each.field.type));
   expect(nonNull.map(({ name }) => name)).toEqual([...exceptions.keys()]);
-  // Among them are root fields, fields with arguments, links, and fields of the payload.
+  // These include root fields, fields with arguments, links, and fields of the payload.
   expect(fields.filter(canFail).map(({ name }) => name)).toEqual(
     expect.arrayContaining([
       'Query.viewer',
@@ -57,7 +57,7 @@ it('is every field that can fail by itself, but for the exceptions', () => {
   );
 });
 
-it('is no list of what belongs to a record, nor what follows from its columns', () => {
+it('lists of parts of a record, and fields that are computed from its columns, are non-null', () => {
   const names = ['segments', 'nodes', 'edges', 'pageInfo', 'isActive', 'isImported', 'viewerCanActivate'];
   const nullable = fields.filter(
     ({ field }) => names.includes(field.name) && !isNonNullType(field.type) && field.args.length === 0,
@@ -65,10 +65,10 @@ it('is no list of what belongs to a record, nor what follows from its columns', 
   expect(nullable.map(({ name }) => name)).toEqual([]);
 });
 
-it('is null without an error only where it says that there may be nothing', () => {
-  // A list has no records at worst, and there is always a viewer.
+it('fields that are null only with an error are the lists, the viewer and the activation', () => {
+  // A list may be empty, and there is always a viewer.
   const onlyWithError = fields.filter(({ field }) => isNullOnlyWithError(field)).map(({ name }) => name);
-  // Statistics have no groups at worst, and a total all the same.
+  // Statistics may have no groups, but always have a total.
   const lists = fields.filter(
     ({ field }) => field.args.some(({ name }) => name === 'first' || name === 'by') || field.name === 'nodes',
   );

@@ -1,4 +1,4 @@
-/** Two accounts with comparable data: neither ever sees, counts or changes anything of the other. */
+/** Isolation of two accounts with similar data: neither sees, counts or changes any record of the other. */
 
 import {
   assertInterfaceType,
@@ -20,11 +20,11 @@ import { pathsFor, withId } from '../support/restResponses.ts';
 let gateway: TestGateway;
 let alice: Account;
 let bob: Account;
-/** Bob's public template that Alice has imported: the one thing of his that she sees. */
+/** Bob's public template that Alice has imported: the only record of his that she may read. */
 let imported: number;
 
 beforeAll(async () => {
-  // Everything is more than a client may ask for at once.
+  // A query of everything exceeds the default limits.
   gateway = await openTestGateway(undefined, {
     settings: {
       MAX_TOKENS: '100000',
@@ -32,14 +32,14 @@ beforeAll(async () => {
     },
   });
   const { client } = gateway.database;
-  // Created in turn, so that the ids of one are never those of the other for the same kind of record.
+  // Created one after the other, so that their records of the same type have different ids.
   alice = await createAccount(client, 'alice');
   bob = await createAccount(client, 'bob');
   [imported] = bob.dttTemplates;
   await importTemplate(client, alice, imported);
   await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: imported } });
   await client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: imported } });
-  // Alice has trained with Bob's template, as he has himself.
+  // Alice has a session with Bob's template, as he has himself.
   await client.dttSession.update({
     where: { id: alice.dttSessions[1] ?? 0 },
     data: { templateId: imported },
@@ -47,19 +47,19 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** Each account with the one whose name nothing that it sees may contain. */
+/** Each account as the viewer, with the account whose name must be in none of its responses. */
 const sides = () => [
   { viewer: alice, other: bob },
   { viewer: bob, other: alice },
 ];
 
-/** What a response says about the other account: nothing, except for the imported template's own texts. */
+/** Expects that a response contains nothing of the other account, except for the texts of the imported template. */
 function expectNothingOf(other: Account, response: string): void {
   const ownWords = response.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
   expect(ownWords).not.toContain(other.username);
 }
 
-/** Every selection that the schema allows, down to the given depth: each field, each link, each count. */
+/** A selection of all fields, links and counts, down to the given depth. */
 function everything(type: GraphQLObjectType, depth: number): string {
   const fields = Object.values(type.getFields()).flatMap((field) => {
     const selection = selectionOf(field, depth);
@@ -80,14 +80,14 @@ function selectionOf(field: GraphQLField<unknown, unknown>, depth: number): stri
     return `${field.name} { ${kinds.join(' ')} }`;
   }
   if (!isObjectType(type)) return undefined;
-  // A connection is no step of its own: what counts is how many records deep the query goes.
+  // The depth is counted in records, so a connection does not add to it.
   const isRecord = type.getInterfaces().some(({ name }) => name === 'Node');
-  // Statistics have records where they are grouped by some.
+  // Statistics contain records when they are grouped by a link.
   const grouped = field.args.some(({ name }) => name === 'by') ? '(by: [TEMPLATE])' : '';
   return `${field.name}${grouped} ${everything(type, isRecord ? depth - 1 : depth)}`;
 }
 
-/** Responses as text, of every REST route that can be read, with the viewer's own ids. */
+/** The responses of every REST route that reads, as text. */
 async function readRest(viewer: Account, idsOf: Account): Promise<string[]> {
   const paths = routes.filter(({ method }) => method === 'GET').flatMap(({ path }) => pathsFor(path, idsOf));
   return Promise.all(
@@ -103,7 +103,7 @@ const withoutArguments = rootFields.filter(({ args }) => !args.some(({ type }) =
 const byDatabaseId = rootFields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
 const nodeTypes = schema.getPossibleTypes(assertInterfaceType(schema.getType('Node')));
 
-/** The ids of what the account owns, by the type of the record. */
+/** The ids of the account's records, by their type. */
 const owned = (account: Account): Readonly<Record<string, readonly number[]>> => ({
   User: [account.userId],
   DttDevice: account.dttDevices,
@@ -115,7 +115,7 @@ const owned = (account: Account): Readonly<Record<string, readonly number[]>> =>
   OssmDevice: account.ossmDevices,
 });
 
-/** The ids of all rows that belong to the account, segments included. */
+/** The same with the segments of these records. */
 async function allOwned(account: Account): Promise<Readonly<Record<string, readonly number[]>>> {
   const { client } = gateway.database;
   const select = { id: true };
@@ -130,17 +130,17 @@ async function allOwned(account: Account): Promise<Readonly<Record<string, reado
 }
 
 describe('through REST', () => {
-  it('neither sees anything of the other', async () => {
+  it('neither account sees a record of the other', async () => {
     for (const { viewer, other } of sides()) {
       const responses = await readRest(viewer, viewer);
       for (const response of responses) expectNothingOf(other, response);
-      // There was something to search: every path gave data, and most responses name their owner.
+      // The check was not empty: every path returned data, and most responses name their owner.
       expect(responses.filter((response) => !response.includes('"ok":true'))).toEqual([]);
       expect(responses.filter((response) => response.includes(viewer.username)).length).toBeGreaterThan(30);
     }
   });
 
-  it('a record of the other gets byte for byte the response of one that does not exist', async () => {
+  it('the response for a record of the other account is byte for byte that for a missing record', async () => {
     for (const { viewer, other } of sides()) {
       for (const { path } of routes.filter(({ method, path }) => method === 'GET' && path.includes('{id}'))) {
         const missing = await bytesOf(viewer, withId(path, 2 ** 31 - 1));
@@ -156,7 +156,7 @@ describe('through REST', () => {
     }
   });
 
-  it('neither changes anything of the other', async () => {
+  it('neither account changes a record of the other', async () => {
     const before = await stateOf(bob);
     for (const id of [...bob.dttTemplates, ...Object.values(owned(bob)).flat()]) {
       if (alice.dttTemplates.some((own) => own === id)) continue;
@@ -171,7 +171,7 @@ describe('through REST', () => {
     expect(await stateOf(bob)).toEqual(before);
   });
 
-  /** The status and the whole response, but for what is told of the request itself. */
+  /** The status and the whole response, without the headers that depend on the individual request. */
   async function bytesOf(viewer: Account, path: string): Promise<string> {
     const headers = { Authorization: `Bearer ${viewer.token}` };
     const response = await fetch(`${gateway.url}/api/v1${path}`, { headers });
@@ -182,7 +182,7 @@ describe('through REST', () => {
 
 describe('through GraphQL', () => {
   it.each(withoutArguments.map(({ name }) => name))(
-    'neither sees anything of the other under %s',
+    'neither account sees a record of the other under %s',
     async (name) => {
       const field = rootFields.find((candidate) => candidate.name === name);
       if (!field) throw new Error('the field was found a moment ago');
@@ -206,34 +206,37 @@ describe('through GraphQL', () => {
     },
   );
 
-  it.each(nodeTypes.map(({ name }) => name))('neither gets a %s of the other by its id', async (name) => {
-    const type = schema.getType(name);
-    if (!isObjectType(type)) throw new Error('a node is an object');
-    for (const { viewer, other } of sides()) {
-      const ids = (await allOwned(other))[name] ?? [];
-      expect(ids.length).toBeGreaterThan(0);
-      const field = byDatabaseId.find((candidate) => getNamedType(candidate.type) === type);
-      // One document for all ids, which is checked and compiled but once.
-      const query = `query ($id: ID!${field ? ', $databaseId: Int!' : ''}) {
+  it.each(nodeTypes.map(({ name }) => name))(
+    'neither account gets a %s of the other by its id',
+    async (name) => {
+      const type = schema.getType(name);
+      if (!isObjectType(type)) throw new Error('a node is an object');
+      for (const { viewer, other } of sides()) {
+        const ids = (await allOwned(other))[name] ?? [];
+        expect(ids.length).toBeGreaterThan(0);
+        const field = byDatabaseId.find((candidate) => getNamedType(candidate.type) === type);
+        // One document for all ids, so that it is validated and compiled only once.
+        const query = `query ($id: ID!${field ? ', $databaseId: Int!' : ''}) {
         node(id: $id) { ... on ${name} ${everything(type, 1)} }
         nodes(ids: [$id]) { ... on ${name} ${everything(type, 1)} }
         ${field ? `record: ${field.name}(databaseId: $databaseId) ${everything(type, 1)}` : ''}
       }`;
-      for (const databaseId of ids) {
-        const id = Buffer.from(`${name}:${databaseId}`).toString('base64url');
-        const { data, errors } = await graphqlOnEveryPath(gateway, viewer.token, query, { id, databaseId });
-        expect(errors).toBeUndefined();
-        if (viewer === alice && (await isOfImported(name, databaseId))) {
-          expect(data.node).not.toBeNull();
-          expectNothingOf(other, JSON.stringify(data));
-        } else {
-          expect(data).toEqual({ node: null, nodes: [null], ...(field && { record: null }) });
+        for (const databaseId of ids) {
+          const id = Buffer.from(`${name}:${databaseId}`).toString('base64url');
+          const { data, errors } = await graphqlOnEveryPath(gateway, viewer.token, query, { id, databaseId });
+          expect(errors).toBeUndefined();
+          if (viewer === alice && (await isOfImported(name, databaseId))) {
+            expect(data.node).not.toBeNull();
+            expectNothingOf(other, JSON.stringify(data));
+          } else {
+            expect(data).toEqual({ node: null, nodes: [null], ...(field && { record: null }) });
+          }
         }
       }
-    }
-  });
+    },
+  );
 
-  it('neither counts anything of the other', async () => {
+  it('neither account’s counts include records of the other', async () => {
     const counts = await Promise.all(sides().map(({ viewer }) => countsOf(viewer)));
     expect(counts).toEqual([
       { ...comparable, dttTemplates: 4 },
@@ -241,7 +244,7 @@ describe('through GraphQL', () => {
     ]);
   });
 
-  it('an imported template shows the sessions of the viewer alone, and not whose it is', async () => {
+  it('an imported template shows only the sessions of the viewer, and no owner but their id', async () => {
     const query = `{ dttTemplate(databaseId: ${imported}) {
       ownerId
       owner { username }
@@ -271,14 +274,14 @@ describe('through GraphQL', () => {
     });
   });
 
-  it('a link is null, and a list leaves out, what has come to belong to the other', async () => {
+  it('records that another account owns now are null in links and missing from lists', async () => {
     const { client } = gateway.database;
     const [carol, dave] = [await createAccount(client, 'carol'), await createAccount(client, 'dave')];
     const [device] = carol.dttDevices;
     const [template] = carol.dttTemplates;
     const [lockTemplate] = carol.lockTemplates;
     const given = { data: { ownerId: dave.userId } };
-    // What is given away, sessions name by its number at most.
+    // When a record changes its owner, the sessions refer to it at most by its id.
     const onDevice = { where: { trainerId: device }, data: { trainerId: null, goneTrainerId: device } };
     await client.dttSession.updateMany(onDevice);
     await client.lockSession.updateMany({ where: { templateId: lockTemplate }, data: { templateId: null } });
@@ -305,7 +308,7 @@ describe('through GraphQL', () => {
       data: null,
     });
 
-    // The new owner gets the record, and not what its former owner did with it.
+    // The new owner sees the record, but not the sessions of its previous owner.
     const ofDave = await graphqlOnEveryPath(
       gateway,
       dave.token,
@@ -323,7 +326,7 @@ describe('through GraphQL', () => {
     });
   });
 
-  it('a cursor of the other says no more than where a page begins', async () => {
+  it('a cursor of the other account gives only records of the viewer', async () => {
     const query = '{ dttSessions(first: 2) { pageInfo { endCursor } } }';
     const { data } = await graphqlOnEveryPath(gateway, bob.token, query);
     const after = data.dttSessions.pageInfo.endCursor;
@@ -338,7 +341,7 @@ describe('through GraphQL', () => {
   });
 });
 
-/** How many records `createAccount` gives an account, as the root fields and the viewer count them. */
+/** The number of records that `createAccount` creates, by root field. */
 const comparable = {
   users: 1,
   dttDevices: 3,
@@ -350,7 +353,7 @@ const comparable = {
   ossmDevices: 1,
 };
 
-/** The counts of all lists, after checking that each agrees with what is listed. */
+/** The counts of all lists, after a check that each equals the number of its records. */
 async function countsOf({ token }: Account): Promise<Record<string, number>> {
   const lists = Object.keys(comparable);
   const counted = (list: string) => `${list} { totalCount nodes { id } }`;
@@ -368,7 +371,7 @@ async function countsOf({ token }: Account): Promise<Record<string, number>> {
   return Object.fromEntries(counts);
 }
 
-/** Everything of the account that is stored, but for its tokens, whose use is noted as they are used. */
+/** The stored records of the account, except for its tokens, which change when they are used. */
 async function stateOf({ userId }: Account) {
   const { client } = gateway.database;
   const mine = { where: { ownerId: userId }, orderBy: { id: 'asc' } } as const;
@@ -384,7 +387,7 @@ async function stateOf({ userId }: Account) {
   };
 }
 
-/** The records anywhere in the data of a response, each once. */
+/** The records at any depth in the data of a response, without duplicates. */
 function recordsIn(data: unknown): { __typename: string; databaseId: number }[] {
   const found = new Map<string, { __typename: string; databaseId: number }>();
   JSON.stringify(data, (_key, value) => {

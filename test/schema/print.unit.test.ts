@@ -2,14 +2,14 @@ import { isInterfaceType, isObjectType } from 'graphql';
 import { expect, it } from 'vitest';
 import { printedSchema, schema } from '../../src/schema/schema.ts';
 
-it('is printed in schema.graphql as it is (npx vitest run -u writes it anew)', async () => {
+it('the schema is the content of schema.graphql (npx vitest run -u updates the file)', async () => {
   await expect(`${printedSchema()}\n`).toMatchFileSnapshot('../../schema.graphql');
 });
 
-it('is printed once, however often it is asked for', () => {
+it('the printed schema is cached', () => {
   const [before, { description }] = [printedSchema(), schema];
   try {
-    // Printed anew, it would be said.
+    // If the schema were printed again, it would contain this.
     schema.description = 'Another';
     expect(printedSchema()).toBe(before);
   } finally {
@@ -17,7 +17,7 @@ it('is printed once, however often it is asked for', () => {
   }
 });
 
-it('describes every type, field, argument and enum value', () => {
+it('the schema has a description for every type, field, argument and enum value', () => {
   const own = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith('__'));
   const described = own.flatMap((type) => [
     { name: type.name, description: type.description },

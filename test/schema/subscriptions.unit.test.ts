@@ -1,4 +1,4 @@
-/** When a subscription resolves, with a feed and tokens that do what the test says. */
+/** When a subscription is executed, with a feed and token checks that the test controls. */
 
 import { describe, expect, it, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
@@ -25,7 +25,7 @@ function open(isValid = async () => true, viewer: Viewer = alice) {
   return {
     ...fake,
     following,
-    /** What the follower is told next. */
+    /** The next report to the subscription. */
     async next() {
       if (told.length === 0) await new Promise<void>((settle) => waiting.push(settle));
       return told.shift();
@@ -36,7 +36,7 @@ function open(isValid = async () => true, viewer: Viewer = alice) {
   };
 }
 
-/** A check of the token whose result is the test's. */
+/** A check of the token whose result the test gives later. */
 function pending() {
   let response: (isValid: boolean) => void = () => {};
   const checked = new Promise<boolean>((settle) => {
@@ -45,19 +45,19 @@ function pending() {
   return { isValid: () => checked, response: (isValid: boolean) => response(isValid) };
 }
 
-/** Whether the promise is settled once everything that is under way is done. */
+/** Whether the promise is settled after all pending work. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const settle = () => {
     settled = true;
   };
   promise.then(settle, settle);
-  await underwayDone();
+  await pendingWork();
   return settled;
 }
 
-/** Waits until everything that is under way is done. */
-const underwayDone = () => new Promise((done) => setTimeout(done, 5));
+/** Waits until pending work is done. */
+const pendingWork = () => new Promise((done) => setTimeout(done, 5));
 
 describe('watching a viewer', () => {
   it('reports at once, and then after each change of the viewer’s data', async () => {
@@ -97,7 +97,7 @@ describe('watching a viewer', () => {
     expect(await isSettled(first)).toBe(false);
     token.response(true);
     expect(await first).toBe('changed');
-    // What is read now is what the change left.
+    // The data is read after the change.
     expect(await isSettled(next())).toBe(false);
   });
 
@@ -137,7 +137,7 @@ describe('watching a viewer', () => {
     expect(followers()).toBe(0);
   });
 
-  it('goes on when another token of the viewer’s is revoked', async () => {
+  it('stays open when another token of the viewer is revoked', async () => {
     const { next, announce } = open();
     await next();
     announce(alice.id, 'ApiToken');
@@ -160,7 +160,7 @@ describe('watching a viewer', () => {
     expect(asked).toBe(2);
   });
 
-  it('ends when the token was revoked before the feed was heard', async () => {
+  it('ends when the token was revoked before it subscribed to the feed', async () => {
     const { next, followers } = open(async () => false);
     expect(await next()).toBe('ended');
     expect(followers()).toBe(0);
@@ -177,10 +177,10 @@ describe('watching a viewer', () => {
   });
 
   it.each([
-    ['goes on when the token turns out to be valid', true, 'changed'],
+    ['reports the change when the token turns out to be valid', true, 'changed'],
     ['ends when the token turns out to be revoked', false, 'ended'],
   ])(
-    'stays open and tells nothing while the database cannot be asked about the token, and %s',
+    'stays open without reports while the token cannot be checked because of the database, and %s',
     async (_, isValid, expected) => {
       const { next, lose, announce, setValid } = open();
       await next();
@@ -215,12 +215,12 @@ describe('watching a viewer', () => {
     }
   });
 
-  it('retries after a failure: later each time, until an execution succeeds or the subscription ends', async () => {
+  it('retries after a failure with increasing delays, until an execution succeeds or the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const soon = () => new Promise((done) => setImmediate(done));
     try {
       const { next, following } = open();
-      /** How long it takes, in milliseconds, until it tells. */
+      /** In milliseconds: the time until the next report. */
       async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
         let waited: number | undefined;
         const told = next().then(() => (waited ??= -1));
@@ -241,7 +241,7 @@ describe('watching a viewer', () => {
       expect(delays).toEqual([1, 2, 4, 8]);
       following.noteResult(false);
       expect(await delayAfter(true)).toBe(1);
-      // Failures that come faster than it is tried again do not add up.
+      // Further failures before the retry do not add timers.
       for (let failures = 0; failures < 10; failures++) following.noteResult(true);
       expect(vi.getTimerCount()).toBe(1);
       following.stop();
@@ -274,7 +274,7 @@ describe('watching a viewer', () => {
       await next();
       expect(vi.getTimerCount()).toBe(1);
       following.stop();
-      await underwayDone();
+      await pendingWork();
       expect(vi.getTimerCount()).toBe(0);
     } finally {
       vi.useRealTimers();
@@ -294,7 +294,7 @@ describe('watching a viewer', () => {
     expect(await isSettled(next())).toBe(false);
   });
 
-  it('ends at once when the token’s end is known, also if that was before', async () => {
+  it('ends at once when the signal for the end of the token is aborted, also if it was before', async () => {
     for (const isEarly of [false, true]) {
       const end = new AbortController();
       if (isEarly) end.abort();
@@ -317,7 +317,7 @@ describe('watching a viewer', () => {
     setValid(token.isValid);
     announce(alice.id, 'ApiToken');
     expect(following.isTrusted).toBe(false);
-    // One for the change before, told at once.
+    // The report of the earlier change, which is immediate.
     await next();
     token.response(true);
     await next();

@@ -1,9 +1,9 @@
 /**
- * Filters, orders and pages against Prisma's client: whatever is asked for, the rows are those that the client finds, in its
- * order, none twice and none missed, also while others are added between two pages.
+ * Compares random filters, orders and pages with Prisma's client: the rows must be those that the client finds, in its order,
+ * without duplicates or gaps, also while rows are added between two pages.
  *
- * `SEED=…` makes the same data and asks for the same again; with `FUZZ_MINUTES=…` there are 10,000 rows, and it goes on for
- * as long as it says.
+ * `SEED=…` repeats a run with the same data and filters. With `FUZZ_MINUTES=…` there are 10,000 rows, and the test runs for the
+ * given time.
  */
 
 import fc from 'fast-check';
@@ -18,10 +18,10 @@ const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const rows = minutes > 0 ? 10_000 : 60;
 
-/** A field that lists are filtered by, as Prisma's client knows it. */
+/** A field by which lists are filtered, with its columns in Prisma's client. */
 interface Field {
   readonly type: 'Int' | 'Float' | 'String' | 'DateTime' | 'Boolean';
-  /** The first that has a value counts. */
+  /** The value of the field is that of the first column that is not null. */
   readonly columns: readonly string[];
   readonly isNullable?: true;
 }
@@ -29,7 +29,7 @@ interface Field {
 interface Listed {
   readonly fields: Readonly<Record<string, Field>>;
   readonly links: Readonly<Record<string, string>>;
-  /** What the client's model is called, and the list. */
+  /** The names of the client's model and of the list. */
   readonly delegate: string;
   readonly list: string;
   visible(userId: number): object;
@@ -84,7 +84,7 @@ const types: Readonly<Record<string, Listed>> = {
   },
 };
 
-/** Few, so that many rows have the same. */
+/** Few values, so that many rows have the same. */
 const values: Readonly<Record<Field['type'], readonly (string | number | boolean)[]>> = {
   Int: [-(2 ** 31), 0, 1, 2, 3, 20, 2 ** 31 - 1],
   Float: [-1.5, 0, 0.1, 50, 1e300],
@@ -96,7 +96,7 @@ const values: Readonly<Record<Field['type'], readonly (string | number | boolean
   Boolean: [true, false],
 };
 
-/** No instant of a filter, and yet a time of a row. */
+/** The times of rows: those of filters, and infinite ones, which no filter can have. */
 const rowTimes = [...values.DateTime, 'infinity', '-infinity'];
 
 let database: TestDatabase;
@@ -128,12 +128,12 @@ beforeAll(async () => {
      FROM generate_series(1, ${few}) n`,
     [...given, values.Float],
   );
-  // Some of the other's are in the viewer's library.
+  // Some templates of the other user are in the viewer's library.
   await pool.query(
     `INSERT INTO "DttLibraryEntry" ("userId", "templateId") SELECT $1, id FROM "DttTemplate" WHERE "ownerId" = $2 AND id % 2 = 0`,
     [viewer.id, other],
   );
-  // So many at once that no statement takes too long.
+  // In batches, so that no statement takes too long.
   while (added < rows) await addSessions(Math.min(rows, 500));
   await pool.query('ANALYZE');
 }, 300_000);
@@ -141,7 +141,7 @@ afterAll(() => database?.close());
 
 let added = 0;
 
-/** Adds sessions with devices that are here or not, and with templates that the viewer sees, does not see, or that are gone. */
+/** Adds sessions with devices that exist or are deleted, and with templates that are visible, invisible or deleted. */
 async function addSessions(count: number): Promise<void> {
   await database.pool.query(
     `INSERT INTO "DttSession" ("bubbleId", "ownerId", name, passed, "createdAt", "trainerId", "goneTrainerId", "templateId", "goneTemplateId")
@@ -160,13 +160,13 @@ async function addSessions(count: number): Promise<void> {
 
 type Where = Readonly<Record<string, unknown>>;
 
-/** Conditions that a client may write, each with what it means to Prisma's client. */
+/** A filter that a client may send, with its equivalent for Prisma's client. */
 interface Drawn {
   readonly where: Where;
   readonly meaning: object;
 }
 
-/** Of no fields Prisma's client makes what it pleases. */
+/** Conditions that are always true and always false: the meaning of an empty condition varies in Prisma's client. */
 const always = { id: { not: -1 } };
 const never = { id: -1 };
 
@@ -197,7 +197,7 @@ function meaningOf({ columns, isNullable }: Field, operator: string, value: unkn
     const nulls = columns.map((column) => ({ [column]: null }));
     return value ? { AND: nulls } : { OR: columns.map((column) => ({ [column]: { not: null } })) };
   }
-  // Prisma's client takes no null for a column that has none.
+  // Prisma's client does not accept null for a column that is not nullable.
   const guards = (column: string) => (isNullable || columns.length > 1 ? [{ [column]: { not: null } }] : []);
   return {
     OR: columns.map((column, index) => ({
@@ -266,7 +266,7 @@ const usual: Readonly<Record<string, object[]>> = {
 };
 
 function orders(typeName: string): fc.Arbitrary<DrawnOrder> {
-  // Ids are in no order.
+  // Lists cannot be sorted by id.
   const fields = Object.entries(typeOf(typeName).fields).filter(
     ([name, { columns }]) => columns.length === 1 && name !== 'databaseId',
   );
@@ -297,7 +297,7 @@ interface Delegate {
   findMany(query: object): Promise<{ id: number }[]>;
 }
 
-/** What Prisma's client finds. Its delegates all have this method, but no type of their own in common. */
+/** The ids that Prisma's client finds. All of its delegates have this method, but no common type. */
 async function expected(
   typeName: string,
   meaning: object,
@@ -334,7 +334,7 @@ async function ask(typeName: string, variables: Where): Promise<Page> {
   const context = createContext(database.sql, viewer, undefined);
   const result = await operations.get(typeName)?.run(variables, context);
   expect(result?.errors).toBeUndefined();
-  // A response has what the operation asks for.
+  // The type follows from the selection of the operation.
   return result?.data?.[typeOf(typeName).list] as Page;
 }
 
@@ -345,7 +345,7 @@ interface Walk {
   readonly size: number;
 }
 
-/** Goes through the list page by page, and gives the ids in the order of the list. */
+/** Reads the list page by page. @returns the ids in the order of the list. */
 async function walk(
   typeName: string,
   asked: Where,
@@ -375,7 +375,7 @@ const walks = fc.record({
   size: minutes > 0 ? fc.integer({ min: 30, max: 100 }) : fc.integer({ min: 5, max: 30 }),
 });
 
-/** Draws and tries as often as the suite has time for, or for as long as it is told. */
+/** Runs the property with random values: a few times in the suite, or for the given minutes. */
 async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: Drawn) => Promise<void>) {
   const end = Date.now() + (minutes * 60_000) / 5;
   for (let round = 0; round === 0 || Date.now() < end; round++)
@@ -385,10 +385,10 @@ async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: D
     });
 }
 
-const patience = minutes * 60_000 + 60_000;
+const timeout = minutes * 60_000 + 60_000;
 
 it.each(Object.keys(types))(
-  `%s has the rows that Prisma’s client finds, in its order, in pages (seed ${seed})`,
+  `pages of %s have the rows that Prisma’s client finds, in the same order (seed ${seed})`,
   async (name) => {
     await forAWhile(fc.tuple(filters(name, 3), orders(name), walks), async ([drawn, order, way]) => {
       const all = await expected(name, drawn.meaning, order.meaning);
@@ -401,11 +401,11 @@ it.each(Object.keys(types))(
       expect(idsOf(middle)).toEqual(all.slice(3, 5));
     });
   },
-  patience,
+  timeout,
 );
 
 it(
-  'rows that are added between two pages move none, and come once or not at all',
+  'rows that are added between two pages cause neither duplicates nor gaps among the other rows',
   async () => {
     await forAWhile(
       fc.tuple(filters('DttSession', 1), orders('DttSession'), walks),
@@ -423,11 +423,11 @@ it(
       },
     );
   },
-  patience,
+  timeout,
 );
 
 it(
-  'lists beneath records have those of each record',
+  'filtered and sorted lists of records within another list have the rows of each record',
   async () => {
     const beneath = prepare(
       parse(`query ($where: DttSessionFilter, $orderBy: [DttSessionOrder!]) {
@@ -437,7 +437,7 @@ it(
       const context = createContext(database.sql, viewer, undefined);
       const result = await beneath?.run({ where: drawn.where, orderBy: order.orderBy }, context);
       expect(result?.errors).toBeUndefined();
-      // As above.
+      // The type follows from the selection of the operation.
       const devices = result?.data?.dttDevices as { nodes: { databaseId: number; sessions: Page }[] };
       for (const { databaseId, sessions } of devices.nodes) {
         const all = await expected('DttSession', drawn.meaning, order.meaning, { trainerId: databaseId });
@@ -445,5 +445,5 @@ it(
       }
     });
   },
-  patience,
+  timeout,
 );

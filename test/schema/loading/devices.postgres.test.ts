@@ -1,4 +1,4 @@
-/** Devices of every kind as one list: pages drawn at random, against a sort and a cut in plain code. */
+/** Devices of every kind as one list: compares random pages with sorting and slicing in plain code. */
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
@@ -12,7 +12,7 @@ import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
 type Kind = (typeof kinds)[number];
 
-/** Never, at several times of which some are equal, and at the ends of time. */
+/** Times of visits: none, several times of which some are equal, and the infinite ones. */
 const times = [
   null,
   null,
@@ -33,7 +33,7 @@ interface Place {
 const timeOf = (text: string | null) =>
   text === null ? null : text.endsWith('infinity') ? Number(text.replace('i', 'I')) : Date.parse(text);
 
-/** Newest first, never last; then by kind; then by id, highest first. */
+/** The newest first and those never visited last; then by kind; then by descending id. */
 function order(a: Place, b: Place): number {
   if (a.time !== b.time) {
     if (a.time === null) return 1;
@@ -90,7 +90,7 @@ type Args = {
   readonly offset?: number;
 };
 
-/** The page, as graphql-js and compiled code give it. */
+/** The page, after a check that graphql-js and compiled code return the same. */
 async function pageOf(args: Args) {
   const context = () => createContext(database.sql, viewer, undefined);
   const { data, errors } = await execute({ schema, document, variableValues: args, contextValue: context() });
@@ -100,7 +100,7 @@ async function pageOf(args: Args) {
   return JSON.parse(JSON.stringify(data?.devices));
 }
 
-/** What the page has to be. */
+/** The expected page. */
 function expectedPage(all: readonly Place[], args: Args, after?: Place, before?: Place) {
   const within = all
     .toSorted(order)
@@ -124,9 +124,9 @@ function expectedPage(all: readonly Place[], args: Args, after?: Place, before?:
 }
 
 describe('a page of devices', () => {
-  it('is the slice of all devices in order, whatever its arguments', async () => {
+  it('is the right slice of all devices for random arguments', async () => {
     const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
-    // Of a device that there is, or was, or never was.
+    // The position of a device that exists, was deleted, or never existed.
     const place = fc.record({
       ...{ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) },
       nth: fc.nat(15),
@@ -166,7 +166,7 @@ describe('a page of devices', () => {
     );
   });
 
-  it('ends where the list does, however much is skipped', async () => {
+  it('is empty when its offset is beyond the end of the list', async () => {
     const { nodes, pageInfo } = await pageOf({ offset: 2 ** 31 - 1 });
     expect(nodes).toEqual([]);
     expect(pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: true });
@@ -174,11 +174,11 @@ describe('a page of devices', () => {
 
   it.each([
     ['of a list of one kind', '0/1'],
-    ['of a kind that there is not', 'User:0/1'],
-    ['of no time', 'DttDevice:x/1'],
-    ['of an id that no record can have', 'DttDevice:0/2147483648'],
-    ['with something behind it', 'DttDevice:0/1:x'],
-  ])('does not begin behind a cursor %s', async (_, text) => {
+    ['with an unknown kind', 'User:0/1'],
+    ['with an invalid time', 'DttDevice:x/1'],
+    ['with an id that no record can have', 'DttDevice:0/2147483648'],
+    ['with additional text', 'DttDevice:0/1:x'],
+  ])('is an error for a cursor %s', async (_, text) => {
     for (const argument of ['after', 'before']) {
       const { data, errors } = await execute({
         schema,

@@ -1,10 +1,10 @@
-/** What an operation asks for together, and what it asks for once. */
+/** The loaders of an operation: reads of the same place are batched, and reads with the same name are shared. */
 
 import { describe, expect, it } from 'vitest';
 import { createLoaders } from '../../../src/schema/loading/loaders.ts';
 
-describe('a site', () => {
-  it('looks up its ids in one batch, each once, and gives undefined for an id without a value', async () => {
+describe('a loader at a place', () => {
+  it('reads its ids in one batch, each once, and returns undefined for an id without a value', async () => {
     const loaders = createLoaders();
     const batches: (readonly number[])[] = [];
     const at = (place: string) =>
@@ -23,8 +23,8 @@ describe('a site', () => {
   });
 });
 
-describe('a name', () => {
-  it('is read once, for concurrent and later calls, until everything is cleared', async () => {
+describe('a read with a name', () => {
+  it('is executed once for concurrent and later calls, until the loaders are cleared', async () => {
     const loaders = createLoaders();
     let reads = 0;
     const read = (name: string) => loaders.once(name, async () => `${name} ${++reads}`);

@@ -1,4 +1,4 @@
-/** What a page is planned to be. What lists make of it is for test/graphql/connections.postgres.test.ts to see. */
+/** The plan of a page. test/graphql/connections.postgres.test.ts tests the lists that use it. */
 
 import { describe, expect, it } from 'vitest';
 import { newest, newestId, type Order } from '../../../src/schema/loading/keyset.ts';
@@ -9,33 +9,33 @@ const byVisit = newest('lastVisited', true);
 const rows = (count: number) => Array.from({ length: count }, (_, index) => ({ id: index + 1 }));
 
 describe('a page', () => {
-  it('has 50 rows unless told otherwise, and 100 at most', () => {
+  it('has 50 rows by default, or as many as first or last says', () => {
     for (const [args, size] of [
       [{}, 50],
       [{ first: null, last: null, after: null, before: null, offset: null }, 50],
       [{ first: 1 }, 1],
       [{ first: 100 }, 100],
       [{ last: 100 }, 100],
-      // The defaults of the schema, beside what was given.
+      // The defaults of the schema, beside an argument.
       [{ first: 50, offset: 0, last: 7 }, 7],
       [{ first: null, last: 7 }, 7],
     ] as const) {
       const { slotValues, connect } = planPage(newestId, args);
-      // One more, to know whether the list goes on.
+      // One row more is read, to know whether there is another page.
       expect(slotValues.take).toBe(size + 1);
       const further = 'last' in args && args.last ? 'hasPreviousPage' : 'hasNextPage';
-      for (const [count, goesOn] of [
+      for (const [count, hasMore] of [
         [size, false],
         [size + 1, true],
       ] as const) {
         const { edges, pageInfo } = connect(rows(count));
         expect(edges).toHaveLength(size);
-        expect(pageInfo[further]).toBe(goesOn);
+        expect(pageInfo[further]).toBe(hasMore);
       }
     }
   });
 
-  it('skips what its offset says, and knows what comes before it', () => {
+  it('skips as many rows as its offset, and has a previous page if that is not 0', () => {
     const pageAt = (offset: number | undefined) => {
       const { query, slotValues, connect } = planPage(newestId, { offset });
       return { skip: query.skip && slotValues.skip, hasPreviousPage: connect([]).pageInfo.hasPreviousPage };
@@ -45,7 +45,7 @@ describe('a page', () => {
     expect(pageAt(1)).toEqual({ skip: 1, hasPreviousPage: true });
   });
 
-  it('begins and ends in the order of the list, whichever end it is counted from', () => {
+  it('has its rows in the order of the list, whether it is read from the beginning or from the end', () => {
     const order = (args: object, each: Order) => planPage(each, args).query.orderBy;
     expect(order({}, newestId)).toEqual([{ id: 'desc' }]);
     expect(order({ last: 1 }, newestId)).toEqual([{ id: 'asc' }]);
@@ -76,12 +76,12 @@ describe('a cursor', () => {
     ['-Infinity/1', byVisit],
     ['/1', byVisit],
     ['1767225600000/1', byVisit],
-  ])('may be %s in a list by %j', (text, order) => {
+  ])('is valid as %s in a list sorted by %j', (text, order) => {
     for (const args of [{ after: cursor(text) }, { before: cursor(text) }])
       expect(planPage(order, args).query.where).toEqual({ AND: [expect.any(Object)] });
     const both = planPage(order, { after: cursor(text), before: cursor(text) });
     expect(both.query.where).toEqual({ AND: [expect.any(Object), expect.any(Object)] });
-    // It is what the list itself would write.
+    // The list itself creates the same cursor.
     const [, time = '', id] = /^(.*)\/(.*)$/.exec(text) ?? [];
     const value = time === '' ? null : Number.isFinite(Number(time)) ? new Date(Number(time)) : Number(time);
     const [edge] = planPage(order, {}).connect([
@@ -102,7 +102,7 @@ describe('a cursor', () => {
     ['0/', byTime],
     ['0/1 ', byTime],
     [' 0/1', byTime],
-  ])('may not be %j in a list by %j', (text, order) => {
+  ])('is rejected as %j in a list sorted by %j', (text, order) => {
     for (const argument of ['after', 'before'])
       expect(() => planPage(order, { [argument]: cursor(text) })).toThrow(
         `${argument} must be a cursor that this list has given`,

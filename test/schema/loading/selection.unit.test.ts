@@ -14,20 +14,20 @@ import { needsOf } from '../../../src/schema/loading/selection.ts';
 import { currentViewer, visible } from '../../../src/schema/loading/visible.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
-describe('what a field needs of its row', () => {
-  it.each(Object.keys(visible))('is known for every field of %s', (name) => {
+describe('the needs of a field', () => {
+  it.each(Object.keys(visible))('are declared for every field of %s', (name) => {
     const type = assertObjectType(schema.getType(name));
     for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
   });
 
-  it('is asked of no field that does not say it', () => {
+  it('are an error for a field that does not declare them', () => {
     const pageInfo = assertObjectType(schema.getType('PageInfo'));
     expect(() => needsOf(pageInfo, 'nothing')).toThrow(
       'PageInfo.nothing does not say what it needs of its row',
     );
   });
 
-  /** The columns of the fields that are called otherwise: columns have the names of the REST interface. */
+  /** The columns of fields whose names differ: columns have the names of the REST interface. */
   const renamed: Readonly<Record<string, string>> = {
     databaseId: 'id',
     firmwareId: 'OSSMFirmwareId',
@@ -56,11 +56,11 @@ describe('what a field needs of its row', () => {
   };
 
   it.each(Object.keys(visible))(
-    'is, for a value of %s, one column, or those that it is derived from',
+    'are one column for each scalar of %s, or the columns from which it is derived',
     (name) => {
       const type = assertObjectType(schema.getType(name));
       const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
-      // A global id is made of the id, which every row has, and which template is active depends on the viewer.
+      // A global id is derived from the id, which every row has. Whether a template is active depends on the viewer.
       for (const field of values.map((value) => value.name)) {
         const { filter: _, ...needs } = needsOf(type, field);
         expect(needs, field).toEqual(
@@ -80,15 +80,15 @@ describe('what a field needs of its row', () => {
 });
 
 describe('a read', () => {
-  /** A context for lists of nothing, which notes the `select` of each query. */
-  function noting() {
+  /** A context whose lists are empty, and which records the `select` of each query. */
+  function recordSelects() {
     const selects: unknown[] = [];
     const findMany = async (model: string, { select }: { select: unknown }) => {
-      // The imports are looked up for the templates that they make visible.
+      // Left out: the query for imports, which make templates visible.
       if (model !== 'DttLibraryEntry') selects.push(select);
       return [];
     };
-    // What the resolver of a list uses of a context, and no more.
+    // Only the parts of a context that the resolver of a list uses.
     const context = {
       viewer: { id: 7, tokenId: 1 },
       sql: { findMany },
@@ -97,9 +97,9 @@ describe('a read', () => {
     return { selects, context };
   }
 
-  /** The `select` of each query that the operation sends, interpreted and then compiled. */
+  /** The `select` of each query of the operation, which is interpreted first and then compiled. */
   async function selectsOf(source: string): Promise<unknown[]> {
-    const { selects, context } = noting();
+    const { selects, context } = recordSelects();
     expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();
     await prepare(parse(source))?.run({}, context);
     return selects;
@@ -108,12 +108,12 @@ describe('a read', () => {
   it.each([
     ['columns', '{ dttSessions { nodes { name databaseId } } }', { id: true, name: true, createdAt: true }],
     [
-      'the column of a link',
+      'the columns of a link',
       '{ dttSessions { edges { node { trainer { serialNumber } } } } }',
       { id: true, createdAt: true, trainerId: true },
     ],
     [
-      'parts, in their order',
+      'the segments of training sessions in their order',
       '{ dttSessions { nodes { ...S } edges { node { passed } } } } fragment S on DttSession { ... on Node { id } segments { points } }',
       {
         id: true,
@@ -123,7 +123,7 @@ describe('a read', () => {
       },
     ],
     [
-      'a history, in its order',
+      'the segments of lock sessions in their order',
       '{ lockSessions { nodes { segments { type } } } }',
       {
         id: true,
@@ -132,7 +132,7 @@ describe('a read', () => {
       },
     ],
     [
-      'a program, in its order',
+      'the segments of templates in their order',
       '{ dttTemplates { nodes { __typename segments { __typename repeat } } } }',
       {
         id: true,
@@ -140,40 +140,40 @@ describe('a read', () => {
         segments: { orderBy: { position: 'asc' }, select: { id: true, repeat: true } },
       },
     ],
-    ['what a cursor is made of', '{ lockTemplates { edges { cursor } } }', { id: true, createdAt: true }],
+    ['the columns of a cursor', '{ lockTemplates { edges { cursor } } }', { id: true, createdAt: true }],
     [
-      'what either of two equal fields asks for',
+      'the columns of both selections of the same field',
       '{ dttSessions { nodes { name } nodes { passed } } }',
       { id: true, createdAt: true, name: true, passed: true },
     ],
     [
-      'what either of two fragments on one connection asks for',
+      'the columns of both fragments on one connection',
       `{ dttSessions { ...A ...B } } fragment A on DttSessionConnection { nodes { name } }
        fragment B on DttSessionConnection { nodes { passed } edges { node { bubbleId } } }`,
       { id: true, createdAt: true, name: true, passed: true, bubbleId: true },
     ],
     [
-      'what depends on the viewer',
+      'a relation that depends on the viewer',
       '{ dttTemplates { nodes { isActive } } }',
       { id: true, createdDate: true, activeOf: { where: currentViewer, select: { id: true }, take: 1 } },
     ],
-  ])('selects %s, and nothing else', async (_, source, select) => {
+  ])('selects only %s beside the key of its list', async (_, source, select) => {
     expect(await selectsOf(source)).toEqual([select, select]);
   });
 
-  it('plans a fragment once, however often it is spread', async () => {
+  it('plans a fragment once, even if it is spread 2⁴⁰ times', async () => {
     const levels = 40;
     const fragments = Array.from(
       { length: levels },
       (_, level) => `fragment F${level} on DttDevice { ...F${level + 1} ...F${level + 1} }`,
     );
     const source = `{ dttDevices { nodes { ...F0 } } } ${fragments.join(' ')} fragment F${levels} on DttDevice { apiHits }`;
-    const { selects, context } = noting();
+    const { selects, context } = recordSelects();
     await graphql({ schema, source, contextValue: context });
     expect(selects).toEqual([{ id: true, lastVisited: true, apiHits: true }]);
   });
 
-  it('selects of each type what is asked of that type, where one field gives several', async () => {
+  it('selects for each type of an interface only the columns of its own fields', async () => {
     const visited = { id: true, lastVisited: true };
     const selects = [
       { ...visited, bubbleId: true, serialNumber: true },
@@ -185,24 +185,24 @@ describe('a read', () => {
     expect(await selectsOf(source)).toEqual([...selects, ...selects]);
   });
 
-  /** What decides conditions, one after the other, the same again among them. */
-  const ways = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
+  /** The variables of conditions in several executions, some of them repeated. */
+  const executions = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
 
-  async function selectsForEach(variables: typeof ways, document: DocumentNode) {
-    const { selects, context } = noting();
+  async function selectsForEach(variables: typeof executions, document: DocumentNode) {
+    const { selects, context } = recordSelects();
     for (const variableValues of variables)
       await execute({ schema, document, variableValues, contextValue: context });
     return selects;
   }
 
-  it('selects what is asked for this time, whatever its conditions left out of the document before', async () => {
+  it('selects the columns of this execution, whatever the conditions left out in earlier ones', async () => {
     const document = parse(`query ($b: Boolean!, $c: Boolean!) {
       dttSessions { nodes { name } }
       dttSessions @include(if: $b) { nodes { passed } }
       dttSessions @include(if: $c) { nodes { trainerId } }
     }`);
-    expect(await selectsForEach(ways, document)).toEqual(
-      ways.map(({ b, c }) => ({
+    expect(await selectsForEach(executions, document)).toEqual(
+      executions.map(({ b, c }) => ({
         id: true,
         createdAt: true,
         name: true,
@@ -212,13 +212,13 @@ describe('a read', () => {
     );
   });
 
-  it('selects nothing that conditions leave out beneath a field, run by run', async () => {
+  it('selects no columns of nested fields that the conditions of this execution leave out', async () => {
     const document =
       parse(`query ($b: Boolean!, $c: Boolean!) { dttSessions { nodes { name ...F @skip(if: $b) ...G } } }
       fragment F on DttSession { passed ... @include(if: $c) { trainerId } }
       fragment G on DttSession { ...F @include(if: $c) template @include(if: false) { name } }`);
-    expect(await selectsForEach(ways, document)).toEqual(
-      ways.map(({ b, c }) => ({
+    expect(await selectsForEach(executions, document)).toEqual(
+      executions.map(({ b, c }) => ({
         id: true,
         createdAt: true,
         name: true,

@@ -1,4 +1,4 @@
-/** How many SQL statements a response takes: as many for fifty records as for two. */
+/** The number of SQL statements for a response is the same for 50 records as for 2. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
@@ -25,8 +25,8 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-describe('the counter', () => {
-  it('counts each statement that Prisma or anybody else sends', async () => {
+describe('the recorder of statements', () => {
+  it('records each statement, of Prisma and of other code', async () => {
     const { client, pool } = gateway.database;
     await client.user.count();
     await client.$queryRaw`SELECT 3`;
@@ -40,7 +40,7 @@ describe('the counter', () => {
   });
 });
 
-/** The widest queries that a frontend would ask, each with the most statements that it may take. */
+/** Large queries as a frontend may send them, each with the highest allowed number of statements. */
 const queries: readonly [string, number, string][] = [
   [
     'sessions with trainer, template and segments',
@@ -85,7 +85,7 @@ const queries: readonly [string, number, string][] = [
     } } }`,
   ],
   [
-    'sessions with what their owner has',
+    'sessions with the records of their owner',
     12,
     `{ dttSessions(first: 50) { nodes { owner {
       activeDttTemplate { name }
@@ -124,9 +124,9 @@ const queries: readonly [string, number, string][] = [
   ],
 ];
 
-/** Asks twice, and counts each time: the first time the operation is interpreted, the second time it is compiled. */
+/** Sends the query twice and counts the statements of each: the operation is first interpreted, then compiled. */
 async function countStatements(owner: Owner, query: string, variables: Record<string, unknown> = {}) {
-  // The comment makes it another document, which nobody has asked for yet.
+  // The comment makes it a document that is not compiled yet.
   const document = `# ${owner.token}\n${query}`;
   const interpreted = await countedResponse(owner, document, variables);
   const compiled = await countedResponse(owner, document, variables);
@@ -175,14 +175,14 @@ describe('a REST route', () => {
         expect((await rest(gateway, token, `${path}?limit=50`)).status).toBe(200);
         counts.push(statements.length);
       }
-      // The imported templates are looked up first.
+      // For templates, the imports are read first.
       const expected = path === '/dtt/templates' ? 2 : 1;
       expect(counts).toEqual([expected, expected]);
     },
   );
 });
 
-/** A user with `size` of everything: each session has a trainer and a template of its own, with segments. */
+/** Creates a user with `size` records of each type. Each session has its own trainer and template, and segments. */
 async function createOwner(database: PrismaClient, username: string, size: number): Promise<Owner> {
   const { id: ownerId } = await database.user.create({ data: { username, subscriptionTier: 'ultra' } });
   const rows = <Row>(row: (name: string, index: number) => Row) =>

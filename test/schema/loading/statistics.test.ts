@@ -1,7 +1,7 @@
 /**
- * Statistics of random sessions around changes of clocks are what a plain computation makes of them.
+ * Compares statistics of random sessions around changes of the clocks with a plain computation.
  *
- * `SEED=…` makes the same again; `FUZZ_MINUTES=…` goes on for as long as it says.
+ * `SEED=…` repeats a run, and `FUZZ_MINUTES=…` runs for the given time.
  */
 
 import fc from 'fast-check';
@@ -16,19 +16,19 @@ import { type PlainQuery, type PlainSession, plainStatistics } from '../../suppo
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 
-/** Time zones, each with days on which its clocks change. */
+/** Time zones, each with dates on which the clocks change. */
 const changes: readonly [timeZone: string, ...days: string[]][] = [
   ['Europe/Berlin', '2026-03-29', '2026-10-25'],
-  // At midnight.
+  // The clocks change at midnight.
   ['America/Sao_Paulo', '2018-02-18', '2018-11-04'],
-  // By half an hour.
+  // The change is half an hour.
   ['Australia/Lord_Howe', '2026-04-05', '2026-10-04'],
-  // At one, back to midnight.
+  // The clocks go back from one o'clock to midnight.
   ['America/Havana', '2026-03-08', '2026-11-01'],
   ['America/St_Johns', '2026-03-08', '2026-11-01'],
-  // By a quarter of an hour, once.
+  // The only change was a quarter of an hour.
   ['Asia/Kathmandu', '1986-01-01'],
-  // By a day, which is left out.
+  // The change was a day, which was skipped.
   ['Pacific/Apia', '2011-12-30'],
   ['UTC', '2026-01-01'],
 ];
@@ -80,7 +80,7 @@ const scene = fc
     const period = fc.constantFrom(['DAY'], ['WEEK'], ['MONTH'], []);
     const others = fc.oneof(fc.constant([]), fc.subarray(['TEMPLATE', 'TRAINER', 'SEGMENT_TYPE']));
     const query = fc.record({ period, others, isFilled: fc.boolean(), isReversed: fc.boolean() }).map(
-      // What is drawn are keys.
+      // The strings are the names of keys.
       ({ period, others, isFilled, isReversed }) =>
         ({
           by: isReversed ? [...others, ...period] : [...period, ...others],
@@ -88,7 +88,7 @@ const scene = fc
           fill: isFilled && period.length > 0,
         }) as PlainQuery,
     );
-    // Bounds of what is asked for: from the one to before the other.
+    // The bounds of the filter: the first is included, the second excluded.
     const bounds = fc.record({
       gte: fc.option(time, { freq: 1 }),
       lt: fc.option(time, { freq: 1 }),
@@ -97,7 +97,7 @@ const scene = fc
     return fc.record({ query, bounds, sessions: fc.array(session, { maxLength: 25 }) });
   });
 
-/** Writes the sessions of a new user, whose own are the lowest trainer and template, and others are gone. */
+/** Creates a user with these sessions, whose trainers and templates do not exist any more. @returns the user's id. */
 async function write(sessions: readonly PlainSession[]): Promise<number> {
   const { rows } = await database.pool.query(
     `INSERT INTO "User" (username) SELECT 'user ' || count(*) + 1 FROM "User" RETURNING id`,
@@ -122,7 +122,7 @@ async function write(sessions: readonly PlainSession[]): Promise<number> {
   return owner;
 }
 
-/** A time as PostgreSQL reads it: it has no year 0, and a year has no sign. */
+/** A time in PostgreSQL's notation, which has no year 0 and no signs of years. */
 function postgresTime(time: number): string {
   if (!Number.isFinite(time)) return String(time).toLowerCase();
   const text = new Date(time).toISOString();
@@ -150,12 +150,12 @@ async function ask(id: number, variableValues: PlainQuery & { where?: object }) 
     variableValues: { ...variableValues },
     contextValue,
   });
-  // As the client has it.
+  // In the form that a client gets as JSON.
   return JSON.parse(JSON.stringify({ stats: data?.dttSessionStats, errors }));
 }
 
 it.each(changes.flatMap(([timeZone, ...days]) => days.map((day) => [timeZone, day] as const)))(
-  'knows when the days begin around the change of clocks in %s on %s',
+  'begins days, weeks and months correctly around the change of the clocks in %s on %s',
   async (timeZone, day) => {
     const owner = await write([]);
     const around = (days: number) => Date.parse(day) + days * 24 * hour;
@@ -168,7 +168,7 @@ it.each(changes.flatMap(([timeZone, ...days]) => days.map((day) => [timeZone, da
   },
 );
 
-describe('a time outside of the years 1 to 9999, which no LocalDate can hold', () => {
+describe('a time outside of the years 1 to 9999, which LocalDate cannot represent', () => {
   const session = { passed: null, trainerId: 1, templateId: null, segments: [] };
   const times = [
     ...undated,
@@ -189,12 +189,12 @@ describe('a time outside of the years 1 to 9999, which no LocalDate can hold', (
     [['DAY'], ['0001-01-01', '2026-05-05', '9999-12-31']],
     [['WEEK'], ['0001-01-01', '2026-05-04', '9999-12-27']],
     [['MONTH'], ['0001-01-01', '2026-05-01', '9999-12-01']],
-  ] as const)('is in no period, by %s', async (by, dates) => {
+  ] as const)('belongs to no period when grouped by %s', async (by, dates) => {
     const owner = await write(times.map((createdAt) => ({ ...session, createdAt })));
     expect(await groupsOf(owner, { by })).toEqual([...dates.map((date) => [date, 1]), [null, 5]]);
   });
 
-  it('is one whose year is another by the clocks of the time zone', async () => {
+  it('is determined by the year in the time zone of the query', async () => {
     const owner = await write(times.map((createdAt) => ({ ...session, createdAt })));
     expect(await groupsOf(owner, { timeZone: 'America/New_York' })).toEqual([
       ['2026-05-05', 1],
@@ -208,7 +208,7 @@ describe('a time outside of the years 1 to 9999, which no LocalDate can hold', (
     ]);
   });
 
-  it('bounds no periods that are filled', async () => {
+  it('as a bound of the filter adds no empty periods', async () => {
     const first = Date.parse('0001-03-05T12:00:00.000Z');
     const owner = await write([{ ...session, createdAt: first }]);
     const where = { createdAt: { gte: '0000-06-01T00:00:00Z', lt: '0001-06-01T00:00:00Z' } };
@@ -221,7 +221,7 @@ describe('a time outside of the years 1 to 9999, which no LocalDate can hold', (
 });
 
 it(
-  'gives what counting and adding up by hand gives, in any time zone, by any keys, with gaps filled or not',
+  'returns the same statistics as plain code for random time zones and keys, with and without filled gaps',
   async () => {
     let filled = 0;
     const property = fc.asyncProperty(scene, async ({ query, bounds: { gte, lt, isNested }, sessions }) => {
@@ -257,7 +257,7 @@ it(
         ? { numRuns: Number.POSITIVE_INFINITY, interruptAfterTimeLimit: time, markInterruptAsFailure: false }
         : { numRuns: 30 }),
     });
-    // By chance, none of these may have had a gap.
+    // Repeats until at least one case had a filled gap.
     for (let next = seed + 1; filled === 0; next++) await fc.assert(property, { seed: next, numRuns: 10 });
   },
   (minutes + 1) * 60_000,
