@@ -1,4 +1,4 @@
-/** `npm run bench`: measures Dovetail against what could stand in its place, on the same data in the same run. */
+/** `npm run bench`: compares Dovetail with the alternatives to it, on the same data in the same run. */
 
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -79,7 +79,7 @@ async function main(): Promise<void> {
   const node = options['own-node'] ? process.execPath : contestantsNode;
   const contestants = chosen(listContestants(node), options.only);
   const asked = chosen(workloads, options.overload ? undefined : options.workload);
-  // Before anything is started that is not to share a core with the load generator.
+  // Done first, since processes that are started later inherit it: none may share a core with the load generator.
   const pinned = options.overload ? pinToOtherCores() : [];
 
   const began = Date.now();
@@ -106,7 +106,7 @@ async function main(): Promise<void> {
 
 type Setup = Parameters<typeof compare>[0] & Omit<Parameters<typeof measureGrowth>[0], 'against'>;
 
-/** What the options say; the comparison where they say nothing. */
+/** Runs the measurement that the options name, or by default the comparison. */
 async function measureWhat(setup: Setup, pinned: readonly string[]): Promise<Comparison | Table[]> {
   if (options.growth) {
     const against = options.against && resolve(process.env.INIT_CWD ?? '', options.against);
@@ -122,7 +122,7 @@ async function measureWhat(setup: Setup, pinned: readonly string[]): Promise<Com
   return compare(setup);
 }
 
-/** The entries that the option names, in their own order; all without it. */
+/** The entries that the option names, in the order of the list; all of them without the option. */
 function chosen<T extends Pick<Contestant, 'name'>>(
   all: readonly T[],
   option: string | undefined,
@@ -134,7 +134,7 @@ function chosen<T extends Pick<Contestant, 'name'>>(
   return all.filter(({ name }) => names.includes(name));
 }
 
-/** What a reader has to know to read the figures. */
+/** The conditions of the measurement, which a reader needs to interpret the figures. */
 function conditions(
   settings: { rounds: number; seconds: number; connections: number },
   node: string,

@@ -1,4 +1,4 @@
-/** The comparison: every contestant under every workload, taking turns round by round. */
+/** The comparison: runs every contestant with every workload. The contestants take turns in each round. */
 
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
@@ -12,7 +12,7 @@ export interface Settings {
   readonly seconds: number;
   readonly warmUp: number;
   readonly connections: number;
-  /** How many different requests a round sends over and over, on all connections together. */
+  /** The number of different requests that a round repeats, on all connections together. */
   readonly requests: number;
 }
 
@@ -21,13 +21,13 @@ export interface Result extends Measurement {
   readonly title: string;
   readonly endpoint: Endpoint;
   /**
-   * Processor time of the contestant's process for one request, in microseconds. It does not depend on what else
-   * the machine is doing, as all other figures do. PostgreSQL's share is not in it.
+   * Processor time of the contestant's process for one request, in microseconds, without that of PostgreSQL. Unlike all other
+   * figures, it hardly depends on the load of the machine.
    */
   readonly processorTime?: number;
   /** Requests a second of each round. */
   readonly rounds: readonly number[];
-  /** Requests a second of this one divided by those of Dovetail's same API, where that was measured. */
+  /** Requests a second of this contestant divided by those of Dovetail with the same API, if that was measured. */
   readonly ratio?: number;
   /** The same against Dovetail's other API. */
   readonly otherRatio?: number;
@@ -40,7 +40,7 @@ export interface Comparison {
     readonly results: readonly Result[];
   }[];
   readonly skipped: readonly { readonly contestant: string; readonly reason: string }[];
-  /** MiB in RAM after the run, by contestant. */
+  /** Resident memory after the run in MiB, by contestant. */
   readonly memory: Readonly<Record<string, number>>;
 }
 
@@ -114,7 +114,7 @@ export async function compare(options: Options): Promise<Comparison> {
       measured.push({ name: workload.name, title: workload.title, results: summarise(able, rounds) });
     }
     const memory: Record<string, number> = {};
-    // What a process gives back by itself once nobody asks is not what it needs.
+    // An idle process returns memory to the system. What it returns is not counted.
     progress(`waiting ${rest / 1_000} s before memory is measured`);
     await new Promise((settle) => setTimeout(settle, rest));
     for (const { name, server } of running) {

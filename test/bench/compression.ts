@@ -1,4 +1,4 @@
-/** What compressing responses saves, and what it costs, by the coding that a client takes. */
+/** How many bytes compression saves and how much processor time it takes, for each content coding. */
 
 import { median } from './compare.ts';
 import type { Measurement } from './load.ts';
@@ -8,7 +8,7 @@ import { type BenchRequest, requestOf, workloads } from './workloads.ts';
 
 const subject = { user: 1, session: 1, template: 1 };
 
-/** None first, which the others are held against. */
+/** The codings. The first is none, with which the others are compared. */
 const codings = ['', 'gzip', 'br', 'zstd'];
 
 const taking = (request: BenchRequest, coding: string): BenchRequest => ({
@@ -16,7 +16,7 @@ const taking = (request: BenchRequest, coding: string): BenchRequest => ({
   headers: { ...request.headers, 'Accept-Encoding': coding },
 });
 
-/** How many bytes the body has that a client gets; undefined where it is not compressed by that. */
+/** The number of bytes of the body in this coding; undefined if the response is not compressed with it. */
 async function sizeOf(
   { url }: ServerProcess,
   request: BenchRequest,
@@ -30,7 +30,7 @@ async function sizeOf(
   return isCompressed ? Number(response.headers.get('Content-Length')) : undefined;
 }
 
-/** The bytes of each workload, in each coding. */
+/** A table of the size of each workload's response in each coding. */
 export async function measureSizes(gateway: ServerProcess): Promise<Table> {
   const rows = [['bytes', 'plain', ...codings.slice(1)]];
   for (const workload of workloads) {
@@ -54,7 +54,7 @@ export interface RateOptions {
   run(request: BenchRequest): Promise<Round>;
 }
 
-/** How many cached responses there are a second, compressed and plain, each round one after the other. */
+/** Compares cached responses a second in each coding. The codings take turns in each round. */
 export async function measureRates({ gateway, rounds, run }: RateOptions): Promise<Table> {
   const rows = [['', 'coding', 'requests/s', 'of plain', 'target', 'CPU µs', 'p99 ms']];
   for (const name of ['session', 'sessions']) {
@@ -62,7 +62,7 @@ export async function measureRates({ gateway, rounds, run }: RateOptions): Promi
     if (!workload) throw new Error(`there is no workload ${name}`);
     const request = requestOf(workload, 'rest', subject);
     const there: string[] = [];
-    // Asked beforehand, so that each form is in the cache.
+    // The first request stores the response in this coding in the cache.
     for (const coding of codings) if (await sizeOf(gateway, request, coding)) there.push(coding);
     const measured = new Map<string, Round[]>(there.map((coding) => [coding, []]));
     // Round 0 warms up, and is not counted.

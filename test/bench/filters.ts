@@ -1,6 +1,6 @@
 /**
- * The lists of a user with 100,000 sessions, of a million in all, with filters and in orders of their own: how long the first
- * page takes, one in the middle, and the count, against the list as it comes.
+ * Filtered and sorted lists of a user with 100,000 sessions, of a million in all: how long the first page, a page in the middle and
+ * the count take, compared with the default list.
  */
 
 import { median } from './compare.ts';
@@ -14,7 +14,7 @@ const user = 2005;
 const order = (field: string, direction: string) => ({ orderBy: [{ field, direction }] });
 
 const lists: readonly (readonly [title: string, args: object])[] = [
-  ['as it comes', {}],
+  ['default list', {}],
   ['createdAt: a day', { where: { createdAt: { gte: '2024-06-01T00:00:00Z', lt: '2024-06-02T00:00:00Z' } } }],
   ['createdAt: half of all', { where: { createdAt: { lt: '2024-09-01T00:00:00Z' } } }],
   ['createdAt: one instant', { where: { createdAt: { eq: '2024-01-01T00:07:00Z' } } }],
@@ -48,7 +48,7 @@ const page = `query (${variables}) { dttSessions(where: $where, orderBy: $orderB
 const count = `query (${variables}) { dttSessions(first: 1, where: $where, orderBy: $orderBy, after: $after, offset: $offset) {
   totalCount } }`;
 
-/** @param rounds how often each is asked, one after the other: the median counts. */
+/** @param rounds how often each query is sent, one after the other. The result is the median. */
 export async function measureFilters({ url }: ServerProcess, rounds: number): Promise<Table> {
   async function ask(query: string, args: object): Promise<{ time: number; data: Json }> {
     const began = performance.now();
@@ -69,7 +69,7 @@ export async function measureFilters({ url }: ServerProcess, rounds: number): Pr
 
   const rows: string[][] = [];
   let usual: number[] | undefined;
-  // What is asked for the first time is parsed, and then compiled.
+  // The first two executions parse and compile the operation, and are not counted.
   for (const query of [page, count]) await timeOf(query, {});
   for (const [title, args] of lists) {
     const total: number = (await ask(count, args)).data.totalCount;
@@ -86,8 +86,7 @@ export async function measureFilters({ url }: ServerProcess, rounds: number): Pr
     rows.push([title, total.toLocaleString('en'), ...ratios]);
   }
   return {
-    title:
-      'ms for 50 of 100,000 sessions of a user, of a million in all, and how often as long as for the list as it comes',
+    title: 'ms for 50 of 100,000 sessions of a user, of a million in all, and the ratio to the default list',
     rows: [['', 'found', 'first page', 'in the middle', 'totalCount'], ...rows],
   };
 }

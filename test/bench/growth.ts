@@ -1,4 +1,4 @@
-/** `--growth`: whether Dovetail stays as fast when a user's data grows, what memory it takes, and how fast it starts. */
+/** `--growth`: the speed of Dovetail as a user's data grows, its memory, and how fast it starts. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ interface Options {
   env: Readonly<Record<string, string>>;
   settings: Settings;
   quick: boolean;
-  /** Another clone that was built, whose start is measured beside. */
+  /** The folder of another built clone, whose start is measured for comparison. */
   against: string | undefined;
   progress(text: string): void;
 }
@@ -56,7 +56,7 @@ export async function measureGrowth(options: Options): Promise<Table[]> {
   }
 }
 
-/** Each workload for users with more and more sessions, taking turns. */
+/** Measures each workload for users with increasing numbers of sessions, who take turns. */
 async function measureUsers(
   { generator, settings, progress }: Options,
   { url }: ServerProcess,
@@ -90,7 +90,7 @@ async function measureUsers(
   };
 }
 
-/** The same page reached by an offset, and by the cursor of the record before it. */
+/** Compares reading the same page by an offset and by the cursor of the record before it. */
 async function measureDepths(
   { generator, settings, progress }: Options,
   { url }: ServerProcess,
@@ -124,7 +124,7 @@ async function measureDepths(
   for (const { title, request } of ways) {
     const requests = await Promise.all(depths.map(request));
     const results = await inTurns(settings, requests, (made, seconds) =>
-      // By number and not by time, one after the other: a deep page may take seconds.
+      // A fixed number of requests one after the other, since a deep page may take seconds.
       generator.run({
         ...settings,
         connections: 1,
@@ -156,7 +156,7 @@ async function measureManySessions(
   return table;
 }
 
-/** Memory of the gateway's process before anything was asked, and after each kind of work. */
+/** Memory of the gateway's process before the first request, and after each kind of work. */
 async function measureMemory({ generator, settings, node, env, progress }: Options): Promise<Table> {
   const rows: string[][] = [];
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-data-'));
@@ -167,7 +167,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
   try {
     for (const kind of kinds) {
       const command = { ...dovetail({ node, cachesResponses: true }), env: kind.env };
-      // Making a new data folder takes memory that the process keeps, and that later starts do without.
+      // Creating a data folder takes memory that the process does not release, and that later starts do not need.
       if (kind.isEmbedded) await (await startServer(command)).stop();
       const server = await startServer(command);
       try {
@@ -213,10 +213,10 @@ function ownSessions(token: string): BenchRequest {
   };
 }
 
-/** From the command to the first answer with data, for a new data folder and for one that exists. */
+/** The time from the command to the first response with data, for a new data folder and an existing one. */
 async function measureStart({ node, quick, against, progress }: Options): Promise<Table> {
   const direct = dovetail({ node, cachesResponses: true });
-  // npm starts the Node that it finds first.
+  // npm starts the first Node in PATH.
   const npm = {
     program: 'npm',
     args: ['start', '--silent'],
@@ -248,7 +248,7 @@ async function measureStart({ node, quick, against, progress }: Options): Promis
   }
   const rows = commands.map(({ title, empty, existing }) => [title, seconds(empty), seconds(existing)]);
   return {
-    title: 'from the command to the first answer with data, embedded PostgreSQL',
+    title: 'from the command to the first response with data, embedded PostgreSQL',
     rows: [['', 'new data folder', 'existing one'], ...rows],
   };
 }
@@ -261,19 +261,19 @@ async function timeToFirstResponse(command: Command, folder: string): Promise<nu
       headers: { Authorization: `Bearer ${tokenIn(server.greeting)}` },
     });
     await response.text();
-    if (!response.ok) throw new Error(`the first answer was ${response.status}: ${server.greeting}`);
+    if (!response.ok) throw new Error(`the first response was ${response.status}: ${server.greeting}`);
     return performance.now() - began;
   } finally {
     await server.stop();
   }
 }
 
-/** The demo account's token, which a gateway with an embedded database prints. */
+/** The token of the demo account, which a gateway with an embedded database prints. */
 function tokenIn(greeting: string): string {
   return /dvt_[\w-]{43}/.exec(greeting)?.[0] ?? '';
 }
 
-/** Measures each case in several rounds, the cases taking turns, after a round that is not counted. */
+/** Measures the cases in several rounds, in which they take turns, after a round that is not counted. */
 async function inTurns<Case>(
   { rounds, seconds, warmUp }: Settings,
   cases: readonly Case[],
@@ -298,7 +298,7 @@ function figure({ requestsPerSecond, p50 }: Measurement): string {
   return `${Math.round(requestsPerSecond).toLocaleString('en')}/s ${p50.toFixed(1)}`;
 }
 
-/** How many times longer the last takes than the first. */
+/** The ratio of the last to the first. */
 function ratio(first: Measurement | undefined, last: Measurement | undefined): string {
   return first && last ? (first.requestsPerSecond / last.requestsPerSecond).toFixed(2) : '-';
 }

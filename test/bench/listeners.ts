@@ -1,4 +1,4 @@
-/** Subscriptions over event streams, as a client holds them that does nothing but to note when something came. */
+/** Subscriptions over event streams of a minimal client, which only records when events arrive. */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -6,11 +6,11 @@ import type { ServerProcess } from './processes.ts';
 
 export interface Listener {
   readonly socket: Socket;
-  /** When the listener had so many events, in milliseconds. Waits until it has. */
+  /** Waits until the listener has received so many events. @returns the time of the last, in milliseconds. */
   heard(count: number): Promise<number>;
 }
 
-/** A listener that costs next to nothing itself: it shares this machine with what is measured. */
+/** Opens a listener that takes very little processor time, since it shares the machine with what is measured. */
 export async function listen({ url }: ServerProcess, token: string, query: string): Promise<Listener> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -39,7 +39,7 @@ export async function listen({ url }: ServerProcess, token: string, query: strin
         const time = times[count - 1];
         if (time !== undefined) return settle(time);
         waiting.set(count, settle);
-        setTimeout(fail, 60_000, new Error(`event ${count} did not come`)).unref();
+        setTimeout(fail, 60_000, new Error(`event ${count} did not arrive`)).unref();
       }),
   };
 }

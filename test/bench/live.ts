@@ -1,5 +1,5 @@
 /**
- * `npm run bench:live`: what it costs to ask for what has not changed, compressed and plain, to announce changes, and to listen for them.
+ * `npm run bench:live`: the cost of cached responses, compressed and plain, of the announcement of changes, and of subscriptions.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
 import { measureRates, measureSizes } from './compression.ts';
 import type { BareResponse } from './contestants/bare.ts';
-import { bare, dovetail, dovetailAsItComes } from './contestants.ts';
+import { bare, dovetail, dovetailWithDefaults } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
 import { type Listener, listen } from './listeners.ts';
 import { type LoadGenerator, type Measurement, startLoadGenerator } from './load.ts';
@@ -38,13 +38,13 @@ interface Setup {
 interface Case {
   readonly title: string;
   readonly request: BenchRequest;
-  /** The least that the ratios have to be: without log and metrics, and as it comes. */
-  readonly targets: readonly [quiet: number, asItComes: number];
+  /** The lowest acceptable ratios: without log and metrics, and with the default settings. */
+  readonly targets: readonly [quiet: number, withDefaults: number];
 }
 
 /**
- * Cached responses, without a line in the log for each and as the gateway comes, each against a server that has nothing to
- * do but to send the same bytes.
+ * Cached responses of a gateway without log and metrics, and of one with the default settings, each compared with a server that only
+ * sends the same bytes.
  */
 async function measureResponses({ database, generator, gateway }: Setup): Promise<Table> {
   const devices = workloads.find(({ name }) => name === 'devices');
@@ -63,12 +63,12 @@ async function measureResponses({ database, generator, gateway }: Setup): Promis
   const rows: string[][] = [
     ['', 'requests/s', 'of bare', 'ratio', 'target', 'CPU µs', 'of bare', 'ratio', 'p99 ms', 'of bare'],
   ];
-  const command = dovetailAsItComes();
-  const asItComes = await startServer({ ...command, env: { ...command.env, DATABASE_URL: database.url } });
+  const command = dovetailWithDefaults();
+  const withDefaults = await startServer({ ...command, env: { ...command.env, DATABASE_URL: database.url } });
   try {
-    for (const each of cases) rows.push(...(await measureCase(each, [gateway, asItComes], generator)));
+    for (const each of cases) rows.push(...(await measureCase(each, [gateway, withDefaults], generator)));
   } finally {
-    await asItComes.stop();
+    await withDefaults.stop();
   }
   return {
     title:
@@ -77,13 +77,13 @@ async function measureResponses({ database, generator, gateway }: Setup): Promis
   };
 }
 
-/** A row for the gateway without log and metrics, and one for it as it comes. */
+/** A row for the gateway without log and metrics, and one for the gateway with its default settings. */
 async function measureCase(
   { title, request, targets }: Case,
   gateways: readonly [ServerProcess, ServerProcess],
   generator: LoadGenerator,
 ): Promise<string[][]> {
-  // Asked a few times first: the response has to be the cached one.
+  // The first requests store the response in the cache.
   for (const gateway of gateways) for (let time = 0; time < 3; time++) await ask(gateway, request);
   const response = await ask(gateways[1], request);
   const other = await startServer({ ...bare(), env: { BARE_RESPONSE: JSON.stringify(response) } });
@@ -97,8 +97,11 @@ async function measureCase(
         if (round > 0) measured[which].push(made);
       }
     }
-    const [quiet, asItComes, floor] = measured;
-    return [rowOf(title, targets[0], quiet, floor), rowOf('  … as it comes', targets[1], asItComes, floor)];
+    const [quiet, withDefaults, floor] = measured;
+    return [
+      rowOf(title, targets[0], quiet, floor),
+      rowOf('  … with its defaults', targets[1], withDefaults, floor),
+    ];
   } finally {
     await other.stop();
   }
@@ -155,7 +158,7 @@ async function ask(
 ): Promise<BareResponse> {
   const response = await fetch(server.url + path, { method, headers, ...(body !== undefined && { body }) });
   const sent = Object.fromEntries(response.headers);
-  // What Node adds by itself.
+  // Headers that Node adds by itself.
   for (const name of ['date', 'connection', 'keep-alive']) delete sent[name];
   return { status: response.status, headers: sent, body: await response.text() };
 }
@@ -164,7 +167,7 @@ interface Load {
   readonly title: string;
   readonly table: string;
   readonly insert: string;
-  /** Finds the rows again, to remove them. */
+  /** A condition that matches the rows, to delete them afterwards. */
   readonly loaded: string;
 }
 
@@ -178,7 +181,7 @@ const loads: readonly Load[] = [
     insert: `("ownerId", name, duration) SELECT n % ${owners} + 1, 'bulk', n FROM ${series}`,
     loaded: `name = 'bulk'`,
   })),
-  // Who sees these is looked up: owners by session, importers by template.
+  // The triggers look up the users who see these rows: owners by session, importers by template.
   ...[1, 5_000].map((templates) => ({
     title: `segments of ${thousands(templates)} templates`,
     table: 'DttTemplateSegment',
@@ -198,7 +201,7 @@ const loads: readonly Load[] = [
     loaded: `name = 'bulk'`,
   },
   {
-    // The rare side, which waits for those who are changing the template.
+    // The rare case, which waits for transactions that change the template.
     title: 'imports of 5,000 templates',
     table: 'DttLibraryEntry',
     insert: `("userId", "templateId", "importedAt") SELECT user_id, n, 'epoch' FROM generate_series(1, 20) user_id, generate_series(1, 5000) n ON CONFLICT DO NOTHING`,
@@ -206,7 +209,7 @@ const loads: readonly Load[] = [
   },
 ];
 
-/** Loads of 100,000 rows in one statement, with the triggers that announce them and without. */
+/** Inserts of 100,000 rows in one statement, with and without the triggers that announce them. */
 async function measureLoad({ database }: Setup): Promise<Table> {
   const rows: string[][] = [['', 'announced, ms', 'silent, ms', 'ratio']];
   for (const { title, table, insert, loaded } of loads) {
@@ -237,7 +240,7 @@ async function measureLoad({ database }: Setup): Promise<Table> {
 
 const subscriptions = 1_000;
 
-/** Subscriptions of as many users on one process: their memory, and how long a change takes to all of them. */
+/** Subscriptions of different users on one process: their memory, and how long a change takes to reach all of them. */
 async function measureSubscriptions({ database, gateway }: Setup): Promise<Table> {
   const before = await residentMemory(gateway.pid);
   const listeners: Listener[] = [];
@@ -263,7 +266,7 @@ async function measureSubscriptions({ database, gateway }: Setup): Promise<Table
     toAll.push(Math.max(...times) - committed);
   }
   const [first] = listeners;
-  if (!first) throw new Error('nobody listens');
+  if (!first) throw new Error('there are no listeners');
   for (let round = 0; round < rounds * 5; round++) {
     events++;
     await database.query(
@@ -285,12 +288,12 @@ async function measureSubscriptions({ database, gateway }: Setup): Promise<Table
   };
 }
 
-/** A list with its links, which one user has on many screens. */
+/** A list with its links, to which one user subscribes on many screens. */
 const sharedList = `subscription {
   viewer { dttSessions(first: 20) { totalCount nodes { id name passed createdAt segments { type points } } } }
 }`;
 
-/** Equal subscriptions of one user on one process: their memory, how long a change takes to all, what it costs the database. */
+/** Equal subscriptions of one user on one process: their memory, how long a change takes to reach all, and the load of the database. */
 async function measureSharing({ database, gateway }: Setup): Promise<Table> {
   const before = await residentMemory(gateway.pid);
   const listeners: Listener[] = [];
@@ -304,9 +307,9 @@ async function measureSharing({ database, gateway }: Setup): Promise<Table> {
   const after = await residentMemory(gateway.pid);
   const each = (((after ?? Number.NaN) - (before ?? Number.NaN)) * 1024) / subscriptions;
 
-  /** How many statements the database has executed by now, each in a transaction of its own. */
+  /** The number of statements that the database has executed so far, each in a transaction of its own. */
   async function statements(): Promise<number> {
-    // As long as an idle session may keep its numbers to itself.
+    // An idle session reports its statistics with this delay.
     await sleep(12_000);
     const [row] = await database.query<{ n: string }>(
       'SELECT xact_commit AS n FROM pg_stat_database WHERE datname = current_database()',
@@ -332,7 +335,7 @@ async function measureSharing({ database, gateway }: Setup): Promise<Table> {
   for (let round = 0; round < rounds; round++) await change();
   const end = await statements();
   const took = performance.now() - startedAt;
-  // What the gateway asks in the same time when nothing changes, such as whether changes are heard.
+  // The statements in the same time without changes, such as the checks of the feed.
   await sleep(took - 12_000);
   const idle = (await statements()) - end;
   const used = await processorTime(gateway.pid);

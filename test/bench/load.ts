@@ -1,6 +1,6 @@
 /**
- * The load generator, a process of its own: autocannon, told what to send by its parent. Run as a program it takes
- * jobs as messages, and answers each with what it measured.
+ * The load generator: autocannon in a process of its own. The process receives jobs as messages from its parent, and replies to
+ * each with the measurement.
  */
 
 import { type ChildProcess, fork } from 'node:child_process';
@@ -23,17 +23,17 @@ export interface Job {
   readonly endpoint: Endpoint;
   readonly seconds: number;
   readonly connections: number;
-  /** How many different requests there are, on all connections together. */
+  /** The number of different requests, on all connections together. */
   readonly requests: number;
   /** Ends after so many requests instead of after the time. */
   readonly amount?: number;
-  /** Reads every answer and counts errors in it. Costs the generator time, so it is for warming up. */
+  /** Reads every response and counts errors in it. This takes processor time, so it is used only for warming up. */
   readonly readResponses?: boolean;
-  /** What to ask for, where chance should not pick among all users. */
+  /** The users and records to request; by default they are random. */
   readonly subjects?: readonly Subject[];
-  /** The request itself, where it is not one of a workload. */
+  /** The request itself, if it is not one of a workload. */
   readonly request?: BenchRequest;
-  /** The status that the answers must have, where it is not one of success. */
+  /** The expected status of the responses, if it is not 2xx. */
   readonly status?: number;
 }
 
@@ -46,7 +46,7 @@ export interface Measurement {
 }
 
 export interface LoadGenerator {
-  /** @throws when an answer was not what it should be. */
+  /** @throws if a response was not as expected. */
   run(job: Job): Promise<Measurement>;
   stop(): Promise<void>;
 }
@@ -80,13 +80,13 @@ async function run(job: Job): Promise<Measurement> {
     ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
     sampleInt: 50,
     timeout: 30,
-    // Every connection has requests of its own, since the server may share the work of equal ones.
+    // Every connection has its own requests, since the server may share the work of equal concurrent requests.
     setupClient: (client) => client.setRequests(makeRequests(job, random)),
     ...(job.readResponses && { verifyBody: (body) => !String(body).includes('"errors":') }),
   };
   const result = await new Promise<autocannon.Result>((settle, fail) => {
     const instance = autocannon(options, (error, measured) => (error ? fail(error) : settle(measured)));
-    // Its own histogram keeps whole milliseconds, too coarse for what is compared here.
+    // autocannon's own histogram has a resolution of a millisecond, which is too coarse here.
     instance.on('response', (_client, _status, _bytes, milliseconds) => {
       last = performance.now();
       first ||= last;
@@ -99,8 +99,8 @@ async function run(job: Job): Promise<Measurement> {
     .filter(([code]) => !isExpected(code))
     .reduce((total, [, { count = 0 }]) => total + count, 0);
   const wrong = result.errors + result.timeouts + result.mismatches + unexpected;
-  if (wrong > 0) throw new Error(`${wrong} of ${latencies.length} answers were errors`);
-  if (latencies.length < 2) throw new Error(`only ${latencies.length} answers in ${last - sent} ms`);
+  if (wrong > 0) throw new Error(`${wrong} of ${latencies.length} responses were errors`);
+  if (latencies.length < 2) throw new Error(`only ${latencies.length} responses in ${last - sent} ms`);
   latencies.sort((one, other) => one - other);
   const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
   return {

@@ -1,7 +1,7 @@
 /**
- * An open-loop load, by a process of its own on a core of its own: requests are due by the clock, whatever became of those
- * before, and each is timed from when it was due, so that a server that is slow cannot slow down who measures it
- * (coordinated omission). It speaks to sockets itself, since the load has to outrun the gateway on one core.
+ * An open-loop load generator in a process of its own on a core of its own. Requests are due at fixed times, whether or not earlier
+ * ones have been responded to, and each is timed from when it was due, so that a slow server does not slow down the measurement
+ * (coordinated omission). It uses sockets directly, since it has to send more than the gateway can handle with one core.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -11,19 +11,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { BenchRequest } from './workloads.ts';
 
-/** Some of the load: requests that connections of their own send in turn, so many a second. */
+/** A part of the load: requests that are sent in turn at a fixed rate, on separate connections. */
 export interface Stream {
   readonly name: string;
-  /** In requests a second; or one request after the other on so many connections. */
+  /** A rate in requests a second, or a number of connections that each send one request after the other. */
   readonly pace: { readonly rate: number } | { readonly connections: number };
-  /** Each connection is of one client, who sends the same request every time. */
+  /** Each connection belongs to one client, which sends the same request every time. */
   readonly requests: readonly BenchRequest[];
 }
 
 export interface OpenLoopJob {
   readonly url: string;
   readonly seconds: number;
-  /** At the start, and not counted. */
+  /** In seconds: the time at the start that is not counted. */
   readonly warmUp: number;
   readonly streams: readonly Stream[];
 }
@@ -37,9 +37,9 @@ export interface StreamResult {
   readonly p99: number;
   readonly rejected: number;
   readonly rejectedP99: number;
-  /** Responses with another status, and connections that broke. */
+  /** The number of responses with another status, and of broken connections. */
   readonly others: number;
-  /** How much later than due the request was sent, as its p99: what the generator itself adds to the times. */
+  /** The p99 of how much later than due requests were sent: the error that the generator adds to the times. */
   readonly lateP99: number;
 }
 
@@ -48,7 +48,7 @@ export interface OpenLoop {
   stop(): Promise<void>;
 }
 
-/** @param prefix the command that pins it, if anything does. */
+/** @param prefix the command that pins the process to a core, or nothing. */
 export function startOpenLoop(prefix: readonly string[], node: string): OpenLoop {
   const [program = node, ...args] = [...prefix, node, fileURLToPath(import.meta.url)];
   const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
@@ -75,7 +75,7 @@ interface Samples {
 }
 
 interface Connection {
-  /** @param due the time that the request counts from. */
+  /** @param due the time from which the request is timed. */
   ask(due: number): void;
   close(): void;
 }
@@ -96,7 +96,7 @@ async function openConnection(
   socket.setNoDelay(true);
   let due: number | undefined;
   let status = 0;
-  /** Bytes of the response that are to come; undefined before its head. */
+  /** The remaining bytes of the response; undefined before its headers. */
   let missing: number | undefined;
   const end = (outcome: number) => {
     if (due === undefined) return;
@@ -107,7 +107,7 @@ async function openConnection(
   };
   socket.on('data', (data: Buffer) => {
     if (missing === undefined) {
-      // The head comes in one piece: it is written in one, and short.
+      // The headers arrive in one piece, since they are short and written at once.
       const endOfHead = data.indexOf('\r\n\r\n');
       const head = data.toString('latin1', 0, endOfHead);
       status = Number(head.slice(9, 12));
@@ -129,11 +129,11 @@ async function openConnection(
   return connection;
 }
 
-/** How long, in seconds, the responses may take before the generator has no connection left to send on; and at most. */
+/** In seconds: how long responses may take before the generator has no free connection; and the maximum. */
 const reserve = 0.2;
 const mostConnections = 2_000;
 
-/** How long, in milliseconds, the last responses are waited for. */
+/** In milliseconds: how long the generator waits for the last responses. */
 const longestEnd = 20_000;
 
 function countOf({ pace }: Stream): number {
@@ -142,7 +142,7 @@ function countOf({ pace }: Stream): number {
     : Math.min(Math.max(Math.ceil(pace.rate * reserve), 64), mostConnections);
 }
 
-/** Opens what a stream needs, and returns what runs it. */
+/** Opens the connections of a stream. @returns a function that runs it. */
 async function prepare(url: URL, { name, pace, requests }: Stream) {
   const samples: Samples = { accepted: [], rejected: [], late: [], others: 0 };
   const free: Connection[] = [];
@@ -160,7 +160,7 @@ async function prepare(url: URL, { name, pace, requests }: Stream) {
   };
   while (free.length < countOf({ name, pace, requests })) {
     const request = requests[free.length % requests.length];
-    if (!request) throw new Error(`${name} asks for nothing`);
+    if (!request) throw new Error(`${name} has no requests`);
     free.push(await openConnection(url, request, ended));
   }
   const all = [...free];
@@ -179,7 +179,7 @@ async function prepare(url: URL, { name, pace, requests }: Stream) {
         if ('connections' in pace) continue;
         const now = performance.now();
         const due = Math.floor(((now - began) * pace.rate) / 1_000);
-        // The longest idle first, so that all clients have their turn.
+        // The connection that was idle longest is used first, so that all clients take turns.
         for (const connection of free.splice(0, due - sent)) {
           const at = began + (sent++ * 1_000) / pace.rate;
           if (at >= from) samples.late.push(now - at);

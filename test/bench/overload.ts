@@ -1,6 +1,6 @@
 /**
- * `--overload`: what a gateway does under more load than it can bear. The load generator has a core of its own; the gateway
- * and PostgreSQL have all others.
+ * `--overload`: measures a gateway under more load than it can handle. The load generator has a core of its own; the gateway and
+ * PostgreSQL have all others.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -24,7 +24,7 @@ interface Options {
   database: BenchDatabase;
   node: string;
   env: Readonly<Record<string, string>>;
-  /** What is asked, where it is not what overload is about. */
+  /** The name of the only workload to measure, if not all. */
   workload: string | undefined;
   seconds: number;
   progress(text: string): void;
@@ -32,11 +32,11 @@ interface Options {
 
 const clients = 1_000;
 const closedLoop = 32;
-/** In seconds, at the start of each run. */
+/** In seconds: the time at the start of each run that is not counted. */
 const uncounted = 1;
 const shares = [0.5, 0.6, 0.7, 0.8, 0.9];
 
-/** Keeps this process, and all that it starts, off the core of the generator. Returns what puts that onto it. */
+/** Excludes this process, and all that it starts, from the core of the generator. @returns the command that pins the generator to it. */
 export function pinToOtherCores(): readonly string[] {
   const cores = cpus().length;
   if (cores < 2) return [];
@@ -79,7 +79,7 @@ export async function measureOverload(options: Options, prefix: readonly string[
   }
 }
 
-/** What the generator can send by itself, against a server that has nothing to do. */
+/** Measures how much the generator can send, with a server that does nothing. */
 async function measureGenerator(generator: OpenLoop, isPinned: boolean, node: string): Promise<Table> {
   const response = { status: 503, headers: { 'content-length': '2' }, body: '{}' };
   const server = await startServer({
@@ -118,7 +118,7 @@ interface Target {
   readonly endpoint: Endpoint;
 }
 
-/** One, two, four and eight times the load that is borne without delay. */
+/** Measures one, two, four and eight times the sustainable load. */
 async function measureSteps({ seconds }: Options, { generator, server, asked, endpoint }: Target) {
   const requests = requestsOf(asked.name, endpoint, clients);
   const run = (pace: Stream['pace'], time = seconds) =>
@@ -129,7 +129,7 @@ async function measureSteps({ seconds }: Options, { generator, server, asked, en
     [
       '',
       'requests/s',
-      'answered/s',
+      'accepted/s',
       'of 1×',
       'p50 ms',
       'p99 ms',
@@ -142,12 +142,12 @@ async function measureSteps({ seconds }: Options, { generator, server, asked, en
     ],
   ];
   let first: StreamResult | undefined;
-  /** Processor time of the gateway for a request that is accepted, in microseconds, where nobody is turned away. */
+  /** Processor time of the gateway for an accepted request, in microseconds, at a load at which none is rejected. */
   let usual = 0;
   for (const factor of [1, 2, 4, 8]) {
     const before = (await processorTime(server.pid)) ?? Number.NaN;
     const result = await run({ rate: sustainable * factor });
-    // The seconds that are not counted have done the same.
+    // The uncounted seconds at the start had the same load.
     const used = (((await processorTime(server.pid)) ?? Number.NaN) - before) / (seconds + uncounted);
     first ??= result;
     usual ||= used / result.acceptedPerSecond;
@@ -171,7 +171,7 @@ async function measureSteps({ seconds }: Options, { generator, server, asked, en
   return { sustainable, table: { title: `${asked.title}, ${endpoint} (${closed})`, rows } };
 }
 
-/** The highest share that nobody is turned away at, nor waits three times as long as at half the load. */
+/** The highest share at which no request is rejected, and the p99 is at most three times that at half the load. */
 async function sustainableShare(run: (share: number) => Promise<StreamResult>): Promise<number> {
   let best = shares[0] ?? 0;
   let usual: number | undefined;
@@ -183,7 +183,7 @@ async function sustainableShare(run: (share: number) => Promise<StreamResult>): 
   return best;
 }
 
-/** Twenty who ask at a normal pace, without and with one who floods. */
+/** Measures twenty clients with a normal rate, without and with one that floods the gateway. */
 async function measureFairness(
   { seconds }: Options,
   { generator, server, asked, endpoint }: Target,
@@ -192,8 +192,8 @@ async function measureFairness(
   const normal = 20;
   const all = requestsOf(asked.name, endpoint, normal + 1);
   const others = { name: 'twenty others', pace: { rate: sustainable / 4 }, requests: all.slice(1) };
-  const flood = { name: 'one who floods', pace: { rate: sustainable * 8 }, requests: all.slice(0, 1) };
-  const rows = [['', 'requests/s', 'answered/s', 'p50 ms', 'p99 ms', '503s', 'their p99 ms', 'others']];
+  const flood = { name: 'one that floods', pace: { rate: sustainable * 8 }, requests: all.slice(0, 1) };
+  const rows = [['', 'requests/s', 'accepted/s', 'p50 ms', 'p99 ms', '503s', 'their p99 ms', 'others']];
   for (const [title, streams] of [
     ['without', [others]],
     ['with', [others, flood]],
@@ -212,14 +212,14 @@ async function measureFairness(
   return { title: `Fairness: ${asked.title}, ${endpoint}`, rows };
 }
 
-/** The request of each of so many users. */
+/** The requests of the workload, one for each user. */
 function requestsOf(name: string, endpoint: Endpoint, users: number): BenchRequest[] {
   const workload = workloads.find((each) => each.name === name);
   if (!workload) throw new Error(`there is no workload ${name}`);
   const random = seeded(1);
   return Array.from({ length: users }, (_, index) => {
     const { session, template, user } = pickSubject(random);
-    // The same records of each of the users in turn.
+    // Each user requests the corresponding records of their own.
     const shift = index + 1 - user;
     return requestOf(workload, endpoint, {
       user: index + 1,

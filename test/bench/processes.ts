@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface ServerProcess {
-  /** Where it listens, such as `http://127.0.0.1:4000`. */
+  /** Its URL, such as `http://127.0.0.1:4000`. */
   readonly url: string;
-  /** What it printed until it listened. */
+  /** Its output until it listened. */
   readonly greeting: string;
   readonly pid: number;
   stop(): Promise<void>;
@@ -22,11 +22,11 @@ export interface Command {
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether its standard error goes to a file on disk: it writes more there than what goes wrong. */
+  /** Whether its standard error is written to a file on disk, since it logs requests there. */
   readonly writesLog?: boolean;
 }
 
-/** A contestant takes about a second; `npm start` builds first. */
+/** In milliseconds: the longest start. A contestant takes about a second, but `npm start` builds first. */
 const startLimit = 120_000;
 const stopLimit = 10_000;
 
@@ -41,8 +41,8 @@ export async function startServer({
   const log = writesLog ? openLog() : undefined;
   const child = spawn(program, args, {
     cwd,
-    // A limit that nothing reaches, since what it costs belongs to what is measured; and no line for each request,
-    // which the other contestants do not write either.
+    // The rate limit is never reached, but its cost is measured. There is no log line for each request, since the other
+    // contestants write none either.
     env: {
       RATE_LIMIT: '1000000000',
       LOG_LEVEL: 'warn',
@@ -53,7 +53,7 @@ export async function startServer({
       PORT: '0',
     },
     stdio: ['ignore', 'pipe', log?.file ?? 'pipe'],
-    // A group of its own, so that what `npm` starts can be stopped with it.
+    // A process group of its own, so that the children of `npm` can be stopped with it.
     detached: true,
   });
   running.add(child);
@@ -96,7 +96,7 @@ function openLog() {
   const file = openSync(name, 'w');
   return {
     file,
-    /** Removes it. Returns its end. */
+    /** Removes the file. @returns the end of its content. */
     close() {
       closeSync(file);
       const end = readFileSync(name).subarray(-2_000).toString();
@@ -108,7 +108,7 @@ function openLog() {
 
 const running = new Set<ChildProcess>();
 
-/** For the case that the benchmark itself is interrupted. */
+/** Kills all processes when the benchmark is interrupted. */
 export function killAll(): void {
   for (const child of running) signal(child, 'SIGKILL');
 }
@@ -127,24 +127,24 @@ function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch {
-    // It has ended by itself.
+    // The process has exited already.
   }
 }
 
-/** How long, in milliseconds, nothing is asked of a process before its memory at rest is measured. */
+/** In milliseconds: how long a process is idle before its memory is measured. */
 export const rest = 125_000;
 
-/** Memory that the process has in RAM, in MiB, or undefined where the system does not tell. */
+/** The resident memory of the process in MiB, or undefined if the system does not report it. */
 export async function residentMemory(pid: number): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
-/** Processor time that the process has used so far, in microseconds, or undefined where the system does not tell. */
+/** The processor time of the process so far in microseconds, or undefined if the system does not report it. */
 export async function processorTime(pid: number): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name comes second, in parentheses, and may have spaces in it; utime and stime are fields 14 and 15, in
+  // The second field is the name in parentheses, which may contain spaces; utime and stime are fields 14 and 15, in
   // hundredths of a second (proc_pid_stat(5)).
   const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
   return status === '' ? undefined : (Number(fields[11]) + Number(fields[12])) * 10_000;

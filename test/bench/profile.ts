@@ -1,4 +1,4 @@
-/** `--profile`: where the time of Dovetail's process goes under each workload, by module and by function. */
+/** `--profile`: how the processor time of Dovetail's process is distributed over modules and functions, for each workload. */
 
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ interface Options {
   progress(text: string): void;
 }
 
-/** What V8 writes; times are in microseconds. */
+/** The profile that V8 writes. Times are in microseconds. */
 interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
@@ -50,7 +50,7 @@ export async function profile({
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-profile-'));
       try {
         const nodeOptions = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${folder}`];
-        // Not the bundle, whose files do not say which module a function is from.
+        // Not the bundled program, which does not show the module of a function.
         const command = dovetail({ node, nodeOptions, program: 'dist/cli/program.js' });
         const server = await startServer({ ...command, env: { ...env, ...command.env } });
         const job = { url: server.url, endpoint, workload: workload.name, ...settings };
@@ -71,7 +71,7 @@ export async function profile({
   return tables;
 }
 
-/** Each thread has written one: the requests are run by the one that had most to do. */
+/** Each thread has written a profile. That with the most processor time is of the thread that handles requests. */
 async function longestProfile(folder: string): Promise<CpuProfile> {
   const files = await readdir(folder);
   const profiles = await Promise.all(
@@ -82,7 +82,7 @@ async function longestProfile(folder: string): Promise<CpuProfile> {
   return longest;
 }
 
-/** @param measured how much of the end of the profile counts, in microseconds: what came before was warming up. */
+/** @param measured the time at the end of the profile that counts, in microseconds. The time before it was for warming up. */
 function summarise(profile: CpuProfile, measured: number, title: string): Table[] {
   const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
   const byModule = new Map<string, number>();
@@ -114,7 +114,7 @@ function summarise(profile: CpuProfile, measured: number, title: string): Table[
   ];
 }
 
-/** The package, the file of Dovetail or the part of Node that a function is from. */
+/** The package, the file of Dovetail or the part of Node to which a function belongs. */
 function moduleOf(url: string, functionName: string): string {
   if (url === '') return functionName.startsWith('(') ? functionName : '(native)';
   if (url.startsWith('wasm:')) return 'WASM (Prisma query compiler)';

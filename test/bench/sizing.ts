@@ -1,4 +1,4 @@
-/** `--sizing`: what a user, a session, a write and a request come to, and from it what so many users would. */
+/** `--sizing`: measures the resources of a user, a session, a write and a request, and calculates those of many users. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dovetail } from './contestants.ts';
@@ -26,7 +26,7 @@ export async function measureSizing(given: Options): Promise<Table[]> {
   const options = { ...given, env: { ...given.env, CHANGE_FEED: 'logical' } };
   const { database, progress } = options;
   await switchTo(database, 'logical');
-  // Of the one session that writes: to wait for the disk takes time, but no processor.
+  // Waiting for the disk takes time but no processor time, so it is switched off for the session that writes.
   await database.query('SET synchronous_commit = off');
   const storage = await measureStorage(database);
   progress('measured: rows');
@@ -39,7 +39,7 @@ export async function measureSizing(given: Options): Promise<Table[]> {
   return [printMeasured(measured), printSizes([1e4, 1e6, 1e8].map((users) => sizeOf(users, measured)))];
 }
 
-/** Bytes on disk, of the data that everything else is measured with. */
+/** Bytes on disk of the benchmark's data. */
 async function measureStorage({ query }: BenchDatabase) {
   const tables = await query<{ name: string; bytes: string; rows: string }>(
     `SELECT relname AS name, pg_total_relation_size(oid) AS bytes, reltuples AS rows
@@ -55,7 +55,7 @@ async function measureStorage({ query }: BenchDatabase) {
   };
 }
 
-/** A session of a user that chance picks, as it would come from a device: one transaction. */
+/** A training session of a random user, in one transaction, as a device would upload it. */
 const writeSession = `DO $$ DECLARE owner integer := 1 + floor(random() * 1000); session integer; BEGIN
   INSERT INTO "DttSession" ("bubbleId", "ownerId", name, passed, "trainerId", "templateId")
   VALUES ('sizing-' || gen_random_uuid(), owner, 'Session', true, owner, owner + 2000) RETURNING id INTO session;
@@ -80,11 +80,11 @@ async function measureWrites({ database, quick }: Options) {
   const notified = await measure();
   await switchTo(database, 'logical');
   const { wal, server } = await measure();
-  // NOTIFY leaves nothing in the log: the difference is what the two announcements take there.
+  // NOTIFY writes nothing to the write-ahead log, so the difference is the size of the two announcements.
   return { sessionWal: wal, sessionServer: server, messageWal: (wal - notified.wal) / 2 };
 }
 
-/** How far the log is, in bytes. */
+/** The position of the write-ahead log, in bytes. */
 async function position({ query }: BenchDatabase): Promise<number> {
   const [row] = await query<{ bytes: string }>(
     `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') AS bytes`,
@@ -97,13 +97,13 @@ async function measureRequests(options: Options) {
   const seconds = quick ? 1 : 4;
   const start = (cachesResponses: boolean) => {
     const command = dovetail({ node, cachesResponses });
-    // Rate limits that are counted write to the database as well.
+    // Rate limits are off, since counting them writes to the database as well.
     return startServer({
       ...command,
       env: { ...env, ...command.env, RATE_LIMIT: '0', RATE_LIMIT_ANONYMOUS: '0' },
     });
   };
-  /** Microseconds of one request, of the gateway and of the server, and bytes of the log. */
+  /** Of one request: microseconds of the gateway and of the database server, and bytes of the write-ahead log. */
   const measure = async (gateway: ServerProcess, name: string, requests: number) => {
     const job = { url: gateway.url, workload: name, endpoint: 'rest', connections: 16, requests } as const;
     await generator.run({ ...job, seconds: 1 });
@@ -126,7 +126,7 @@ async function measureRequests(options: Options) {
     try {
       const cached = await measure(caching, 'session', 480);
       return {
-        // Half of what is asked for are lists.
+        // Half of the requests are for lists.
         readServer: (session.server + sessions.server) / 2,
         computedGateway: (session.own + sessions.own) / 2,
         activationWal: activation.wal,
@@ -143,15 +143,15 @@ async function measureRequests(options: Options) {
   }
 }
 
-/** Microseconds of a gateway for an announcement about somebody who asks nothing of it. */
+/** Microseconds of a gateway for an announcement about a user without requests to it. */
 async function measureHearing({ database, quick }: Options, gateway: ServerProcess): Promise<number> {
   const messages = quick ? 20_000 : 100_000;
   const before = await processorTime(gateway.pid);
   const began = performance.now();
-  // Each in a transaction of its own, as they come.
+  // Each in a transaction of its own, as in practice.
   await database.query(`DO $$ BEGIN FOR n IN 1..${messages} LOOP
     PERFORM announce(1 + n % 1000 || ' DttDevice'); COMMIT; END LOOP; END $$`);
-  // A heartbeat comes after them.
+  // The heartbeat follows them, so they have been received when it has.
   await sleep(5_000);
   const after = await processorTime(gateway.pid);
   const took = performance.now() - began;
@@ -175,7 +175,7 @@ async function measureMemory({ node, env, quick }: Options) {
   };
   const listeners: Listener[] = [];
   try {
-    // What a process takes that has served already, but nothing of most users.
+    // The memory of a process that has served requests, but not of most users.
     for (let user = 1; user <= 20; user++) await visit(gateway, user);
     const processMemory = await memory();
     let responses = 0;
@@ -183,7 +183,7 @@ async function measureMemory({ node, env, quick }: Options) {
     const withResponses = await memory();
     for (let user = 1; user <= users; user++) {
       listeners.push(await listen(gateway, tokenOf(user), 'subscription { activeDttTemplate { name } }'));
-      // A few at a time: more than may wait are turned away.
+      // A few at a time, since requests beyond the limit of waiting ones are rejected.
       if (user % 50 === 0) await Promise.all(listeners.slice(-50).map(({ heard }) => heard(1)));
     }
     return {
@@ -197,7 +197,7 @@ async function measureMemory({ node, env, quick }: Options) {
   }
 }
 
-/** What is on the screens of a user who comes: each response is cached from then on. Returns how many there are. */
+/** Requests what the screens of a user show, so that the responses are cached. @returns their number. */
 async function visit(gateway: ServerProcess, user: number): Promise<number> {
   const subject = { user, session: user, template: user };
   const screens = [

@@ -1,12 +1,12 @@
-/** Sizes on paper: what so many users come to, from what was measured of one. No figure is in here that is not said. */
+/** Calculates the resources for many users from the measurements for one. It contains no figures that the documentation does not show. */
 
-/** What was measured, each for one of it: bytes and microseconds of processor time. */
+/** The measurements: bytes and microseconds of processor time, each for one unit. */
 export interface Measured {
-  /** On disk, with indexes: a session, one of its segments, and a user with all else that is theirs. */
+  /** On disk, with indexes: a session, one of its segments, and a user with all of their other records. */
   readonly sessionBytes: number;
   readonly segmentBytes: number;
   readonly userBytes: number;
-  /** Of the write-ahead log: a session with five segments, an activation, and an announcement in either. */
+  /** Of the write-ahead log: a session with five segments, an activation, and the announcement of each. */
   readonly sessionWal: number;
   readonly activationWal: number;
   readonly messageWal: number;
@@ -14,37 +14,37 @@ export interface Measured {
   readonly sessionServer: number;
   readonly activationServer: number;
   readonly readServer: number;
-  /** Of a gateway: a response that is cached, one that is computed, an activation, and an announcement that is heard. */
+  /** Of a gateway: a cached response, a computed response, an activation, and a received announcement. */
   readonly cachedGateway: number;
   readonly computedGateway: number;
   readonly activationGateway: number;
   readonly messageGateway: number;
-  /** Of a gateway's memory: a response that is cached, a subscription, and a process that has neither. */
+  /** Of a gateway's memory: a cached response, a subscription, and a process without both. */
   readonly responseMemory: number;
   readonly subscriptionMemory: number;
   readonly processMemory: number;
 }
 
-/** What a user does. A guess, and to be replaced by what yours do. */
+/** The activity of a user: assumptions, to be replaced by those of your users. */
 export const habits = {
   sessions: 1,
   segments: 5,
   activations: 1,
   requests: 50,
-  /** Those among them whose response is not cached. */
+  /** The requests among them whose response is not cached. */
   computed: 10,
-  /** How many times more is done in the busiest minutes than on the average. */
+  /** The ratio of the load in the busiest minutes to the average. */
   peak: 5,
-  /** How often a user comes in a day, and how many responses of theirs are cached then. */
+  /** The visits of a user in a day, and the number of responses that are cached at each. */
   visits: 2,
   cached: 5,
-  /** In seconds, as CACHE_MAX_AGE has it. */
+  /** In seconds: CACHE_MAX_AGE. */
   cachedFor: 300,
   /** The share of users with a subscription, in the busiest minutes. */
   subscribed: 0.02,
 };
 
-/** What a transaction with a session, and one with an activation, announces: each statement the owner. */
+/** The announcements of a transaction with a session and of one with an activation: each statement announces the owner. */
 const messagesOf = { session: 2, activation: 1 };
 
 const day = 86_400;
@@ -55,18 +55,18 @@ const busy = 0.5;
 export interface Size {
   readonly users: number;
   readonly rowsPerDay: number;
-  /** Of a year, in bytes. */
+  /** Bytes in a year. */
   readonly storage: number;
-  /** All else is of the busiest minutes: transactions, bytes of the log, messages and requests a second. */
+  /** All others are for the busiest minutes: transactions, bytes of the log, messages and requests a second. */
   readonly writes: number;
   readonly wal: number;
   readonly messages: number;
   readonly requests: number;
-  /** Cores that these take, of the primary and of all gateways together, each half busy; and without what announcements take of a gateway's. */
+  /** The cores for these, of the primary and of all gateways together, each half busy; and those of the gateways without announcements. */
   readonly primaryCores: number;
   readonly readCores: number;
   readonly gatewayCores: number;
-  /** The share of a core that each process of a gateway is busy with announcements. */
+  /** The share of a core that announcements take in each process of a gateway. */
   readonly feedShare: number;
   readonly cache: number;
   readonly streams: number;

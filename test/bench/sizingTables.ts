@@ -1,4 +1,4 @@
-/** The tables of `--sizing`, as docs/scaling.md has them. */
+/** Prints the tables of `--sizing`, which docs/scaling.md shows. */
 
 import { habits, type Measured, type Size } from './sizingModel.ts';
 
@@ -7,7 +7,7 @@ interface Rows {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** What was measured, as it is called, and how it is written. */
+/** The labels of the measurements. */
 export const labels: Readonly<Record<keyof Measured, string>> = {
   sessionBytes: 'a session on disk, with indexes, bytes',
   segmentBytes: 'a segment of it, bytes',
@@ -27,7 +27,7 @@ export const labels: Readonly<Record<keyof Measured, string>> = {
   processMemory: 'memory of a process without these, bytes',
 };
 
-/** The figures as they are printed: the second table follows from the first, and not from what nobody sees. */
+/** The rounded figures: the second table is calculated from them, so that readers can verify it. */
 export function roundAll(measured: Measured): Measured {
   const round = (value: number) => Number(value.toPrecision(2));
   const figures = Object.entries(measured).map(([key, value]) => [key, round(value)]);
@@ -42,7 +42,7 @@ export function printMeasured(measured: Measured): Rows {
   return { title: 'measured, each for one', rows: [['', ''], ...rows] };
 }
 
-/** The rows of the second table: what each says of a size. */
+/** The rows of the second table, each with its function of a size. */
 const lines: readonly (readonly [label: string, of: (size: Size) => string])[] = [
   ['rows a day', ({ rowsPerDay }) => rounded(rowsPerDay)],
   ['disk after a year', ({ storage }) => bytes(storage)],
@@ -69,7 +69,7 @@ export function printSizes(sizes: readonly Size[]): Rows {
   };
 }
 
-/** Two digits that count, as much as a guess deserves. */
+/** Two significant digits, which is as precise as an estimate can be. */
 function rounded(value: number): string {
   return Number(value.toPrecision(2)).toLocaleString('en', { maximumFractionDigits: 4 });
 }

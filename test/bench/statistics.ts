@@ -1,4 +1,4 @@
-/** Statistics of a user with 100,000 sessions, with what they are grouped by and what is asked of each group. */
+/** Measures statistics of a user with 100,000 sessions, by keys of the groups and selected figures. */
 
 import { median } from './compare.ts';
 import type { ServerProcess } from './processes.ts';
@@ -27,7 +27,7 @@ const queries: readonly (readonly [title: string, query: string])[] = [
   ],
 ];
 
-/** By number and not by time, one after the other: some take a while. The first of each is not counted. */
+/** Sends a fixed number of requests one after the other, since some take long. The first of each is not counted. */
 export async function measureStatistics(
   user: number,
   { url }: ServerProcess,

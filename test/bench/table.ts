@@ -1,8 +1,8 @@
-/** Figures as text: columns that line up. */
+/** Prints figures in aligned columns. */
 
 import type { Comparison } from './compare.ts';
 
-/** A table with a title: the first row is its head. */
+/** A table with a title. Its first row is the head. */
 export interface Table {
   readonly title: string;
   readonly rows: readonly (readonly string[])[];
@@ -12,7 +12,7 @@ export function printRows({ title, rows }: Table): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) =>
     row
-      // Text stands left, figures right.
+      // Text is aligned left, figures right.
       .map((cell, column) =>
         column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
       )

@@ -1,4 +1,4 @@
-/** Makes sure that all contestants answer the same, before any of them is measured. */
+/** Checks that all contestants send equal responses, before any of them is measured. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { BenchDatabase } from './database.ts';
@@ -20,7 +20,7 @@ export interface Running {
 
 const samples = 5;
 
-/** @throws when two contestants answer a workload differently, saying where. */
+/** @throws if the responses of two contestants to a workload differ. The message names the place. */
 export async function verify(
   workload: Workload,
   contestants: readonly Running[],
@@ -31,20 +31,22 @@ export async function verify(
     const subject = pickSubject(random);
     let expected: { by: string; response: Json } | undefined;
     for (const { title, endpoint, url } of contestants) {
-      // An activation answers whether it changed this, so everybody has to find the same.
+      // The response to an activation says whether it changed this, so all contestants need the same state.
       await database.query(`UPDATE "User" SET "scheduleType" = 'weekly' WHERE id = $1`, [subject.user]);
       const body = await ask(url, requestOf(workload, endpoint, subject));
       const given = endpoint === 'graphql' ? body.data && workload.toRest(body.data) : body.data;
       const response = normalised(given);
       if (response === null || response === undefined || body.errors) {
         throw new Error(
-          `${title} has no answer for "${workload.title}": ${JSON.stringify(body).slice(0, 500)}`,
+          `${title} has no data for "${workload.title}": ${JSON.stringify(body).slice(0, 500)}`,
         );
       }
       expected ??= { by: title, response };
       const place = difference(expected.response, response);
       if (place) {
-        throw new Error(`"${workload.title}": ${title} answers otherwise than ${expected.by} at ${place}`);
+        throw new Error(
+          `"${workload.title}": the response of ${title} differs from that of ${expected.by} at ${place}`,
+        );
       }
     }
   }
@@ -55,7 +57,7 @@ async function ask(url: string, { path, ...init }: BenchRequest): Promise<Json> 
   return response.json();
 }
 
-/** The same instant can be written in several ways; all else has to be equal as it is. */
+/** Times are normalized, since the same time has several notations. All other values have to be equal. */
 function normalised(value: Json): Json {
   if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return new Date(value).toISOString();
   if (Array.isArray(value)) return value.map(normalised);

@@ -1,4 +1,4 @@
-/** What is asked: each workload as a request to either API, for a user and a record that chance picks. */
+/** The workloads: each is a request to either API, for a random user and record. */
 
 export type Endpoint = 'rest' | 'graphql';
 
@@ -10,7 +10,7 @@ export interface BenchRequest {
   readonly body?: string;
 }
 
-/** Whom and what a request is about. */
+/** The user and the records of a request. */
 export interface Subject {
   readonly user: number;
   readonly session: number;
@@ -24,15 +24,15 @@ export interface Workload {
   variables(subject: Subject): Record<string, unknown>;
   /** Method and path of the REST API. */
   rest(subject: Subject): readonly ['GET' | 'POST', string];
-  /** Whether Dovetail's REST API has no such route, so that only the floor can answer. */
+  /** Whether Dovetail's REST API has no such route, so that only the floor serves it by REST. */
   readonly isGraphqlOnly?: boolean;
   /** Whether it changes data, so that no response can be cached. */
   readonly isWrite?: boolean;
-  /** The REST answer's `data` that belongs to a GraphQL answer's. */
+  /** Converts the data of a GraphQL response to that of the REST response. */
   toRest(data: Json): Json;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of unknown programs, compared and never trusted.
+// biome-ignore lint/suspicious/noExplicitAny: responses of other programs, which are only compared.
 export type Json = any;
 
 const segmentSummary = 'id: databaseId type: rawType passed percentGrade: gradePercent points';
@@ -137,14 +137,14 @@ export function tokenOf(user: number): string {
 
 const users = 1000;
 
-/** Picks among all users, and among the rows that `data.sql` gives the one picked. */
+/** Picks a random user, and random rows of those that `data.sql` gives this user. */
 export function pickSubject(random: () => number): Subject {
   const upTo = (limit: number) => Math.floor(random() * limit);
   const user = 1 + upTo(users);
   return { user, session: user + users * upTo(100), template: user + users * upTo(5) };
 }
 
-/** Numbers from 0 to 1 that follow from the seed (mulberry32), so that every contestant is asked the same. */
+/** Pseudo-random numbers from 0 to 1 (mulberry32): with the same seed, every contestant gets the same requests. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,19 +1,19 @@
 /**
- * Clients that write as fast as they get their responses: each a connection that updates one row after the other, each in
- * a transaction of its own. They know no more of the protocol than that, so that the processor is the database's.
+ * Clients that write without pause: each is a connection that updates one row after the other, each in a transaction of its own.
+ * They implement only the necessary part of the protocol, to leave the processor to the database.
  */
 
 import { Socket } from 'node:net';
 import pg from 'pg';
 
 export interface Writers {
-  /** Has all of them write for so many seconds. Returns how many transactions were committed, and in how many seconds. */
+  /** All of them write for so many seconds. @returns the number of committed transactions, and the seconds that they took. */
   run(seconds: number): Promise<{ commits: number; seconds: number }>;
   close(): void;
 }
 
 const update = 'UPDATE "DttDevice" SET "apiHits" = "apiHits" + 1 WHERE id = $1';
-/** Rows of each, which nobody else writes to: nobody waits for another's lock. */
+/** The number of rows of each client. Only this client writes to them, so that none waits for a lock. */
 const rows = 90;
 
 export async function openWriters(url: string, count: number): Promise<Writers> {
@@ -42,7 +42,7 @@ async function openWriter(url: string, number: number, count: number) {
   client.on('error', () => {});
   await client.connect();
   await client.query(`PREPARE change(integer) AS ${update}`);
-  // From here on the socket is this module's.
+  // After the start-up, this module handles the socket itself.
   socket.removeAllListeners('data');
   const queries = Array.from({ length: rows }, (_, row) =>
     queryOf(`EXECUTE change(${1 + number + row * count})`),
@@ -55,7 +55,7 @@ async function openWriter(url: string, number: number, count: number) {
   socket.on('close', () => done(new Error('the database closed the connection')));
   return {
     socket,
-    /** Returns how many rows it changed until then. */
+    /** @returns the number of rows that it has changed until this time. */
     write: (until: number) =>
       new Promise<number>((settle, fail) => {
         let commits = -1;
@@ -70,9 +70,9 @@ async function openWriter(url: string, number: number, count: number) {
   };
 }
 
-/** The first byte of a message that says that something went wrong. */
+/** The first byte of an error message. */
 const errorResponse = 'E'.charCodeAt(0);
-/** What a response ends with, outside of transactions. */
+/** The end of a response, outside of transactions. */
 const readyForQuery = Buffer.from([...Buffer.from('Z'), 0, 0, 0, 5, ...Buffer.from('I')]);
 
 function queryOf(text: string): Buffer {

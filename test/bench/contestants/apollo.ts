@@ -1,4 +1,4 @@
-/** Contestant: Apollo Server on Fastify, over SQL written by hand and DataLoader. */
+/** Contestant: Apollo Server on Fastify, with hand-written SQL and DataLoader. */
 
 import type { AddressInfo } from 'node:net';
 import { ApolloServer } from '@apollo/server';

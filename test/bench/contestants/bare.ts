@@ -1,4 +1,4 @@
-/** The least that Node can do: `node:http` that sends one answer, given to it ready made, to whatever is asked. */
+/** The least that Node can do: a `node:http` server that sends the same prepared response to every request. */
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

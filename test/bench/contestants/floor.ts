@@ -1,6 +1,6 @@
 /**
- * The floor: `node:http` and `pg`, one statement per route that writes the whole answer as JSON. Nothing that is
- * built on Node and PostgreSQL can be expected to be faster; nobody would want to maintain it.
+ * The floor: `node:http` and `pg`, with one statement per route that produces the whole response as JSON. No server on Node and
+ * PostgreSQL can be expected to be faster, but such code would be hard to maintain.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -69,7 +69,7 @@ const routes: Record<string, string> = {
     '"DttSession" s WHERE s.id = $2 AND s."ownerId" = $1',
   ),
   'GET /dtt/sessions': page(`json_build_object(${session(summary)})`, sessionsOfViewer),
-  // Not a route of the interface: what a client of it would need for the workload that follows links.
+  // Not a route of the interface, but what the workload that follows links would need.
   'GET /dtt/sessions/linked': page(
     `json_build_object(${session(summary)},
       'trainer', (SELECT json_build_object('id', d.id, 'serialNumber', d."serialNumber", 'macAddress', d."macAddress",

@@ -1,6 +1,6 @@
 /**
- * The schema and the SQL that Mercurius and Apollo Server share: the part of Dovetail's schema that the workloads
- * ask for, each field with one statement written by hand. How nested rows are batched is each one's own.
+ * The schema and the SQL that Mercurius and Apollo Server share: the part of Dovetail's schema that the workloads use, with one
+ * hand-written statement for each field. Each of the two batches nested rows in its own way.
  */
 
 import { GraphQLError, GraphQLScalarType } from 'graphql';
@@ -150,7 +150,7 @@ const statements = {
     RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`,
 };
 
-/** A row of one of the statements: its columns are the fields of its GraphQL type. */
+/** A row of one of the statements. Its columns are the fields of its GraphQL type. */
 export type Row = Readonly<Record<string, unknown>>;
 export interface Identified extends Row {
   readonly databaseId: number;
@@ -190,10 +190,10 @@ export function createQueries(pool: pg.Pool) {
       rows<SessionRow>('sessions', [viewer, first, offset]),
     activeTemplate: (viewer: number) => one<Identified>('activeTemplate', [viewer]),
     activate: (viewer: number, id: number) => one('activate', [viewer, id]),
-    /** For each id its row, or null where the viewer has none such. */
+    /** For each id its row, or null if the viewer has no such row. */
     devicesById: (viewer: number, ids: readonly number[]) => byId('devicesById', viewer, ids),
     templatesById: (viewer: number, ids: readonly (number | null)[]) => byId('templatesById', viewer, ids),
-    /** For each id the rows below it, in order. */
+    /** For each id its nested rows, in order. */
     segments: (ids: readonly number[]) => grouped('segments', 'sessionId', ids),
     templateSegments: (ids: readonly number[]) => grouped('templateSegments', 'templateId', ids),
   };

@@ -1,9 +1,9 @@
-/** What every contestant shares: the pool, and finding out who is asking. */
+/** The common parts of all contestants: the pool of connections, and the authentication. */
 
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 
-/** As many connections as Dovetail has. */
+/** The number of connections, which is that of Dovetail. */
 export const poolSize = 10;
 
 export const connectionString = process.env.DATABASE_URL ?? '';
@@ -25,14 +25,14 @@ const viewerOfToken: Statement = {
   text: 'SELECT "userId" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
 };
 
-/** How long a token is trusted without asking again, in milliseconds. */
+/** In milliseconds: how long the user of a token is cached. */
 const trusted = 60_000;
 
 const known = new Map<string, { readonly viewer: number; readonly until: number }>();
 
 /**
- * The id of the user whose token came with the request. Tokens are remembered, as Dovetail remembers them: by their
- * digests, though for a minute, where Dovetail listens for their being revoked.
+ * The id of the user whose token came with the request. Tokens are cached by their digests, as in Dovetail, but for a minute,
+ * where Dovetail is notified when a token is revoked.
  */
 export async function authenticate(pool: pg.Pool, header: string | undefined): Promise<number | null> {
   const token = header?.match(/^Bearer +(\S+) *$/i)?.[1];
@@ -51,7 +51,7 @@ export async function authenticate(pool: pg.Pool, header: string | undefined): P
   return viewer;
 }
 
-/** Tells the benchmark where this contestant listens. */
+/** Prints the address of this contestant for the benchmark. */
 export function announce(port: number): void {
   process.stdout.write(`http://127.0.0.1:${port}\n`);
 }

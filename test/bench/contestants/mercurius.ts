@@ -1,4 +1,4 @@
-/** Contestant: Mercurius with its JIT, over SQL written by hand and its own loaders. */
+/** Contestant: Mercurius with its JIT, hand-written SQL and its own loaders. */
 
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
@@ -15,7 +15,7 @@ interface Context {
 }
 type Batch<Parent> = readonly { readonly obj: Parent }[];
 
-/** Without the loaders' own cache, whose keys are whole rows written as JSON: the statements drop doubles. */
+/** The cache of the loaders is off, since its keys are whole rows as JSON. The statements themselves remove duplicates. */
 const loader = <Parent, Result>(load: (batch: Batch<Parent>, context: Context) => Promise<Result>) => ({
   loader: load,
   opts: { cache: false },
@@ -24,7 +24,7 @@ const loader = <Parent, Result>(load: (batch: Batch<Parent>, context: Context) =
 const app = fastify();
 app.register(mercurius, {
   schema: typeDefs,
-  // Their parameters are narrower than Mercurius' own types, which know nothing of this context.
+  // Their parameters are narrower than Mercurius' own types, which do not know this context.
   resolvers: resolvers as never,
   jit: 1,
   graphiql: false,

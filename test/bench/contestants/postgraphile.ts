@@ -1,7 +1,7 @@
 /**
- * Contestant: PostGraphile 5 over the same tables. Types and columns are its own; the fields that start from the
- * viewer are added as plans, which is how it wants custom fields written, so that ownership is a condition in the
- * SQL that it writes. Row level security would do the same at the price of a transaction around every request.
+ * Contestant: PostGraphile 5 over the same tables, with its own types and columns. The fields that start from the viewer are added
+ * as plans, its way of writing custom fields, so that ownership is a condition in the SQL that it generates. Row level security
+ * would do the same, but with a transaction around every request.
  */
 
 import { createServer } from 'node:http';
@@ -63,7 +63,7 @@ const viewerFields = extendSchema((build) => {
     $rows.orderBy({ attribute: 'id', direction: 'DESC' });
     return $rows;
   };
-  // The viewer has to become a parameter where the rows are asked for: a field below them is planned too late.
+  // The viewer has to become a parameter where the rows are selected: nested fields are planned too late.
   const isActive = new WeakMap<PgSelectStep, SQL>();
   const visible = ($template: PgSelectStep) => {
     const viewer = $template.placeholder(viewerId(), TYPES.int);
@@ -230,7 +230,7 @@ const viewerFields = extendSchema((build) => {
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset],
   plugins: [viewerFields],
-  // Its own `dttSession(id:)` by global id would have the name of the viewer's.
+  // PostGraphile's own `dttSession(id:)` by global id would have the same name as the viewer's.
   disablePlugins: ['NodePlugin'],
   pgServices: [makePgService({ pool, schemas: ['public'], pubsub: false })],
   grafserv: { graphqlPath: '/graphql', graphiql: false, websockets: false, watch: false },

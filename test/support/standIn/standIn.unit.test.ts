@@ -1,4 +1,4 @@
-/** The stand-in for the live service: it is held against what the interface and the service's documentation say. */
+/** The stand-in for the live service behaves as the interface and the service's documentation say. */
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import examples from '../examples.json' with { type: 'json' };
@@ -48,7 +48,7 @@ async function ask(
   try {
     told.body = JSON.parse(text);
   } catch {
-    // A fault may send what is no JSON.
+    // With a fault, the body may not be JSON.
   }
   return told;
 }
@@ -121,12 +121,12 @@ describe('the stand-in', () => {
       'id bubbleId publicId ownerId name lockState duration startDate endDate createdAt isActive LockSegment',
     ],
     ['/ossm/1', 'id bubbleId macAddress chip ownerId pairingCode pairingExpires lastVisited OSSMFirmwareId'],
-  ])('gives at %s the fields of the interface, and no others', async (path, fields) => {
+  ])('returns at %s exactly the fields of the interface', async (path, fields) => {
     await open();
     expect(Object.keys((await ask(path)).body.data).sort()).toEqual(fields.split(' ').sort());
   });
 
-  it('leaves out of lists what only the record by its id has', async () => {
+  it('returns fewer fields in lists than in the record by its id', async () => {
     await open();
     const [session] = await list('/dtt/sessions');
     expect(Object.keys(session.TrainerSegment[0])).toEqual([
@@ -142,7 +142,7 @@ describe('the stand-in', () => {
     expect((await ask('/dtt/sessions/latest')).body.data).toEqual(session);
   });
 
-  it('lists newest first, and a page of it', async () => {
+  it('sorts lists with the newest first, and returns the page for limit and offset', async () => {
     await open({ accounts: [{ ...alice, size: { sessions: 250 } }, bob] });
     const pages = [];
     for (const offset of [0, 100, 200, 300])
@@ -173,14 +173,14 @@ describe('the stand-in', () => {
     expect(await ask(path)).toMatchObject({ status, body: { ok: false, error } });
   });
 
-  it('gives everybody their own records, and imported templates to those who have them', async () => {
+  it('returns to each account its own records and the templates that it has imported', async () => {
     await open();
     const hers = await list('/dtt/templates');
     expect(hers.map(({ ownerId }: OwnedRecord) => ownerId).sort()).toEqual([42, 42, 42, 43]);
     expect(hers.filter(({ isActive }: { isActive: boolean }) => isActive)).toHaveLength(1);
     const [device] = await list('/dtt');
     expect((await ask(`/dtt/${device.id}`, { token: 'token-of-bob' })).status).toBe(404);
-    // The second of Bob's, which Alice has not imported.
+    // Bob's second template, which Alice has not imported.
     expect((await ask('/dtt/templates/4')).body.data.ownerId).toBe(43);
     expect((await ask('/dtt/templates/5')).status).toBe(404);
     const text = (await ask('/dtt/sessions', { token: 'token-of-bob' })).text;
@@ -188,7 +188,7 @@ describe('the stand-in', () => {
     expect(text).not.toContain('alice');
   });
 
-  it('is the same for the same accounts', async () => {
+  it('has the same data each time it is created with the same accounts', async () => {
     const said: string[] = [];
     for (let i = 0; i < 2; i++) {
       await open();
@@ -198,7 +198,7 @@ describe('the stand-in', () => {
     expect(said.slice(2)).toEqual(said.slice(0, 2));
   });
 
-  it('responds with 401 to a token that is nobody\u2019s, or is revoked, and takes a new one', async () => {
+  it('responds with 401 to an unknown or revoked token, and accepts a new one', async () => {
     await open();
     expect(await ask('/dtt', { token: 'x' })).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
     standIn.revoke('token-of-alice');
@@ -208,7 +208,7 @@ describe('the stand-in', () => {
     expect([...standIn.tokensSeen]).toEqual(['x', 'token-of-alice']);
   });
 
-  it('lets an account ask no more often than its rate allows in any minute', async () => {
+  it('limits the requests of an account in any minute to its rate', async () => {
     await open({ rate: 3 });
     vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
     for (const wait of [0, 10_000, 10_000]) {
@@ -226,7 +226,7 @@ describe('the stand-in', () => {
     expect(standIn.count({ account: 42, path: '/dtt', status: 429 })).toBe(2);
   });
 
-  it('shows the records of a linked user where it is told to', async () => {
+  it('includes the records of a linked user in lists if it is set to', async () => {
     await open({ accounts: [{ ...alice, linked: [43], listsLinked: true }, bob] });
     expect((await list('/users')).map(({ id }: { id: number }) => id)).toEqual([42, 43]);
     expect((await list('/dtt')).map(({ ownerId }: OwnedRecord) => ownerId)).toEqual([42, 42, 43, 43]);
@@ -252,7 +252,7 @@ describe('a write', () => {
     expect((await write('POST', '/dtt/templates/4', { isActive: true })).status).toBe(404);
   });
 
-  it('changes a template, whose segments it replaces', async () => {
+  it('changes a template and replaces its segments', async () => {
     await open({ now: () => new Date('2027-01-01T00:00:00Z') });
     const { Segment: before } = (await ask('/dtt/templates/1')).body.data;
     const segment = { type: 'endurance', duration: 300, speed: 50, repeat: 2 };
@@ -315,7 +315,7 @@ describe('a write', () => {
     });
   });
 
-  it('locks a linked user, whom only the keyholder unlocks', async () => {
+  it('locks a linked user, whose lock only the keyholder can unlock', async () => {
     await open({ accounts: [{ ...alice, linked: [43] }, bob] });
     const body = { action: 'lock', targetUserId: 43 };
     expect((await write('POST', '/lkbx/session/current', body)).status).toBe(200);
@@ -357,7 +357,7 @@ describe('a fault', () => {
     ['withoutPagination', variants.withoutPagination, 200, /^(?!.*pagination)/],
     ['bareLists', variants.bareLists, 200, /^\{"ok":true,"data":\[/],
     ['a changed record', changedRecord('/dtt', 1, () => ({ odd: true })), 200, /\{"odd":true\}/],
-  ])('%s is of one account alone until the stand-in behaves', async (_name, fault, status, text) => {
+  ])('%s can apply to one account only, until the faults are removed', async (_name, fault, status, text) => {
     await open();
     const before = await ask('/dtt');
     standIn.misbehave(fault, { account: 42 });
@@ -370,14 +370,14 @@ describe('a fault', () => {
     expect((await ask('/dtt')).text).toBe(before.text);
   });
 
-  it('may be of one path alone', async () => {
+  it('can apply to one path only', async () => {
     await open();
     standIn.misbehave(faults.error500, { path: /^\/dtt\/sessions/ });
     expect((await ask('/dtt/sessions/latest')).status).toBe(500);
     expect((await ask('/dtt')).status).toBe(200);
   });
 
-  it('may be that nothing is ever responded, or that nobody is there', async () => {
+  it('can be a missing response, or a refused connection', async () => {
     await open();
     standIn.misbehave(faults.hang);
     await expect(fetch(`${standIn.base}/dtt`, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
@@ -388,7 +388,7 @@ describe('a fault', () => {
     expect((await ask('/dtt')).status).toBe(200);
   });
 
-  it('may be that a write is done, and its response lost', async () => {
+  it('can be a write that is executed, but whose response is lost', async () => {
     await open();
     standIn.misbehave(faults.lostResponse, { path: /templates/ });
     expect((await ask('/dtt/templates/2', { method: 'POST', body: { isActive: true } })).status).toBe(500);
@@ -398,7 +398,7 @@ describe('a fault', () => {
 });
 
 describe('the demo', () => {
-  it('says on one screen what to run, with tokens that work', async () => {
+  it('prints on one screen which commands to run, with tokens that are valid', async () => {
     const options = { sessions: 7, rate: 60, port: 0 };
     standIn = await startDemo(options);
     const text = tellDemo(standIn, options);
@@ -415,8 +415,8 @@ describe('the demo', () => {
   });
 });
 
-describe('what is the case', () => {
-  it('changes at any time: records move, come and go', async () => {
+describe('the data', () => {
+  it('can be changed by a test at any time: records can be moved, added and removed', async () => {
     await open();
     standIn.move('dttDevices', 1, 42, 43);
     expect((await ask('/dtt/1')).status).toBe(404);
