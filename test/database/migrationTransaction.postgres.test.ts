@@ -49,9 +49,11 @@ async function connect(options = ''): Promise<pg.Client> {
   return client;
 }
 
-/** How many sessions wait for a lock. */
+/** How many sessions wait for a lock on a table of this database. Other tests use other databases of the server. */
 async function countWaiting(): Promise<number | null> {
-  const { rowCount } = await database.pool.query('SELECT FROM pg_locks WHERE NOT granted');
+  const { rowCount } = await database.pool.query(
+    'SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())',
+  );
   return rowCount;
 }
 
