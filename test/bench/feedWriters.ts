@@ -131,7 +131,7 @@ async function measureCase(
 
 function titleOf(feed: Feed, count: number): string {
   const way = feed === 'notify' ? 'NOTIFY' : 'logical messages';
-  return `${way}, ${count === 0 ? 'nobody listens' : count === 1 ? '1 gateway' : `${count} gateways`}`;
+  return `${way}, ${count === 0 ? 'no gateway' : count === 1 ? '1 gateway' : `${count} gateways`}`;
 }
 
 function switchTriggers(database: BenchDatabase, state: 'ENABLE ALWAYS' | 'DISABLE') {

@@ -1,6 +1,6 @@
 /**
- * `npm run lighthouse`: what Lighthouse says of every view of the console, on a desktop and on a telephone. Starts the built
- * gateway with the demo account. Ends with 1 when a score is below what the console promises.
+ * `npm run lighthouse`: measures every view of the console with Lighthouse, as a desktop and as a phone. Starts the built gateway
+ * with the demo account. The exit code is 1 if a score is below the documented one.
  */
 
 import { spawn } from 'node:child_process';
@@ -17,17 +17,16 @@ import { pageFunctions } from 'lighthouse/core/lib/page-functions.js';
 import { launch, type Page } from 'puppeteer-core';
 import { views } from '../browser/views.ts';
 
-/** Of 100. */
+/** The lowest acceptable scores, of 100. */
 const least = 95;
 
-/** How often a view is measured at most. */
+/** The maximum number of measurements of a view. */
 const attempts = 3;
 const categories = ['performance', 'accessibility', 'best-practices'];
 
 /**
- * How fast the machines are, by Lighthouse's own index, on which a processor that is four times slower is that of a telephone
- * in the middle of the market: the middle of what its documentation gives for them ("Calibrating the CPU slowdown"). On
- * slower ones, four times as slow is slower than that.
+ * The value of Lighthouse's own benchmark index at which a processor that is slowed down four times equals that of a mid-range phone:
+ * the middle of the range in its documentation ("Calibrating the CPU slowdown"). A slower machine needs a smaller factor.
  */
 const indexOfDesktops = 1_750;
 const usualSlowdown = 4;
@@ -59,7 +58,7 @@ async function startGateway(): Promise<{ url: string; close(): Promise<void> }> 
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /^ {2}Start here +(\S+)/.exec(line) ?? [];
     if (!url) continue;
-    // What else it prints is nobody's business, and must not fill the pipe.
+    // Further output is discarded, so that it does not fill the pipe.
     child.stdout.resume();
     return { url, close };
   }
@@ -67,14 +66,14 @@ async function startGateway(): Promise<{ url: string; close(): Promise<void> }> 
   throw new Error('The gateway has not started.');
 }
 
-/** How fast this machine is: the middle one of several figures, since others may be at work. */
+/** The speed of this machine: the median of several measurements, since other processes may be running. */
 async function measureIndex(page: Page): Promise<number> {
   const found: number[] = [];
   for (let time = 0; time < 5; time++) found.push(await page.evaluate(pageFunctions.computeBenchmarkIndex));
   return found.sort((one, other) => one - other)[2] ?? indexOfDesktops;
 }
 
-/** The forms that views are measured in, the telephone with a processor as slow as one has, whatever the machine. */
+/** The devices for which views are measured. The processor is slowed down to that of a phone, whatever the machine. */
 function formsFor(index: number) {
   const cpuSlowdownMultiplier = Math.min(usualSlowdown, (usualSlowdown * index) / indexOfDesktops);
   const { throttling } = defaultConfig.settings ?? {};
@@ -85,14 +84,14 @@ function formsFor(index: number) {
   return { cpuSlowdownMultiplier, forms: { desktop: desktopConfig, telephone } };
 }
 
-/** Signs the tab in, which it then stays: Lighthouse leaves what the tab has stored. */
+/** Signs in. The tab stays signed in, since Lighthouse does not clear its session storage. */
 async function signIn(page: Page, url: string): Promise<void> {
   await page.goto(`${url}/console`);
   await page.locator('button ::-p-text(demo account)').click();
   await page.waitForSelector('nav');
 }
 
-/** The scores of a view, and the audits that keep them from being full. */
+/** The scores of a view, and the audits that lower them. */
 async function measure(page: Page, url: string, config: Config) {
   const result = await lighthouse(
     url,
@@ -102,9 +101,9 @@ async function measure(page: Page, url: string, config: Config) {
   );
   if (!result) throw new Error(`Lighthouse has no result for ${url}.`);
   const { lhr } = result;
-  // A busy machine may lose a part of what is recorded.
+  // On a busy machine a part of the recording may be missing.
   if (lhr.runtimeError) return { scores: categories.map(() => 0), lacking: [lhr.runtimeError.message] };
-  // Without the token it would be the form that was measured.
+  // Without the token, the sign-in form would have been measured.
   if (!(await page.$('nav'))) throw new Error(`${url} was not signed in.`);
   const scores = categories.map((name) => Math.round((lhr.categories[name]?.score ?? 0) * 100));
   const lacking = Object.values(lhr.audits)
@@ -115,7 +114,7 @@ async function measure(page: Page, url: string, config: Config) {
   return { scores, lacking };
 }
 
-/** Again where a score is too low: whatever else the machine does takes time that the view does not. */
+/** Repeats the measurement while a score is too low, since other processes of the machine may slow the view down. */
 async function measureBest(...args: Parameters<typeof measure>) {
   const worst = ({ scores }: Awaited<ReturnType<typeof measure>>) => Math.min(...scores);
   let best = await measure(...args);

@@ -12,10 +12,10 @@ const maxAge = 300;
 function open(isValid = async () => true, viewer: Viewer = alice) {
   const fake = createFakeFeed();
   const viewers = { isValid: () => isValid() };
-  const told: ('changed' | 'ended')[] = [];
+  const reports: ('changed' | 'ended')[] = [];
   const waiting: (() => void)[] = [];
   const tell = (what: 'changed' | 'ended') => () => {
-    told.push(what);
+    reports.push(what);
     waiting.shift()?.();
   };
   const following = createWatchViewer({ feed: fake.feed, viewers, maxAge, retryDelay: 1 })(viewer, {
@@ -27,8 +27,8 @@ function open(isValid = async () => true, viewer: Viewer = alice) {
     following,
     /** The next report to the subscription. */
     async next() {
-      if (told.length === 0) await new Promise<void>((settle) => waiting.push(settle));
-      return told.shift();
+      if (reports.length === 0) await new Promise<void>((settle) => waiting.push(settle));
+      return reports.shift();
     },
     setValid(response: () => Promise<boolean>) {
       isValid = response;
@@ -64,20 +64,20 @@ describe('watching a viewer', () => {
     const { next, announce } = open();
     expect(await next()).toBe('changed');
     for (const table of ['User', 'DttTemplateSegment', 'OssmDevice'] as const) {
-      const told = next();
-      expect(await isSettled(told)).toBe(false);
+      const report = next();
+      expect(await isSettled(report)).toBe(false);
       announce(alice.id, table);
-      expect(await told).toBe('changed');
+      expect(await report).toBe('changed');
     }
   });
 
   it('does not report changes of other users', async () => {
     const { next, announce } = open();
     await next();
-    const told = next();
+    const report = next();
     announce(bob);
     announce(bob, 'ApiToken');
-    expect(await isSettled(told)).toBe(false);
+    expect(await isSettled(report)).toBe(false);
   });
 
   it('reports when anything may have changed', async () => {
@@ -105,35 +105,35 @@ describe('watching a viewer', () => {
     const token = pending();
     const { next, announce, setValid } = open();
     await next();
-    const told = next();
+    const report = next();
     setValid(token.isValid);
     announce(alice.id, 'ApiToken');
     announce(alice.id);
-    expect(await isSettled(told)).toBe(false);
+    expect(await isSettled(report)).toBe(false);
     token.response(false);
-    expect(await told).toBe('ended');
+    expect(await report).toBe('ended');
   });
 
   it('checks the token again when its change is announced during a check', async () => {
     const token = pending();
     const { next, announce, setValid } = open();
     await next();
-    const told = next();
+    const report = next();
     setValid(token.isValid);
     announce(alice.id, 'ApiToken');
     setValid(async () => false);
     announce(alice.id, 'ApiToken');
     token.response(true);
-    expect(await told).toBe('ended');
+    expect(await report).toBe('ended');
   });
 
   it('ends when the token is revoked, and unsubscribes from the feed', async () => {
     const { next, announce, setValid, followers } = open();
     await next();
-    const told = next();
+    const report = next();
     setValid(async () => false);
     announce(alice.id, 'ApiToken');
-    expect(await told).toBe('ended');
+    expect(await report).toBe('ended');
     expect(followers()).toBe(0);
   });
 
@@ -191,11 +191,11 @@ describe('watching a viewer', () => {
       });
       lose();
       announce(alice.id);
-      const told = next();
+      const report = next();
       await vi.waitFor(() => expect(asked).toBeGreaterThan(2));
-      expect(await isSettled(told)).toBe(false);
+      expect(await isSettled(report)).toBe(false);
       setValid(async () => isValid);
-      expect(await told).toEqual(expected);
+      expect(await report).toEqual(expected);
     },
   );
 
@@ -205,11 +205,11 @@ describe('watching a viewer', () => {
       const { next, setValid } = open();
       await next();
       setValid(async () => false);
-      const told = next();
+      const report = next();
       vi.advanceTimersByTime(maxAge * 1_000 - 1);
-      expect(await isSettled(told)).toBe(false);
+      expect(await isSettled(report)).toBe(false);
       vi.advanceTimersByTime(1);
-      expect(await told).toBe('ended');
+      expect(await report).toBe('ended');
     } finally {
       vi.useRealTimers();
     }
@@ -223,7 +223,7 @@ describe('watching a viewer', () => {
       /** In milliseconds: the time until the next report. */
       async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
         let waited: number | undefined;
-        const told = next().then(() => (waited ??= -1));
+        const report = next().then(() => (waited ??= -1));
         following.noteResult(hasFailed);
         for (let time = 0; time <= 40_000 && waited === undefined; time++) {
           await soon();
@@ -232,7 +232,7 @@ describe('watching a viewer', () => {
           await soon();
           if (waited !== undefined) waited = time + 1;
         }
-        if (waited !== undefined) await told;
+        if (waited !== undefined) await report;
         return waited;
       }
       await next();

@@ -174,7 +174,7 @@ describe('a filter', () => {
   it('by an id of a link also matches the ids of deleted records', async () => {
     const { client } = gateway.database;
     const [gone = 0] = alice.dttSessions;
-    const kept = await client.dttSession.findUniqueOrThrow({ where: { id: gone } });
+    const before = await client.dttSession.findUniqueOrThrow({ where: { id: gone } });
     await client.dttSession.update({
       where: { id: gone },
       data: { trainerId: null, goneTrainerId: 77, templateId: null, goneTemplateId: 78 },
@@ -190,7 +190,7 @@ describe('a filter', () => {
       expect(await sessions({ templateId: { isNull: false } })).toEqual([0, 1, 2, 3, 4]);
       expect(await sessions({ trainer: {} })).toEqual([1, 2, 3, 4, 5]);
     } finally {
-      await client.dttSession.update({ where: { id: gone }, data: kept });
+      await client.dttSession.update({ where: { id: gone }, data: before });
     }
   });
 

@@ -26,7 +26,7 @@ async function open(options: Partial<StandInOptions> = {}): Promise<void> {
   standIn = await createStandIn({ accounts: [alice, bob], rate: Number.POSITIVE_INFINITY, ...options });
 }
 
-interface Told {
+interface ParsedResponse {
   status: number;
   headers: Headers;
   text: string;
@@ -44,13 +44,18 @@ async function ask(
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  const told: Told = { status: response.status, headers: response.headers, text, body: undefined };
+  const parsed: ParsedResponse = {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: undefined,
+  };
   try {
-    told.body = JSON.parse(text);
+    parsed.body = JSON.parse(text);
   } catch {
     // With a fault, the body may not be JSON.
   }
-  return told;
+  return parsed;
 }
 
 const list = async (path: string) => (await ask(path)).body.data.data;
@@ -215,9 +220,9 @@ describe('the stand-in', () => {
       vi.setSystemTime(Date.now() + wait);
       expect((await ask('/dtt')).status).toBe(200);
     }
-    const refused = await ask('/dtt');
-    expect(refused).toMatchObject({ status: 429, body: { ok: false, error: 'Rate limit exceeded' } });
-    expect(refused.headers.get('Retry-After')).toBe('40');
+    const rejected = await ask('/dtt');
+    expect(rejected).toMatchObject({ status: 429, body: { ok: false, error: 'Rate limit exceeded' } });
+    expect(rejected.headers.get('Retry-After')).toBe('40');
     expect((await ask('/dtt', { token: 'token-of-bob' })).status).toBe(200);
     vi.setSystemTime(Date.now() + 40_000);
     expect((await ask('/dtt')).status).toBe(200);

@@ -93,11 +93,11 @@ function changeTemplate(request: WriteRequest, id: number): Reply {
   if (!fields || Object.keys(fields).length === 0) return failure(400, 'Invalid or empty request body');
   const template = account.ownTemplates.has(id) ? world.templates.get(id) : undefined;
   if (!template) return failure(404, 'Template not found or not owned by user');
-  const refused = Object.entries(ofUltra).find(([name, free]) => name in fields && fields[name] !== free);
-  if (refused && account.user.subscriptionTier !== 'ultra')
+  const reserved = Object.entries(ofUltra).find(([name, free]) => name in fields && fields[name] !== free);
+  if (reserved && account.user.subscriptionTier !== 'ultra')
     return failure(
       403,
-      `"${refused[0]}" requires an Ultra subscription or higher. Your current tier does not include this feature.`,
+      `"${reserved[0]}" requires an Ultra subscription or higher. Your current tier does not include this feature.`,
     );
   const fieldErrors = Object.entries(fields).flatMap(([field, value]) => {
     const message = checks[field]?.(value);
