@@ -24,6 +24,9 @@ const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const inFlight = 16;
 const minRequests = 10_000;
 
+/** How many connections to the database the gateway has at most, beside those of its change feed. */
+const databaseConnections = 10;
+
 const aliceMarks: Marks = { word: 'alice-7q', firstId: 600_001, lastId: 600_999 };
 const bobMarks: Marks = { word: 'bob-7q', firstId: 700_001, lastId: 700_999 };
 
@@ -63,6 +66,7 @@ beforeAll(async () => {
       RESPONSE_CACHE_MB: '4',
       RATE_LIMIT: '0',
       RATE_LIMIT_ANONYMOUS: '0',
+      DATABASE_CONNECTIONS: String(databaseConnections),
       // Each PUT reserves an event stream for half a minute.
       MAX_CONNECTIONS: '10000',
     }),
@@ -197,6 +201,7 @@ it(`responds to random requests without internal errors or data of other account
     `fuzz: ${sent} requests in ${seconds} s: ${counts.join(', ')}; idle heap ${Math.round(before.heap / 2 ** 20)} and ${Math.round(after.heap / 2 ** 20)} MiB\n`,
   );
   expect(gateway.output.stderr).toBe('');
-  expect(after.sockets).toBeLessThanOrEqual(before.sockets);
+  // The pool may have opened more of its connections to the database since.
+  expect(after.sockets).toBeLessThanOrEqual(before.sockets + databaseConnections);
   expect(after.heap - before.heap).toBeLessThan(16 * 2 ** 20);
 });
