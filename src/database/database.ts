@@ -212,8 +212,9 @@ function connectTo(
   });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
-  // The pool takes its own listener away from a connection that it hands out. What the server sends in one piece is read before
-  // whoever waited for the connection gets to run, and that may be the response for which it became free, and its end.
+  // The pool removes its own listener from a connection that it hands out. One packet may contain a response, after which the
+  // connection is handed out, and the error that ends the connection. It is read to its end before the code that has waited for
+  // the connection runs. Without a listener that error would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,

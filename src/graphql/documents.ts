@@ -194,7 +194,7 @@ function errorsIn(
     if (conditions.length > 0) return conditions;
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
     nameArguments(document, errors);
-    // Nobody reads the stacks, and each holds on to all that the validation has made, until it is read or replaced.
+    // Nobody reads the stacks. V8 makes the text of a stack when it is read, and until then holds everything that the stack refers to.
     for (const error of errors) error.stack = '';
     return errors.map((error) =>
       // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.

@@ -18,7 +18,7 @@ export const publication = 'dovetail';
 /** How long, in milliseconds, creating a slot may take. It waits for all transactions that write. */
 const longestCreation = 5 * 60_000;
 
-/** How long, in milliseconds, each other step may take until messages are read. */
+/** How long, in milliseconds, each of the other steps before messages are read may take. */
 const longestStep = 5_000;
 
 /** How often, in milliseconds, the server is told which part of the log was read, so that it can remove it. */
@@ -59,8 +59,8 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
 };
 
 /**
- * Gives the connection up if a step takes longer, in milliseconds. The query timeout of `pg` will not do: it would also end
- * the query that reads, which has no end.
+ * Gives the connection up if a step takes longer than so many milliseconds. The query timeout of `pg` is no alternative, since
+ * it would also end the query that reads, which goes on for as long as the connection.
  */
 function loseAfter<Value>(longest: number, lost: AbortController, step: Promise<Value>): Promise<Value> {
   const timer = setTimeout(() => lost.abort(), longest);
@@ -75,7 +75,7 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     replication: 'database',
     connectionTimeoutMillis: heartbeat,
     keepAlive: true,
-    // Nothing else notices that the server is gone while it is silent for a good reason: a slot waits for those who write.
+    // Detects that the server is gone while it is silent for a good reason: a new slot waits for transactions that write.
     keepAliveInitialDelayMillis: 10_000,
   };
   async function open(): Promise<pg.Client> {

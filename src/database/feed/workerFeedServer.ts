@@ -22,8 +22,9 @@ export interface FromParent {
 const mostUnderway = 100_000;
 
 /**
- * How long, in milliseconds, nothing may be heard: each worker sends heartbeats, which come to all of them. A worker that
- * does not hear its own reconnects. Since not all do so in the same moment, they would go on sharing what is silent.
+ * After how many milliseconds without a message the log is read anew for a worker that joins. Every worker receives the heartbeats
+ * of all, so silence means that the reader has failed. Workers notice that and reconnect at different moments; without this
+ * limit there would always be one that still shares the failed reader with those that join.
  */
 const longestSilence = 2 * heartbeat;
 
@@ -31,7 +32,7 @@ const longestSilence = 2 * heartbeat;
 interface Reading {
   readonly lost: AbortController;
   readonly opened: Promise<void>;
-  /** When something was heard last, or when it began; undefined before that, which takes as long as transactions write. */
+  /** When the last message arrived, or when reading began; undefined until it has begun, which waits for writing transactions. */
   heardAt: number | undefined;
 }
 
