@@ -35,7 +35,7 @@ export function createConfirm(
 
 export const anotherAccount = () =>
   new AnotherAccount('The token opens another account than it did.', {
-    failure: 'answers another user for a token',
+    failure: 'says that a token belongs to another user',
   });
 
 /** For runs through lists: confirms before records are written, and before records that lists lack are removed. */

@@ -186,7 +186,7 @@ function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: stri
         account.touch();
         return;
       }
-      if (checked.kind === 'invalid') accounts.fail(new Unauthorized('', { failure: 'refused the token' }));
+      if (checked.kind === 'invalid') accounts.fail(new Unauthorized('', { failure: 'rejected the token' }));
       await sleep(config.UPSTREAM_INTERVAL * 1_000, undefined, { signal }).catch(() => {});
     }
   })();
@@ -217,7 +217,10 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
       accounts.enter(id).remove(credential);
       accounts.leave(id);
     },
-    onOther: () => logger.warn('the upstream answers another user for a token, which has ended here'),
+    onOther: () =>
+      logger.warn(
+        'the upstream says that a token belongs to another user: what it was used for here has ended',
+      ),
     ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
     idle,
   });

@@ -295,7 +295,7 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
   // Whatever the body says: nothing else can be meant.
   if (status === 401) {
     const message = `${name}: the upstream does not accept the token`;
-    throw new Unauthorized(message, { ...failure, failure: 'refused the token' });
+    throw new Unauthorized(message, { ...failure, failure: 'rejected the token' });
   }
   if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure);
   const content = envelope.safeParse(parseJson(text)).data;

@@ -103,7 +103,7 @@ interface Entry extends Credential {
   readonly end: AbortController;
   /** When the newest request was sent to which the upstream said that the token is valid, in milliseconds since the epoch. */
   confirmed: number;
-  /** When the upstream last refused the token for something. What it was asked before then confirms nothing. */
+  /** When the upstream last rejected the token. Results of requests that were sent before then do not confirm the token. */
   doubtedAt: number;
   /** From when the upstream may be asked about the token again. */
   askAgainAt: number;

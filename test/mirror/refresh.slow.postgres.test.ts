@@ -87,7 +87,7 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(
       async () =>
         expect(await statusOf(opened)).toMatch(
-          /^ready\nupstream: last success never, last error 2\S+ refused the token\n$/,
+          /^ready\nupstream: last success never, last error 2\S+ rejected the token\n$/,
         ),
       { timeout: 20_000 },
     );
@@ -205,13 +205,13 @@ describe('the refresh of a mirror', () => {
     await runs(2);
     const [, line] = lines.at(-1) ?? [];
     expect(line).toEqual({
-      failure: 'refused the token',
+      failure: 'rejected the token',
       method: 'GET',
       route: expect.any(String),
       status: 401,
       msg: 'mirror not refreshed',
     });
-    expect(status()).toMatch(/^last success 2\S+Z, last error 2\S+Z refused the token$/);
+    expect(status()).toMatch(/^last success 2\S+Z, last error 2\S+Z rejected the token$/);
     const success = status().split(',', 1)[0];
     scene.proxy.misbehave = behave;
     await expect.poll(() => status().split(',', 1)[0], { interval: 5, timeout: 20_000 }).not.toBe(success);

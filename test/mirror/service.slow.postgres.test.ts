@@ -134,7 +134,7 @@ describe('a token of the upstream', () => {
     await expect
       .poll(async () => (await ask(gateway, alice, username)).status, { timeout: 10_000 })
       .toBe(401);
-    expect(gateway.log.join('')).toContain('the upstream answers another user for a token');
+    expect(gateway.log.join('')).toContain('the upstream says that a token belongs to another user');
     expect(gateway.log.join('')).not.toContain(alice);
   });
 
