@@ -28,8 +28,9 @@ export interface Viewers {
 }
 
 /**
- * Whether the viewer's token has ended while the body of a request was on its way. It was valid when the head came, and is
- * looked up again only where the body took long, since `began`, in milliseconds as `performance.now` has them.
+ * Finds out whether the viewer's token has ended while the body of a request arrived. The token was valid when the head arrived,
+ * and is looked up again only if the body took long.
+ * @param began when reading the body began, by `performance.now`.
  */
 export type HasEnded = (viewer: Viewer, began: number) => Promise<boolean>;
 

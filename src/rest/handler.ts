@@ -22,7 +22,7 @@ export interface RestOptions {
    * requests are not forwarded.
    */
   relayFor?: ((viewer: Viewer) => Relay | undefined) | undefined;
-  /** By default, a token that was found to be valid is taken to be so until the body is here. */
+  /** By default, a token that was valid when the head arrived counts as valid when the body has arrived. */
   hasEnded?: HasEnded;
   /** Path of the page that documents the interface, if the gateway serves one. */
   docsPath?: string | undefined;

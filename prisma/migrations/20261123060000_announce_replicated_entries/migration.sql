@@ -1,6 +1,7 @@
--- One's own templates come into the library, and leave it, with the template, which is announced. But where
--- session_replication_role = replica the triggers do not fire that see to that: such a session writes these entries as well,
--- possibly in another transaction than the template, and so they have to be announced by themselves.
+-- Triggers add the library entry of a user's own template together with the template, and remove it together with it. The change
+-- of the template is announced, so that of the entry need not be. In a session with session_replication_role = replica these
+-- triggers do not fire. Such a session writes the entries itself, possibly in another transaction than the templates, and so
+-- its entries are announced too.
 
 CREATE OR REPLACE FUNCTION announce_imports() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
