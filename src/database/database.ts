@@ -7,6 +7,7 @@ import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
+import { endWhenSilent } from './connection/silence.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { assertOwnFolder } from './embedded/owner.ts';
 import type { AnnounceMode } from './feed/announceMode.ts';
@@ -81,7 +82,7 @@ export async function openDatabase(
   try {
     await migrate(connection, undefined, listener);
     return {
-      ...connectTo({ ...connection, ...clientTimeouts(bounds) }, postgres.close),
+      ...connectTo(connection, { bounds, release: postgres.close }),
       embedded: true,
       direct: connection,
       failure: postgres.failure,
@@ -106,7 +107,7 @@ export async function joinDatabase(
 ): Promise<Connected> {
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
   const running = await findEmbedded(config.DATA_DIR);
-  if (running) return connectTo({ ...running.connection, ...clientTimeouts(undefined) }, running.close);
+  if (running) return connectTo(running.connection, { release: running.close });
   await assertOwnFolder(config.DATA_DIR);
   return openDatabase(config, undefined, listener);
 }
@@ -120,14 +121,12 @@ async function openServer(
   // Commands have few statements, and are soon done.
   const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
+    { ...server, ...clientsOf(server) },
     {
-      ...server,
-      ...clientsOf(server),
-      ...clientTimeouts(bounds),
-      ...(pooled ? {} : sessionTimeouts(bounds)),
+      bounds,
+      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+      ...(named && { nameOf: createStatementNames() }),
     },
-    async () => {},
-    named ? createStatementNames() : undefined,
   );
   if (named) database.pool.on('connect', (client) => limitStatements(client));
   try {
@@ -173,42 +172,55 @@ const longestIdle = 60_000;
 /** How long, in milliseconds, a statement of a command may take. */
 const longestOfCommand = 60_000;
 
-/** What holds also where the server is gone without a word. */
-export function clientTimeouts(bounds: PoolLimits | undefined): pg.PoolConfig {
-  return bounds
-    ? { max: bounds.connections, query_timeout: bounds.statement + lateness }
-    : { query_timeout: longestOfCommand };
+/** The limits that hold also where the server is gone without a word. Those of a gateway are completed by `limitSilence`. */
+export const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
+  bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand };
+
+/** Must be called for each new connection of a pool. */
+export function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
+  if (bounds) endWhenSilent(client, bounds.statement + lateness);
 }
 
 /**
- * Settings for sessions that are the gateway's alone, which has the server stop what takes too long, the wait for a
+ * Makes the settings of sessions that are the gateway's alone, which has the server stop what takes too long, the wait for a
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-export function sessionTimeouts(bounds: PoolLimits | undefined): {
-  onConnect(client: pg.ClientBase): Promise<unknown>;
-} {
+export function sessionSettingsOf(bounds: PoolLimits | undefined) {
   const text = sessionSettings(
     bounds && {
       statement_timeout: String(bounds.statement),
       idle_in_transaction_session_timeout: String(longestIdle),
     },
   );
-  // The pool waits for it, though its types do not say so.
-  return { onConnect: (client) => client.query(text) };
+  return (client: pg.ClientBase): Promise<unknown> => client.query(text);
+}
+
+interface ConnectOptions {
+  readonly bounds?: PoolLimits | undefined;
+  readonly nameOf?: (text: string) => string;
+  /** Prepares a new connection for its first statement. */
+  prepare?(client: pg.ClientBase): Promise<unknown>;
+  /** Called once all connections are closed. */
+  release?(): Promise<void>;
 }
 
 function connectTo(
   connection: pg.PoolConfig,
-  release: () => Promise<void>,
-  nameOf?: (text: string) => string,
+  { bounds, nameOf, prepare, release }: ConnectOptions,
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
+    ...poolLimits(bounds),
     connectionTimeoutMillis: longestConnecting,
     // Probes find a server that is gone without a word while nobody asks.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    // The pool waits for its promise.
+    async onConnect(client) {
+      limitSilence(client, bounds);
+      await prepare?.(client);
+    },
   });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
@@ -221,7 +233,7 @@ function connectTo(
     sql: createSql(pool, nameOf),
     async close() {
       await pool.end();
-      await release();
+      await release?.();
     },
   };
 }

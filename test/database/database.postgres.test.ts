@@ -9,9 +9,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { joinDatabase, openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/protocol.ts';
 import { migrate } from '../../src/database/migrate.ts';
+import { isUnresponsive } from '../../src/database/session.ts';
 import { errorText, SetupError } from '../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { openSilentServer } from '../support/silent.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let database: TestDatabase;
 let url: string;
@@ -151,7 +153,19 @@ describe('an opened database', () => {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     });
-    expect(opened.pool.options.query_timeout).toBe(bounds ? 2_234 : 60_000);
+    expect(opened.pool.options.query_timeout).toBe(bounds ? undefined : 60_000);
+  });
+
+  it('fails a statement of a request when the server says nothing for a second longer than it may take', async () => {
+    const proxy = await openTcpProxy(database);
+    onTestFinished(proxy.close);
+    const opened = await open({ connections: 1, statement: 200 }, proxy.url);
+    onTestFinished(() => opened.close());
+    await opened.sql.run('SELECT 1', []);
+    proxy.hold();
+    const began = performance.now();
+    await expect(opened.sql.run('SELECT 1', [])).rejects.toSatisfy(isUnresponsive);
+    expect(performance.now() - began).toBeGreaterThan(1_190);
   });
 
   it('replaces an idle connection that is lost', async () => {

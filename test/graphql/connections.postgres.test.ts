@@ -253,13 +253,14 @@ describe('paging through a list that is ordered by time', () => {
         order,
         way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
       );
-      const where = { AND: [{ ownerId }, ...(query.where ? [query.where] : [])] };
+      const { where: bounds, ...page } = query();
+      const where = { AND: [{ ownerId }, ...(bounds ? [bounds] : [])] };
       const select = { id: true, lastVisited: true } as const;
-      const rows = await gateway.database.sql.findMany(table, { ...query, where, select }, slotValues);
-      const { edges, pageInfo } = connect(rows as { id: number }[]);
-      const page = edges.map(({ node }) => node.id);
-      if (way === 'forward') found.push(...page);
-      else found.unshift(...page);
+      const rows = await gateway.database.sql.findMany(table, { ...page, where, select }, slotValues);
+      const { edges, pageInfo } = connect(rows as { id: number }[], async () => 0);
+      const ids = edges.map(({ node }) => node.id);
+      if (way === 'forward') found.push(...ids);
+      else found.unshift(...ids);
       cursor = way === 'forward' ? pageInfo.endCursor : pageInfo.startCursor;
       more = way === 'forward' ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
     }
@@ -310,7 +311,7 @@ describe('paging through a list that is ordered by time', () => {
   });
 
   it('throws when a cursor is made at a time that Date cannot represent', () => {
-    const { edges } = planPage(order, {}).connect([{ id: 7, lastVisited: 8.64e15 + 1 }]);
+    const { edges } = planPage(order, {}).connect([{ id: 7, lastVisited: 8.64e15 + 1 }], async () => 0);
     expect(() => edges[0]?.cursor).toThrow('the lastVisited of 7 is beyond what a cursor can hold');
   });
 

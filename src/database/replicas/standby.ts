@@ -6,7 +6,7 @@
 import pg from 'pg';
 import { serverOf } from '../connection/server.ts';
 import type { PoolLimits } from '../database.ts';
-import { clientTimeouts, sessionTimeouts } from '../database.ts';
+import { limitSilence, poolLimits, sessionSettingsOf } from '../database.ts';
 import { inBatches } from '../inBatches.ts';
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
@@ -228,14 +228,15 @@ function createHealth({ take, timeline: expected }: Primary) {
 
 /** Connections for reads. Each is checked to lead to the server that the watcher is connected to. */
 function openPool({ url, bounds }: StandbyOptions, began: string, connections: ConnectionGroup): pg.Pool {
-  const { onConnect: makeSettings } = sessionTimeouts(bounds);
+  const makeSettings = sessionSettingsOf(bounds);
   const pool = new pg.Pool({
     ...serverOf(url),
-    ...clientTimeouts(bounds),
+    ...poolLimits(bounds),
     connectionTimeoutMillis: stateTimeout,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     async onConnect(client) {
+      limitSilence(client, bounds);
       await makeSettings(client);
       const { rows } = await client.query<{ began: string }>(
         'SELECT pg_postmaster_start_time()::text AS began',

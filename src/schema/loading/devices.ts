@@ -35,15 +35,11 @@ export const deviceList = {
     const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
       readPage(request, order, conditions, context, info),
     );
-    return Object.assign(
-      connect(rows, request, (row) => writeCursor(order, row, row.__typename)),
-      {
-        async totalCount() {
-          const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
-          return counts.reduce((total, count) => total + count, 0);
-        },
-      },
-    );
+    const cursorOf = (row: Device) => writeCursor(order, row, row.__typename);
+    return connect(rows, request, cursorOf, async () => {
+      const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
+      return counts.reduce((total, count) => total + count, 0);
+    });
   },
 };
 

@@ -30,27 +30,31 @@ export interface PagePlan {
   readonly isDefault: boolean;
   readonly variant: string;
   /** The part of a query that fetches the page, and one more row to find out whether the list continues. */
-  readonly query: { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
+  query(): { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
   /** A list that the client filters or orders is planned for each run. */
   readonly planning: Planning;
   /** The values of the query's slots. */
   readonly slotValues: { readonly take: number; readonly skip: number };
   /** The rows that `query` fetched, as a Relay connection. */
-  connect<Row extends { id: number }>(rows: readonly Row[]): Connection<Row>;
+  connect<Row extends { id: number }>(rows: readonly Row[], totalCount: TotalCount): Connection<Row>;
 }
 
 const take = new Slot('take');
 const skip = new Slot('skip');
 
+/** Counts the records of the whole list. */
+type TotalCount = () => Promise<number>;
+
 export interface Connection<Row> {
-  nodes: Row[];
-  edges: { cursor: string; node: Row }[];
-  pageInfo: {
-    hasNextPage: boolean;
-    hasPreviousPage: boolean;
-    startCursor: string | null;
-    endCursor: string | null;
+  readonly nodes: Row[];
+  readonly edges: { readonly cursor: string; readonly node: Row }[];
+  readonly pageInfo: {
+    readonly hasNextPage: boolean;
+    readonly hasPreviousPage: boolean;
+    readonly startCursor: string | null;
+    readonly endCursor: string | null;
   };
+  readonly totalCount: TotalCount;
 }
 
 /** How many records a page of a list has, in both APIs. */
@@ -102,16 +106,14 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
     isDefault: order.fingerprint === undefined && conditions.length === 0,
     planning: { plansEachTime: order.fingerprint !== undefined },
     variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
-    get query() {
-      return {
-        ...(conditions.length > 0 && { where: { AND: conditions } }),
-        orderBy: orderBy(order, isBackward),
-        take,
-        ...(offset > 0 && { skip }),
-      };
-    },
+    query: () => ({
+      ...(conditions.length > 0 && { where: { AND: conditions } }),
+      orderBy: orderBy(order, isBackward),
+      take,
+      ...(offset > 0 && { skip }),
+    }),
     slotValues: { take: size + 1, skip: offset },
-    connect: (rows) => connect(rows, request, (row) => writeCursor(order, row)),
+    connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
 
@@ -123,35 +125,81 @@ export function connect<Row>(
   rows: readonly Row[],
   { size, offset, isBackward, after, before }: PageRequest,
   cursorOf: (row: Row) => string,
+  totalCount: TotalCount,
 ): Connection<Row> {
   const more = rows.length > size;
-  const page = rows.slice(0, size);
-  if (isBackward) page.reverse();
-  const [first, last] = [page[0], page.at(-1)];
-  let edges: Connection<Row>['edges'] | undefined;
-  // Edges and cursors are only created if the operation selects them.
-  return {
-    nodes: page,
-    get edges() {
-      edges ??= page.map((node) => ({
-        get cursor() {
-          return cursorOf(node);
-        },
-        node,
-      }));
-      return edges;
-    },
-    pageInfo: {
-      hasNextPage: isBackward ? before !== undefined : more,
-      hasPreviousPage: isBackward ? more : after !== undefined || offset > 0,
-      get startCursor() {
-        return first === undefined ? null : cursorOf(first);
-      },
-      get endCursor() {
-        return last === undefined ? null : cursorOf(last);
-      },
-    },
-  };
+  const nodes = rows.slice(0, size);
+  if (isBackward) nodes.reverse();
+  const hasNextPage = isBackward ? before !== undefined : more;
+  const hasPreviousPage = isBackward ? more : after !== undefined || offset > 0;
+  return new Page(nodes, new PageInfo(nodes, cursorOf, hasNextPage, hasPreviousPage), cursorOf, totalCount);
+}
+
+// Edges and cursors are only made if the operation selects them. The getters are those of classes: V8 gives each object literal
+// that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
+
+class Page<Row> implements Connection<Row> {
+  readonly nodes: Row[];
+  readonly pageInfo: PageInfo<Row>;
+  readonly totalCount: TotalCount;
+  readonly #cursorOf: (row: Row) => string;
+
+  constructor(nodes: Row[], pageInfo: PageInfo<Row>, cursorOf: (row: Row) => string, totalCount: TotalCount) {
+    this.nodes = nodes;
+    this.pageInfo = pageInfo;
+    this.totalCount = totalCount;
+    this.#cursorOf = cursorOf;
+  }
+
+  get edges(): Edge<Row>[] {
+    return this.nodes.map((node) => new Edge(node, this.#cursorOf));
+  }
+}
+
+class Edge<Row> {
+  readonly node: Row;
+  readonly #cursorOf: (row: Row) => string;
+
+  constructor(node: Row, cursorOf: (row: Row) => string) {
+    this.node = node;
+    this.#cursorOf = cursorOf;
+  }
+
+  get cursor(): string {
+    return this.#cursorOf(this.node);
+  }
+}
+
+class PageInfo<Row> {
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  readonly #nodes: readonly Row[];
+  readonly #cursorOf: (row: Row) => string;
+
+  constructor(
+    nodes: readonly Row[],
+    cursorOf: (row: Row) => string,
+    hasNextPage: boolean,
+    hasPreviousPage: boolean,
+  ) {
+    this.hasNextPage = hasNextPage;
+    this.hasPreviousPage = hasPreviousPage;
+    this.#nodes = nodes;
+    this.#cursorOf = cursorOf;
+  }
+
+  get startCursor(): string | null {
+    return this.#cursorAt(0);
+  }
+
+  get endCursor(): string | null {
+    return this.#cursorAt(-1);
+  }
+
+  #cursorAt(place: number): string | null {
+    const node = this.#nodes.at(place);
+    return node === undefined ? null : this.#cursorOf(node);
+  }
 }
 
 function checkSize(argument: string, size: number | null | undefined) {

@@ -135,9 +135,7 @@ export function viewerList<M extends Model>(model: M) {
       const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
         readPage(model, page, context, info),
       );
-      return Object.assign(page.connect(rows), {
-        totalCount: () => countVisible(model, filter, context),
-      });
+      return page.connect(rows, () => countVisible(model, filter, context));
     },
   };
 }
@@ -168,14 +166,12 @@ export function relatedList<P extends Model, M extends Model>(
         () => (ids) => readPagesBelow(listed, page, ids, context, info),
       );
       const rows = await pages.load(parent.id);
-      return Object.assign(page.connect(rows ?? []), {
-        totalCount: async () => {
-          const counts = loaders.at(
-            `${parentModel} ${relation} count ${filter.key}`,
-            () => (ids) => countBelow(listed, filter, ids, context),
-          );
-          return (await counts.load(parent.id)) ?? 0;
-        },
+      return page.connect(rows ?? [], async () => {
+        const counts = loaders.at(
+          `${parentModel} ${relation} count ${filter.key}`,
+          () => (ids) => countBelow(listed, filter, ids, context),
+        );
+        return (await counts.load(parent.id)) ?? 0;
       });
     },
   };

@@ -264,7 +264,7 @@ function pageQuery(
   context: Context,
   info: GraphQLResolveInfo,
 ): PlannedQuery {
-  const { where: bounds, ...query } = page.query;
+  const { where: bounds, ...query } = page.query();
   const where = seen.where && bounds ? { AND: [seen.where, bounds] } : (seen.where ?? bounds);
   return {
     ...seen,
