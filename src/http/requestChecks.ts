@@ -23,7 +23,7 @@ const pageTypes = [
  */
 export function asksForPage(exchange: Exchange): boolean {
   const { accept, authorization } = exchange.request.headers;
-  if (authorization !== undefined || !isRead(exchange) || !accept || !/html/i.test(accept)) return false;
+  if (authorization !== undefined || !isRead(exchange)) return false;
   return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
 }
 

@@ -25,7 +25,6 @@ export function pathOf(target: string): string {
 
 /** The target in origin form. A client that talks to a proxy sends the absolute form. */
 export function targetOf({ url = '/' }: IncomingMessage): string {
-  if (url.startsWith('/')) return url;
   const target = url.replace(/^https?:\/\/[^/?]*/i, '');
   // An empty path means the root (RFC 9110, section 4.2.3).
   return target === '' || target.startsWith('?') ? `/${target}` : target;

@@ -171,6 +171,8 @@ describe('an exchange', () => {
     ['/graphql', 'graphql', '/graphql', '/graphql'],
     ['/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
     ['/graphql/', 'page', '/graphql/', '/graphql/'],
+    ['/mcp', 'mcp', '/mcp', '/mcp'],
+    ['/mcp/', 'page', '/mcp/', '/mcp/'],
     ['/', 'page', '/', '/'],
     ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
@@ -268,8 +270,15 @@ describe('an HTML page', () => {
     ['GET', 'text/html', true],
     ['HEAD', 'text/html', true],
     ['GET', 'application/xhtml+xml,text/html;q=0.9', true],
+    ['GET', 'TEXT/HTML', true],
+    ['GET', 'text/html, application/json', true],
     ['POST', 'text/html', false],
     ['GET', 'application/json', false],
+    ['GET', 'application/json, text/html', false],
+    ['GET', 'application/graphql-response+json, text/html', false],
+    ['GET', 'text/plain, text/html', false],
+    ['GET', 'text/*', false],
+    ['GET', '*/*', false],
     ['GET', undefined, false],
   ])('is requested by %s with Accept: %s (%s)', (method, accept, expected) => {
     // The parts of an exchange that are used.
@@ -295,11 +304,12 @@ describe('isMisaddressed', () => {
     // Only names count, not values.
     ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
     ['1.1', ['Hast', 'x', 'Host', 'x', 'Hist', 'x'], false],
+    ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], false],
     ['1.1', ['X', 'y'], true],
     ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
       (host): [string, string[], boolean] => ['1.1', ['Host', host], false],
     ),
-    ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', 'x@y', 'x,y:80:81'].map(
+    ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'].map(
       (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
     ),
     ['1.0', ['X', 'y'], false],
