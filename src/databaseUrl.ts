@@ -102,7 +102,7 @@ function checkTls(url: string): void {
 
 function partsOf(url: string) {
   const [, scheme = '', user = '', authority = '', path = '', query = ''] =
-    /^([a-z]+:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)\??([^#]*)/i.exec(url) ?? [];
+    /^([a-z]+:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)\??([^#]*)/.exec(url) ?? [];
   return { scheme, user, authority, path, query: query === '' ? [] : query.split('&') };
 }
 

@@ -92,6 +92,11 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
     ],
+    [{ DATABASE_REPLICA_URLS: ' postgres://a/d ' }, { DATABASE_REPLICA_URLS: ['postgres://a/d'] }],
+    [
+      { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
+      { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
+    ],
     [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
     [{ DATA_DIR: 'd' }, { DATA_DIR: 'd' }],
     [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
@@ -117,6 +122,9 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
     ]);
+  for (const CHANGE_FEED of ['auto', 'notify', 'logical'] as const)
+    accepted.push([{ CHANGE_FEED }, { CHANGE_FEED }]);
+  for (const MCP of ['off', 'read', 'write'] as const) accepted.push([{ MCP }, { MCP }]);
   it.each(accepted)('accepts %o', (env, expected) => {
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
   });
@@ -198,9 +206,17 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   }
   for (const wrong of ['on', 'true', 'READ', 'read,write'])
     wrongSettings.push(['MCP', wrong, 'off, read or write']);
-  for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])
+  for (const wrong of ['on', 'Notify']) wrongSettings.push(['CHANGE_FEED', wrong, 'auto, notify or logical']);
+  for (const wrong of ['ftp://h', 'xhttp://h', 'httpx://h', 'localhost:4318', '/traces'])
     wrongSettings.push(['OTEL_EXPORTER_OTLP_ENDPOINT', wrong, 'a URL such as http://localhost:4318']);
-  for (const wrong of ['ftp://h/api/v1', 'h/api/v1', 'https://h/api/v1?a=b', 'https://h/api/v1#a'])
+  for (const wrong of [
+    'ftp://h/api/v1',
+    'xhttp://h',
+    'httpx://h',
+    'h/api/v1',
+    'https://h/api/v1?a=b',
+    'https://h/api/v1#a',
+  ])
     wrongSettings.push([
       'UPSTREAM_URL',
       wrong,
@@ -209,6 +225,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   wrongSettings.push(
     ['PERSISTED_OPERATIONS', 'on', 'only, or nothing'],
     ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
+    ['PERSISTED_OPERATIONS_FILE', 'a.json.bak', 'a path that ends in .json, .graphql or .gql'],
   );
 
   it.each(wrongSettings)('rejects %s=%j, which has to be %s', (name, wrong, takes) => {
@@ -229,6 +246,12 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   it('rejects a user in UPSTREAM_URL without showing the password', () => {
     expect(complaintAbout({ UPSTREAM_URL: 'https://me:hunter2@h/api/v1' })).toMatch(
       /^UPSTREAM_URL is "https:\/\/me:\*\*\*@h\/api\/v1", but takes a URL without user/,
+    );
+  });
+
+  it('rejects several hosts in the URL of a standby, which is one server', () => {
+    expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://a,b/d' })).toBe(
+      'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces.',
     );
   });
 
@@ -261,8 +284,12 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   });
 
   it('names every invalid setting on a line of its own', () => {
-    const lines = complaintAbout({ PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c' }).split('\n');
-    expect(lines.map((line) => line.split(' ', 1)[0])).toEqual(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
+    const wrong = { PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c', DATABASE_DIRECT_URL: 'd' };
+    expect(
+      complaintAbout(wrong)
+        .split('\n')
+        .map((line) => line.split(' ', 1)[0]),
+    ).toEqual(['PORT', 'DATABASE_URL', 'DATABASE_DIRECT_URL', 'LOG_LEVEL']);
   });
 
   it.each([
@@ -312,7 +339,7 @@ describe('the command line for a database', () => {
     ['a.b@c:d_9', 'a.b@c:d_9'],
     ['a b', "'a b'"],
     ['$(reboot)', "'$(reboot)'"],
-    ['a\nb', "'a b'"],
+    ['a\nb\tc', "'a b c'"],
   ])('quotes the word %j for a shell', (text, word) => {
     expect(shellWord(text)).toBe(word);
   });

@@ -36,6 +36,9 @@ describe('a URL with several hosts', () => {
     ],
     ['postgres://a/db?target_session_attrs=any', ['postgres://a/db'], 'any'],
     ['postgres://me:a,b@h@x,y/db', ['postgres://me:a,b@h@x/db', 'postgres://me:a,b@h@y/db'], 'read-write'],
+    ['postgres://a,b?user=me', ['postgres://a?user=me', 'postgres://b?user=me'], 'read-write'],
+    ['postgres://a,b/db?host=&target_session_attrs=', ['postgres://a/db', 'postgres://b/db'], 'read-write'],
+    ['postgres:///db?host=x&host=a,b', ['postgres:///db?host=a', 'postgres:///db?host=b'], 'read-write'],
   ])('is split into one URL for each host: %s', (url, urls, target) => {
     expect(hostsOf(url)).toEqual({ urls, target });
     expect(isDatabaseUrl(url)).toBe(true);
@@ -75,9 +78,17 @@ describe('a URL with several hosts', () => {
       'postgres://a/db?sslcert=package.json&sslkey=.',
       'sslkey is ".", but takes a file to read: EISDIR: illegal operation on a directory, read.',
     ],
+    [
+      'postgres://a/db?sslcert=/no/file.pem',
+      `sslcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
+    ],
     ['postgres:///db?host=a,b,c&port=1,2', 'It has 3 hosts, but 2 ports.'],
     ['postgres://a:1,b:x/db', undefined],
     ['mysql://a,b/db', undefined],
+    ['mysql://a/db', undefined],
+    [' postgres://a,b/db', undefined],
+    ['xpostgres://a,b/db', undefined],
+    ['localhost', undefined],
   ])('is rejected with the valid values or the reason: %s', (url, complaint) => {
     expect(isDatabaseUrl(url)).toBe(false);
     expect(complaintAboutUrl(url)).toBe(complaint);
@@ -100,6 +111,18 @@ describe('a URL with TLS', () => {
     [
       'postgres://a/db?uselibpqcompat=true&sslmode=require',
       'postgres://a/db?uselibpqcompat=true&sslmode=require',
+    ],
+    [
+      'postgres://a/db?sslmode=require&uselibpqcompat=true',
+      'postgres://a/db?sslmode=require&uselibpqcompat=true',
+    ],
+    [
+      'postgres://a/db?sslmode=require&uselibpqcompat=true#x',
+      'postgres://a/db?sslmode=require&uselibpqcompat=true#x',
+    ],
+    [
+      'postgres://a/db?sslmode=prefer&sslmode=require',
+      'postgres://a/db?sslmode=verify-full&sslmode=verify-full',
     ],
     ['postgres://a/require', 'postgres://a/require'],
   ])('is passed to pg with the sslmode that has the same meaning there: %s', (url, given) => {
