@@ -13,6 +13,8 @@ it.each<[string | undefined, string[]]>([
   ['*/*;q=0', []],
   ['application/json', [json]],
   [' Application/JSON ; charset="UTF-8" ', [json]],
+  ['application/json;charset=utf8', [json]],
+  ['application/json;charset=utf-80', []],
   ['application/json;charset=iso-8859-1', []],
   ['application/json;profile=x', [json]],
   ['image/png', []],

@@ -6,10 +6,11 @@ import {
   codeOf,
   type ExecutionError,
   errorForClient,
+  messages,
   statusOf,
   unauthenticated,
 } from '../../src/errors.ts';
-import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
+import { fail } from '../../src/http/errorResponse.ts';
 
 it('each error code has its HTTP status', () => {
   expect(statusOf).toEqual({
@@ -127,19 +128,24 @@ describe('an HTTP error', () => {
     ['headersTooLarge', 431, 'BAD_USER_INPUT', 'Request header fields too large'],
     ['tooManyRequests', 429, 'TOO_MANY_REQUESTS', 'Too many requests'],
     ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
+    ['upstreamAway', 503, 'SERVICE_UNAVAILABLE', messages.upstreamUnreachable],
     ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
   ] as const)('has the envelope of each endpoint: %s', (name, status, code, message) => {
     const given = { Connection: 'close' };
     const bodies = {
       rest: JSON.stringify({ ok: false, error: message }),
       graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
+      mcp: JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }),
       page: `${message}\n`,
     };
-    for (const endpoint of ['rest', 'graphql', 'page'] as const) {
-      const response = errorResponse(endpoint, httpErrors[name], given);
+    for (const endpoint of ['rest', 'graphql', 'mcp', 'page'] as const) {
+      const response = fail({ endpoint }, name, given);
       expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
       expect(response.body.toString()).toBe(bodies[endpoint]);
       expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
+      // The log has the codes of these two, whose errors mostly have the status 200.
+      const hasCode = endpoint === 'graphql' || endpoint === 'mcp';
+      expect(response.errorCode).toBe(hasCode ? code : undefined);
     }
   });
 });
