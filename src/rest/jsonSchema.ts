@@ -123,7 +123,7 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
     (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
   );
   const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
-  return inner && isObjectType(inner) ? inner : type;
+  return isObjectType(inner) ? inner : type;
 }
 
 /** A field that is null only with an error is never null in a successful response. */

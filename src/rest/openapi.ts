@@ -20,7 +20,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { challengeFor, detailsNotHere, forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
@@ -104,7 +104,7 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
       parameters,
       headers,
       responses: Object.fromEntries(
-        Object.entries(sharedFailures).map(([status, response]) => [nameOfStatus(status), response]),
+        Object.entries(sharedFailures).map(([status, response]) => [nameOfStatus(Number(status)), response]),
       ),
       schemas,
     },
@@ -179,7 +179,6 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
   for (const [name, value] of Object.entries(route.deprecation?.headers ?? {}))
     deprecation[name] = { required: true, schema: { type: 'string', const: value } };
   const cached = { ETag: reference('headers', 'ETag'), ...deprecation };
-  const failures = Object.entries(failuresOf(route)).filter(([, errors]) => errors.length > 0);
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
@@ -196,38 +195,31 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
     ...(!route.isMutation && {
       304: { description: 'The response is the one with the tag.', headers: cached },
     }),
+    400: failure(400, badRequestsOf(route)),
+    ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
     ...Object.fromEntries(
-      failures.map(([status, errors]) => [
-        status,
-        status in sharedFailures ? reference('responses', nameOfStatus(status)) : failure(status, errors),
-      ]),
+      sharedStatusesOf(route).map((status) => [status, reference('responses', nameOfStatus(status))]),
     ),
   };
 }
 
-/** The errors of a route: the messages by status. */
-function failuresOf(route: Route): Record<number, readonly string[]> {
-  return {
-    400: [
-      ...(route.body ? [route.body.message] : []),
-      messages.invalidId,
-      ...(route.isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
-      messages.wrongPosition,
-    ],
-    401: [messages.unauthorized],
-    403: [forbiddenUser('2')],
-    404: route.missing === undefined ? [] : [route.missing],
-    413: route.body ? [messages.bodyTooLarge] : [],
-    415: route.body ? [messages.bodyEncoded] : [],
-    429: [messages.tooManyRequests],
-    500: [messages.internal],
-    502: route.isMutation ? [messages.upstreamAway, messages.upstreamUnusable] : [],
-    503: [messages.tooBusy, detailsNotHere(1).message],
-  };
+/** The messages of a route's responses with the status 400. */
+function badRequestsOf({ body, isList }: Route): string[] {
+  return [
+    ...(body ? [body.message] : []),
+    messages.invalidId,
+    ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
+    messages.wrongPosition,
+  ];
+}
+
+/** The statuses of `sharedFailures` that a route can fail with. */
+function sharedStatusesOf({ body, isMutation }: Route): number[] {
+  return [401, 403, ...(body ? [413, 415] : []), 429, 500, ...(isMutation ? [502] : []), 503];
 }
 
 function failure(
-  status: number | string,
+  status: number,
   errors: readonly string[],
   carried?: NonNullable<ResponseObject['headers']>,
 ): ResponseObject {
@@ -330,8 +322,8 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   },
 };
 
-function nameOfStatus(status: string): string {
-  return (STATUS_CODES[status] ?? status).replaceAll(' ', '');
+function nameOfStatus(status: number): string {
+  return (STATUS_CODES[status] ?? '').replaceAll(' ', '');
 }
 
 /** The name of the operation. For a further path of the same operation, the words of the path are added to make it unique. */
@@ -339,7 +331,7 @@ function operationId(route: Route, taken: ReadonlySet<string>): string {
   const name = nameOf(route);
   const id = `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
   if (!taken.has(id)) return id;
-  const words = route.path.split(/\W+/).filter((word) => word !== '' && word !== 'id');
+  const words = route.path.split(/\W+/).filter((word) => word !== 'id');
   return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;
 }
 

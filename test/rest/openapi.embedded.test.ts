@@ -85,12 +85,51 @@ describe('the OpenAPI document', () => {
     expect(paths['/users/{id}']?.get?.summary).toBe('The viewer, if the id is theirs.');
   });
 
+  it('describes what no route of the gateway selects: an enum, a day, and a fragment beside a field', () => {
+    const { paths = {}, components } = describeText(`
+      query X @http(method: GET, path: "/x") { data: viewer { id scheduleType ... { rank } } }
+      query Lock($id: Int!) @http(method: GET, path: "/lock/{id}", missing: "No lock") {
+        data: lockSession(databaseId: $id) { template { ...TemplateFields id } }
+      }
+      query Stats @http(method: GET, path: "/stats") {
+        data: dttSessionStats { groups { period { date } } }
+      }
+      fragment TemplateFields on LockTemplate { name }`);
+    const withData = (data: object) => ({
+      responses: { 200: { content: { 'application/json': { schema: { properties: { data } } } } } },
+    });
+    const period = { properties: { date: { type: 'string', format: 'date' } } };
+    const template = { type: ['object', 'null'], required: ['name', 'id'] };
+    expect(paths).toMatchObject({
+      '/x': {
+        get: withData({
+          properties: {
+            id: { type: 'string' },
+            scheduleType: { anyOf: [{ $ref: '#/components/schemas/ScheduleType' }, { type: 'null' }] },
+            rank: { type: ['integer', 'null'] },
+          },
+        }),
+      },
+      // The records of the route are lock sessions, although it selects a template first.
+      '/lock/{id}': { get: { tags: ['Lock Sessions'], ...withData({ properties: { template } }) } },
+      '/stats': { get: withData({ properties: { groups: { items: { properties: { period } } } } }) },
+    });
+    expect(components?.schemas?.ScheduleType).toEqual({
+      type: 'string',
+      enum: ['AUTO', 'SINGLE', 'WEEKLY'],
+      description:
+        'How the next template is chosen.\n\n- `AUTO`: By the service.\n- `SINGLE`: By the user: always the active template.\n- `WEEKLY`: By a weekly plan.',
+    });
+  });
+
   it('cannot be created for operations whose data has no fixed type', () => {
     const devices = 'query X @http(method: GET, path: "/x") { data: node(id: "x") { ... on User { rank } } }';
     expect(() => describeText(devices)).toThrow('X selects Node, which has no type in JSON');
     const named = `query X @http(method: GET, path: "/x") { data: viewer { ...Name } }
       fragment Name on Node { id }`;
     expect(() => describeText(named)).toThrow('X selects what only some of its records have');
+    const typename = 'query X @http(method: GET, path: "/x") { data: viewer { __typename } }';
+    expect(() => describeText(typename)).toThrow('X selects __typename, which is not described');
     const nothing = 'query X @http(method: GET, path: "/x") { ... { data: viewer { id } } }';
     expect(() => describeText(nothing)).toThrow('X does not select its data first');
     const value = 'query X @http(method: GET, path: "/x") { data: __typename }';
