@@ -4,6 +4,8 @@ import {
   createToken,
   digestOf,
   findToken,
+  findTokens,
+  isIssued,
   listTokens,
   maxActiveTokens,
   revokeToken,
@@ -63,9 +65,42 @@ describe('a token', () => {
       query.mockRestore();
     }
   });
+
+  it('is found while it is active, and is known as the gateway’s own when it is revoked too', async () => {
+    const user = await createUser('finder');
+    const [active, revoked] = [
+      await createToken(database.client, user, 'active'),
+      await createToken(database.client, user, 'revoked'),
+    ];
+    await revokeToken(database.client, revoked.id);
+    const found = { id: active.id, userId: expect.any(Number), lastUsedAt: null };
+    const unknown = `dvt_${'a'.repeat(43)}`;
+    expect(await findTokens(database.sql, [revoked.token, active.token, unknown])).toEqual([
+      null,
+      expect.objectContaining(found),
+      null,
+    ]);
+    expect(await findToken(database.sql, active.token)).toMatchObject(found);
+    for (const [token, expected] of [
+      [active.token, true],
+      [revoked.token, true],
+      [unknown, false],
+      ['of-another-service', false],
+    ] as const)
+      expect(await isIssued(database.sql, token), token).toBe(expected);
+  });
 });
 
 describe('createToken', () => {
+  it('creates a token through a pool as through Prisma’s client', async () => {
+    const user = await createUser('pooled');
+    const { id, token } = await createToken(database.pool, user, 'test');
+    expect(await findToken(database.sql, token)).toMatchObject({ id });
+    await expect(createToken(database.pool, 'nobody', 'test')).rejects.toThrow(
+      new TokenError('There is no user named "nobody".'),
+    );
+  });
+
   it.each(['free', 'premium', 'Ultra', ''])('rejects a user with the tier %j', async (tier) => {
     const user = await createUser(`tier ${tier}`, tier);
     await expect(createToken(database.client, user, 'test')).rejects.toThrow(
@@ -79,7 +114,10 @@ describe('createToken', () => {
       new TokenError('There is no user named "nobody".'),
     );
     const user = await createUser('nameless');
-    await expect(createToken(database.client, user, ' \t')).rejects.toThrow(TokenError);
+    for (const name of ['', ' \t'])
+      await expect(createToken(database.client, user, name)).rejects.toThrow(
+        new TokenError('A token needs a name, so that its owner can tell it from others.'),
+      );
     expect(await listTokens(database.client, user)).toEqual([]);
   });
 
@@ -167,11 +205,12 @@ describe('listTokens', () => {
     const first = await createToken(database.client, user, 'first');
     await createToken(database.client, other, 'not mine');
     const second = await createToken(database.client, user, 'second');
-    await revokeToken(database.client, first.id);
+    // The database has the row that was written last at the end.
+    await revokeToken(database.client, second.id);
     const fresh = { createdAt: expect.any(Date), lastUsedAt: null };
     expect(await listTokens(database.client, user)).toEqual([
-      { id: second.id, name: 'second', revokedAt: null, ...fresh },
-      { id: first.id, name: 'first', revokedAt: expect.any(Date), ...fresh },
+      { id: second.id, name: 'second', revokedAt: expect.any(Date), ...fresh },
+      { id: first.id, name: 'first', revokedAt: null, ...fresh },
     ]);
   });
 

@@ -27,6 +27,22 @@ it('the response is created again by the request after a failure, and after that
   }
 });
 
+it.each([
+  ['gzip', 'gzip'],
+  ['*', 'gzip'],
+  ['identity, gzip;q=0.5', undefined],
+  ['gzip;q=0', undefined],
+])('for the Accept-Encoding %j the encoding is %s', async (accepted, encoding) => {
+  const page = staticResponse(async () => jsonResponse(203, '{}'));
+  const { status, headers } = await page(exchangeWith(accepted));
+  expect(status).toBe(203);
+  expect(headers['Content-Encoding']).toBe(encoding);
+  expect(headers).toMatchObject({
+    'Content-Type': 'application/json; charset=utf-8',
+    Vary: 'Accept-Encoding',
+  });
+});
+
 it('the response is created once for each encoding, however many requests come at the same time', async () => {
   let created = 0;
   const text = '{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}';
