@@ -18,11 +18,10 @@ export function createDemoTokenFor(
   token: string | undefined,
   { HOST: given, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
 ): DemoTokenFor {
-  if (token === undefined) return () => undefined;
-  if (SHOW_DEMO_TOKEN === 'on') return () => token;
+  if (token === undefined || SHOW_DEMO_TOKEN === 'on') return () => token;
   const HOST = normaliseHost(given);
   if (isEverywhere(HOST)) return () => undefined;
-  const ownNames = ['localhost', HOST.toLowerCase()];
+  const ownNames = ['localhost', HOST];
   const ownAddresses = createAddressList('::1', HOST);
   ownAddresses.addSubnet('127.0.0.0', 8);
   const isOwn = (authority: string) => {
@@ -36,10 +35,11 @@ export function createDemoTokenFor(
   };
 }
 
-/** The host with an IPv4 address in its usual form: the system also takes shorter ones, such as `0` for `0.0.0.0`. */
+/** The host as URLs have it: a name in lower case, an IPv4 address in its usual form, where the system takes `10.1` for `10.0.0.1`. */
 function normaliseHost(host: string): string {
   const url = `http://${host}`;
-  return !isIPv6(host) && URL.canParse(url) ? new URL(url).hostname : host;
+  // An IPv6 address, which has no brackets here, makes no URL.
+  return URL.canParse(url) ? new URL(url).hostname : host;
 }
 
 /** The name or address in `name:port`, in lower case and without brackets; undefined for anything else. */

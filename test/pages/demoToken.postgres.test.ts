@@ -25,6 +25,8 @@ describe('the demo token', () => {
   it.each([
     [loopback, 'localhost'],
     [loopback, 'localhost:4000'],
+    [loopback, 'localhost:1'],
+    [loopback, 'localhost:65535'],
     [loopback, 'LocalHost:4000'],
     [loopback, 'localhost.'],
     [loopback, 'localhost.:4000'],
@@ -37,6 +39,7 @@ describe('the demo token', () => {
     ['localhost', 'localhost'],
     ['192.168.1.5', '192.168.1.5:4000'],
     ['192.168.1.5', 'localhost'],
+    ['10.1', '10.0.0.1:4000'],
     ['2001:db8::5', '[2001:db8:0::5]:4000'],
     ['2001:db8::5', '[2001:DB8::5]'],
     ['Gateway.Example', 'gateway.example:4000'],
@@ -59,6 +62,8 @@ describe('the demo token', () => {
     [loopback, 'localhost, rebound.example'],
     [loopback, 'localhost/rebound.example'],
     [loopback, 'localhost..'],
+    [loopback, 'localhost:123456'],
+    [loopback, '126.0.0.1'],
     [loopback, '127.0.0.1.rebound.example'],
     [loopback, '127.0.0.1.'.repeat(2)],
     [loopback, '127.0.0.256'],
@@ -85,6 +90,9 @@ describe('the demo token', () => {
 
   it('is not shown for another host in the request target, nor for a host in the headers of proxies', () => {
     expect(isShown(loopback, 'localhost', 'http://rebound.example/')).toBe(false);
+    expect(isShown(loopback, 'localhost', 'HTTP://rebound.example/')).toBe(false);
+    // A URL in the query says nothing of the host.
+    expect(isShown(loopback, 'localhost', '/?from=http://rebound.example/')).toBe(true);
     expect(isShown(loopback, 'localhost', 'http://localhost@rebound.example/')).toBe(false);
     expect(isShown(loopback, 'rebound.example', 'http://localhost/')).toBe(false);
     const forwarded = { 'x-forwarded-host': 'localhost', forwarded: 'host=localhost' };
