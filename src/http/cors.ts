@@ -38,7 +38,7 @@ const maxTold = 100;
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
-  methods: readonly string[] = usualMethods,
+  methods: readonly string[],
 ): Cors {
   const rejectionMessage = createRejectionMessages(origins, onRefused);
   const setHeaders = origins && createHeaders(origins, methods);

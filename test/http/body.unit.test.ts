@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { expect, it, vi } from 'vitest';
-import { readBody } from '../../src/http/body.ts';
+import { isEncoded, readBody } from '../../src/http/body.ts';
 
 /** The parts of a request that readBody uses. */
 function open(headers: Record<string, string> = {}) {
@@ -52,4 +52,16 @@ it('never settles if the client closes the connection', async () => {
   stream.destroy(new Error('aborted'));
   await new Promise((settle) => stream.once('close', settle));
   expect(settled).not.toHaveBeenCalled();
+});
+
+it.each([
+  [undefined, false],
+  ['', false],
+  ['identity', false],
+  ['Identity', false],
+  ['gzip', true],
+  ['gzip, identity', true],
+  ['identity, gzip', true],
+])('the body of a request with the Content-Encoding %j is encoded: %s', (coding, expected) => {
+  expect(isEncoded({ headers: { 'content-encoding': coding } })).toBe(expected);
 });

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { messages } from '../../src/errors.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
@@ -331,8 +332,11 @@ describe('the gateway rejects', () => {
       'graphql',
     ],
   ])('%s', async (_, bytes, status, envelope) => {
-    const [rejection] = await responsesTo(bytes());
-    expectError(rejection ?? expect.fail('there was no response'), status, envelope);
+    const [rejection = expect.fail('there was no response')] = await responsesTo(bytes());
+    expectError(rejection, status, envelope);
+    // RFC 9110, section 15.5.16: which codings the client may use.
+    if (rejection.body.includes(messages.bodyEncoded))
+      expect(rejection.headers).toMatchObject({ 'accept-encoding': 'identity', connection: 'close' });
   });
 
   // Otherwise the rest of the body would be read, however long it is, and what follows an ambiguous head could not be trusted.

@@ -11,7 +11,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { listen } from '../../src/http/listen.ts';
-import { originOf } from '../../src/http/origin.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { release } from '../../src/version.ts';
@@ -183,19 +182,6 @@ it('a server listens only on HOST', async () => {
   const { address, port } = server.address() as AddressInfo;
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();
-});
-
-it.each([
-  ['127.0.0.1', 'http://127.0.0.1:4000'],
-  ['localhost', 'http://localhost:4000'],
-  ['::1', 'http://[::1]:4000'],
-  ['0.0.0.0', 'http://127.0.0.1:4000'],
-  ['0', 'http://127.0.0.1:4000'],
-  ['::', 'http://[::1]:4000'],
-  ['0:0::0', 'http://[::1]:4000'],
-  ['::ffff:0.0.0.0', 'http://127.0.0.1:4000'],
-])('a server on %s is reached at %s', (host, origin) => {
-  expect(originOf(host, 4000)).toBe(origin);
 });
 
 it('a gateway with DATABASE_URL creates no DATA_DIR', async () => {

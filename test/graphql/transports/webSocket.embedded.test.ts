@@ -483,6 +483,7 @@ describe('a request for a WebSocket', () => {
     const response = await ask(path, headers);
     expect(response).toMatchObject({ status, body: expect.stringContaining(message) });
     expect(response.headers['x-request-id']).toBeDefined();
+    expect(response.headers.connection).toMatch(/\bclose$/);
     if (status === 426)
       expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
   });
