@@ -21,7 +21,7 @@ export function createRateLimits(
   const shared = embedded ? undefined : pool;
   const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
   const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
-  return (exchange, key, requests = 1) => {
+  return (exchange, key, requests) => {
     const { isExceeded, headers } =
       key === undefined
         ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)

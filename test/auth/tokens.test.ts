@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   createToken,
@@ -11,7 +12,8 @@ import {
   revokeToken,
   TokenError,
 } from '../../src/auth/tokens.ts';
-import { needsEngine, openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openClient } from '../../src/database/client.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -161,16 +163,18 @@ describe('the last free slot for a token', () => {
       const user = await createUser(`contended ${level}`);
       for (let count = 1; count < maxActiveTokens; count++)
         await createToken(database.client, user, `number ${count}`);
-      const { rows } = await database.pool.query<{ name: string }>('SELECT current_database() AS name');
-      const alter = (change: string) => database.pool.query(`ALTER DATABASE ${rows[0]?.name} ${change}`);
-      await alter(`SET default_transaction_isolation = '${level}'`);
-      const other = await openBeside(database);
+      // A pool of its own: those of the gateway set the level in each session.
+      const other = new pg.Pool({
+        connectionString: database.pool.options.connectionString,
+        options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,
+      });
+      const client = openClient(other);
       const holder = await database.pool.connect();
       try {
         await holder.query('BEGIN');
         await holder.query('SELECT FROM "User" WHERE username = $1 FOR UPDATE', [user]);
         const creations = Promise.allSettled(
-          ['one', 'another'].map((name) => createToken(other.client, user, name)),
+          ['one', 'another'].map((name) => createToken(client, user, name)),
         );
         // Both creations now wait for the lock on the user's row.
         await vi.waitFor(
@@ -192,8 +196,8 @@ describe('the last free slot for a token', () => {
         expect(await listTokens(database.client, user)).toHaveLength(maxActiveTokens);
       } finally {
         holder.release(true);
-        await other.close();
-        await alter('RESET default_transaction_isolation');
+        await client.$disconnect();
+        await other.end();
       }
     },
   );

@@ -1,0 +1,45 @@
+/** Users of a database of one's own. The commands that use this are tested in `test/cli`. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createUser, findTier, hasUsers, listUsers, setTier } from '../../src/auth/users.ts';
+import { SetupError } from '../../src/errors.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+it('users are created, found, listed by name and moved to another tier', async () => {
+  const { sql } = database;
+  expect(await hasUsers(sql)).toBe(false);
+  const zoe = await createUser(sql, 'zoe', 'free');
+  expect(await hasUsers(sql)).toBe(true);
+  const bob = await createUser(sql, 'Bob', 'ultra');
+  await setTier(sql, 'zoe', 'premium');
+  expect(await listUsers(sql)).toEqual([
+    { id: bob, username: 'Bob', tier: 'ultra', tokens: 0 },
+    { id: zoe, username: 'zoe', tier: 'premium', tokens: 0 },
+  ]);
+  expect(await findTier(sql, 'zoe')).toBe('premium');
+  expect(await findTier(sql, 'nobody')).toBeUndefined();
+});
+
+const words = 'it takes visible characters, and no space at either end.';
+it.each([
+  ['BOB', 'free', 'There is already a user named "BOB".'],
+  [' amy', 'free', `The name " amy" cannot be used: ${words}`],
+  ['', 'free', `The name "" cannot be used: ${words}`],
+  ['a\u0007', 'free', `The name "a\\u0007" cannot be used: ${words}`],
+  ['amy', 'free ', `The tier "free " cannot be used: ${words}`],
+])('the user %j of the tier %j cannot be created', async (name, tier, message) => {
+  await expect(createUser(database.sql, name, tier)).rejects.toThrow(new SetupError(message));
+});
+
+it.each([
+  ['nobody', 'free', 'There is no user named "nobody".'],
+  ['zoe', '', `The tier "" cannot be used: ${words}`],
+])('the user %j cannot be moved to the tier %j', async (name, tier, message) => {
+  await expect(setTier(database.sql, name, tier)).rejects.toThrow(new SetupError(message));
+});
