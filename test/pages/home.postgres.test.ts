@@ -10,6 +10,7 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { textResponse } from '../../src/http/response.ts';
 import { allLinks, homePage } from '../../src/pages/home.ts';
 import { createPages } from '../../src/pages/pages.ts';
+import { release } from '../../src/version.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -27,12 +28,30 @@ it('the home page links a browser to all pages and documents, which all exist', 
   const response = await fetch(gateway.url, { headers: browser });
   expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
   const page = await response.text();
-  const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path);
-  expect(links).toEqual(allLinks.map(({ path }) => path));
+  const [content, footer = ''] = page.split('<footer>');
+  const linksIn = (html = '') =>
+    [...html.matchAll(/<a href="(\/[^"]*)"[^>]*>([^<]*)/g)].map(([, path, name]) => `${path} ${name}`);
+  expect(linksIn(content)).toEqual([
+    '/console Console',
+    '/graphql GraphiQL',
+    '/docs REST reference',
+    '/openapi.json OpenAPI',
+    '/schema.graphql Schema',
+  ]);
+  expect(linksIn(footer)).toEqual(['/healthz Health', '/readyz Readiness']);
+  expect(footer).toContain(`Dovetail ${release} · <a`);
+  const links = allLinks.map(({ path }) => path);
   const responses = await Promise.all(
     links.map((path) => fetch(`${gateway.url}${path}`, { headers: browser })),
   );
   expect(responses.map(({ status }) => status)).toEqual(links.map(() => 200));
+});
+
+it('the home page shows the token and code to copy, in which no character is taken for HTML', async () => {
+  const page = await (await fetch(gateway.url, { headers: browser })).text();
+  const codes = [...page.matchAll(/<pre tabindex="0"><code>(.*?)<\/code><\/pre>/gs)].map(([, code]) => code);
+  expect(codes[0]).toMatch(/^dvt_[\w-]{43}$/);
+  expect(codes.at(-1)).toMatch(/^&lt;script type="module">\n[^<]*&lt;\/script>$/);
 });
 
 it('the home page has a policy that allows one script, one style and no framing', async () => {
