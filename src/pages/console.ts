@@ -75,7 +75,6 @@ function file(name: string): PageHandler {
       const headers = {
         'Content-Type': types.get(extname(name)) ?? 'application/octet-stream',
         'Content-Length': body.length,
-        'X-Content-Type-Options': 'nosniff',
       };
       return { status: 200, headers, body };
     },

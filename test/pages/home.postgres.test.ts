@@ -214,6 +214,24 @@ it.each(['/', '/schema.graphql', '/healthz', '/readyz'])(
   },
 );
 
+it.each([
+  ['/graphql/', true],
+  ['/GraphQL', true],
+  ['//graphql', true],
+  ['/api/graphql', true],
+  ['/api//graphql', true],
+  ['/graphqls', false],
+  ['/x/graphql', false],
+  ['/apigraphql', false],
+])('the 404 of %s says where GraphQL is: %s', async (path, isHinted) => {
+  const response = await fetch(gateway.url + path);
+  const hint = isHinted ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
+  expect([response.status, await response.text()]).toEqual([
+    404,
+    `Nothing is here. ${hint}The page / lists everything that there is.\n`,
+  ]);
+});
+
 it('the schema is served as plain text', async () => {
   const response = await fetch(`${gateway.url}/schema.graphql`);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
