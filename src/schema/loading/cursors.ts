@@ -159,8 +159,8 @@ function readFloat(value: unknown): number | undefined {
 const readInfinite = (value: unknown): number | undefined =>
   value === 'Infinity' || value === '-Infinity' ? Number(value) : undefined;
 
-/** The times that both PostgreSQL, whose first year is 4713 BC, and JavaScript can represent. */
-const earliest = Date.parse('-004712-01-01T00:00:00.000Z');
+/** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
+const earliest = Date.parse('-004713-11-24T00:00:00.000Z');
 const latest = 8.64e15;
 
 function readTime(value: unknown): Date | number | undefined {

@@ -68,7 +68,7 @@ describe('a page', () => {
 
 describe('a cursor', () => {
   const cursor = (text: string) => Buffer.from(text).toString('base64url');
-  const [earliest, latest] = [-210_863_520_000_000, 8_640_000_000_000_000];
+  const [earliest, latest] = [-210_866_803_200_000, 8_640_000_000_000_000];
 
   it.each<[string, Order]>([
     ['/1', newestId],
