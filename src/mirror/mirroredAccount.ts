@@ -2,10 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
+import { createSharedRuns, type SharedRuns } from '../database/sharedRuns.ts';
 import { type AccountFreshness, createAccountFreshness, type ListsRead } from './accountFreshness.ts';
 import type { WithActivationLock } from './activationLock.ts';
 import type { Budget, Priority } from './budget.ts';
-import { createFlights, type Flights } from './flights.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { FreshnessStore } from './storedFreshness.ts';
 import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
@@ -96,7 +96,8 @@ interface AccountState extends MirroredAccountOptions {
   readonly credentials: Set<Credential>;
   readonly freshness: AccountFreshness;
   readonly closing: AbortController;
-  flights: Flights;
+  /** The runs through the lists. They return whether they succeeded, and never reject. */
+  readonly refreshes: SharedRuns<boolean>;
   askedAt: number;
   /** The lists that the next run has to read. */
   readonly wanted: Set<Part>;
@@ -115,12 +116,12 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
   const { runs, freshnessStore, onChanged } = options;
   const freshness = createAccountFreshness(freshnessStore.read, onChanged);
   const credentials = new Set<Credential>();
-  const flights = createFlights(() => run(self));
+  const refreshes = createSharedRuns(() => run(self));
   const self: AccountState = {
     ...options,
     credentials,
     freshness,
-    flights,
+    refreshes,
     closing: new AbortController(),
     askedAt: Date.now(),
     wanted: new Set(),
@@ -147,11 +148,11 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       self.askedAt = Date.now();
       return startIfDue(self);
     },
-    arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
+    arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
     noteWrite: (parts) => noteWrite(self, parts),
     refresh(parts = allParts) {
       want(self, parts);
-      return flights.begin();
+      return refreshes.begin();
     },
     add: (credential) => void credentials.add(credential),
     remove: (credential) => void credentials.delete(credential),
@@ -161,7 +162,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     async close() {
       clearTimeout(self.timer);
       self.closing.abort();
-      await flights.settled();
+      await refreshes.settled();
       await self.details;
     },
   };
@@ -228,7 +229,7 @@ async function run(self: AccountState): Promise<boolean> {
   // Clients may have been shown something newer by relayed requests in the meantime.
   if (isFirst && hasSucceeded && freshness.isBehind) {
     want(self, allParts);
-    self.flights.begin();
+    self.refreshes.begin();
   }
   return hasSucceeded;
 }
@@ -333,7 +334,7 @@ function startDetails(self: AccountState, credential: Credential): void {
 
 /** Starts the next run when it is due, unless no client uses the account any more. */
 async function tick(self: AccountState): Promise<void> {
-  const { freshness, flights, closing, credentials, interval, idle } = self;
+  const { freshness, refreshes, closing, credentials, interval, idle } = self;
   self.timer = undefined;
   if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
   // Another process may have read the lists.
@@ -345,21 +346,21 @@ async function tick(self: AccountState): Promise<void> {
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
   else {
     want(self, allParts);
-    await flights.begin();
+    await refreshes.begin();
   }
 }
 
 /** Starts a run if none is scheduled, unless the account is fresh: another process may refresh it. */
 function startIfDue(self: AccountState): Promise<boolean> | undefined {
-  const { flights, credentials, freshness, timer, isTicking, interval } = self;
-  if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
+  const { refreshes, credentials, freshness, timer, isTicking, interval } = self;
+  if (timer !== undefined || isTicking || refreshes.current || credentials.size === 0) return self.awakening;
   const { age } = freshness;
   if (age < interval) {
     self.timer = setTimeout(() => tick(self), interval - age).unref();
     return undefined;
   }
   want(self, allParts);
-  self.awakening = flights.begin().finally(() => {
+  self.awakening = refreshes.begin().finally(() => {
     self.awakening = undefined;
   });
   return self.awakening;

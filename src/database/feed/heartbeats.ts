@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inBatches } from '../inBatches.ts';
+import { createSharedRuns } from '../sharedRuns.ts';
 import { pause } from '../waiting.ts';
 
 /** The interval between heartbeats, in milliseconds. */
@@ -65,10 +65,10 @@ export function createHeartbeats() {
 /** One heartbeat serves all callers that wait when it is sent. */
 function createCatchUp(arrives: () => Promise<boolean>): () => Promise<boolean> {
   let last = Number.NEGATIVE_INFINITY;
-  return inBatches(async () => {
+  return createSharedRuns(async () => {
     const rest = last + shortestGap - performance.now();
     if (rest > 0) await sleep(rest);
     last = performance.now();
     return arrives().catch(() => false);
-  });
+  }).begin;
 }

@@ -1,7 +1,7 @@
 /** Reads the present position of the primary in its write-ahead log. */
 
-import { inBatches } from '../inBatches.ts';
 import type { Sql } from '../reader/sql.ts';
+import { createSharedRuns } from '../sharedRuns.ts';
 import { endOfLast, type Position, parsePosition } from './lsn.ts';
 
 /** A server that has replayed up to this position shows everything that was committed before the position was requested. */
@@ -27,12 +27,12 @@ interface Row {
 }
 
 export function createPositionReader(sql: Pick<Sql, 'run'>): PrimaryPositionReader {
-  return inBatches(async () => {
+  return createSharedRuns(async () => {
     const [row] = await sql.run<Row>(statement, []);
     const position = row && parsePosition(row.position);
     if (position === undefined) throw new Error('the server does not say where it is in its log');
     // The name of a file begins with the timeline.
     const timeline = Number.parseInt(row?.file.slice(0, 8) ?? '', 16);
     return { position: endOfLast(position, row?.offset ?? 0, row?.page ?? 0), timeline };
-  });
+  }).begin;
 }

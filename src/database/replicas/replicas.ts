@@ -19,10 +19,10 @@ import { hostPortText } from '../connection/hosts.ts';
 import { serverOf } from '../connection/server.ts';
 import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
-import { inBatches } from '../inBatches.ts';
 import type { Position } from '../position/lsn.ts';
 import { createPositionReader } from '../position/primary.ts';
 import type { Sql } from '../reader/sql.ts';
+import { createSharedRuns } from '../sharedRuns.ts';
 import { catchUp } from './catchUp.ts';
 import { createOperationSql } from './operationSql.ts';
 import { type Identity, identityStatement, type Standby } from './standby.ts';
@@ -178,7 +178,7 @@ function createPrimaryWait(sql: Sql, positions: ViewerPositions<Standby>) {
     if (shownBy.length === 0) return;
     await Promise.all(
       shownBy.map(async (standby) => {
-        const wait = underway.get(standby) ?? inBatches(() => catchUp(sql, standby));
+        const wait = underway.get(standby) ?? createSharedRuns(() => catchUp(sql, standby)).begin;
         underway.set(standby, wait);
         const until = positions.now();
         await wait();

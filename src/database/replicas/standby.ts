@@ -7,13 +7,13 @@ import pg from 'pg';
 import { serverOf } from '../connection/server.ts';
 import type { PoolLimits } from '../database.ts';
 import { limitSilence, poolLimits, sessionSettingsOf } from '../database.ts';
-import { inBatches } from '../inBatches.ts';
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
 import type { PrimaryPositionReader } from '../position/primary.ts';
 import { createStatementNames, limitStatements } from '../preparedStatements.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
+import { createSharedRuns } from '../sharedRuns.ts';
 
 /** The database cluster and the database, which a standby has in common with its primary. */
 export interface Identity {
@@ -118,7 +118,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
     const health = createHealth(primary);
     await health.note(await stateOf(watcher));
     const pool = openPool(options, began, connections);
-    const refresh = inBatches(async () => {
+    const refresh = createSharedRuns(async () => {
       try {
         const found = await stateOf(watcher);
         await health.note(found);
@@ -127,7 +127,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         connections.lose(error);
         throw error;
       }
-    });
+    }).begin;
     return {
       // The rows have the columns of the statement above.
       sql: createSql(pool, createStatementNames(), {
