@@ -16,14 +16,18 @@ export function createSignal() {
   return { promise, settle };
 }
 
-/** Waits for something, in milliseconds for no longer than this. It is no matter whether it fails. */
-export function waitAtMost(milliseconds: number, awaited: Promise<unknown>): Promise<void> {
-  return new Promise((settle) => {
-    const timer = setTimeout(settle, milliseconds);
-    const end = () => {
-      clearTimeout(timer);
-      settle();
-    };
-    awaited.then(end, end);
-  });
+/** What something comes to, if it does within so many milliseconds; undefined otherwise, and if it fails. */
+export async function resultWithin<Result>(
+  milliseconds: number,
+  awaited: Promise<Result> | undefined,
+): Promise<Result | undefined> {
+  const stop = new AbortController();
+  try {
+    return await Promise.race([
+      awaited?.catch(() => undefined),
+      sleep(milliseconds, undefined, { signal: stop.signal, ref: false }).catch(() => undefined),
+    ]);
+  } finally {
+    stop.abort();
+  }
 }

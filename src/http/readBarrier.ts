@@ -4,7 +4,7 @@
  */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { waitAtMost } from '../database/waiting.ts';
+import { resultWithin } from '../database/waiting.ts';
 
 /** How long, in milliseconds, a request waits for announcements. */
 const longestWait = 250;
@@ -56,7 +56,7 @@ export function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>): Rea
     async catchUp(viewerId) {
       const needed = lastReadOf(viewerId);
       if (performance.now() - lastFailure < pauseAfterTimeout) return false;
-      await waitAtMost(longestWait, awaitAnnouncements(clock));
+      await resultWithin(longestWait, awaitAnnouncements(clock));
       const isCaughtUp = needed <= caughtUpUntil;
       if (!isCaughtUp) lastFailure = performance.now();
       return isCaughtUp;

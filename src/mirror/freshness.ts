@@ -1,12 +1,12 @@
 /** Holds a request back until the viewer's account has been read, and is as fresh as the request needs it. */
 
+import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import type { Relay } from './relay.ts';
-import { resultWithin } from './resultWithin.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export interface WaitLimits {

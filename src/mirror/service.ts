@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { resultWithin } from '../database/waiting.ts';
 import { clientError, messages, SetupError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
@@ -27,7 +28,6 @@ import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
-import { resultWithin } from './resultWithin.ts';
 import {
   createUpstream,
   isForbidden,

@@ -8,8 +8,8 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
+import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
-import { resultWithin } from './resultWithin.ts';
 
 /** What the upstream says of a token. */
 export type TokenCheck =

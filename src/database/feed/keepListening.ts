@@ -6,7 +6,7 @@
  * only while its heartbeats arrive.
  */
 
-import { createSignal, pause, waitAtMost } from '../waiting.ts';
+import { createSignal, pause, resultWithin } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
 import { createUnseenChanges } from './unseenChanges.ts';
@@ -78,7 +78,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
     }
   })();
   // Not every pooler lets a connection listen. Without a feed the gateway works, and caches nothing.
-  await waitAtMost(longestStart, firstAttempt.promise);
+  await resultWithin(longestStart, firstAttempt.promise);
 
   return {
     get kind() {
