@@ -5,21 +5,16 @@ import type { GraphqlHandler } from '../graphql/handler.ts';
 import { fail } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
-import type { Task } from '../http/task.ts';
 import type { RestHandler } from '../rest/handler.ts';
+import type { TaskRunner } from './taskRunner.ts';
 
 type Response = HttpResponse | StreamedResponse;
 
-/** Runs a task of an exchange, for which it is asked of an API as another one says, if that is given. */
-export type TaskRunner = (
+/** The response of a task, or to the error that it throws. */
+export async function responseOrError(
   exchange: Exchange,
-  viewer: Viewer | null,
-  task: Task,
-  asked?: Pick<Exchange, 'endpoint'>,
-) => Response | Promise<Response>;
-
-/** The response, also where there is none but an error. */
-export async function outcomeOf(exchange: Exchange, run: () => ReturnType<TaskRunner>): Promise<Response> {
+  run: () => ReturnType<TaskRunner>,
+): Promise<Response> {
   try {
     return await run();
   } catch (error) {

@@ -24,11 +24,11 @@ import { createAccess, rateKeyOf } from './access.ts';
 import { createAuthentication, type Shed } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
-import { createInnerRunner, outcomeOf, type TaskRunner } from './innerRequests.ts';
+import { createInnerRunner, responseOrError } from './innerRequests.ts';
 import type { Pipeline, ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
 import type { Shedding } from './shedding.ts';
-import { createTaskRunner } from './taskRunner.ts';
+import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
 import type { OpenOperation } from './transportOperations.ts';
 
 /** The steps of a request, each made by a module of its own. */
@@ -81,7 +81,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     if ('status' in task) return task;
     if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
     return task.deliver
-      ? task.deliver(await outcomeOf(exchange, () => runTask(exchange, viewer, task)))
+      ? task.deliver(await responseOrError(exchange, () => runTask(exchange, viewer, task)))
       : runTask(exchange, viewer, task);
   };
 }

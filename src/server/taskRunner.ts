@@ -17,11 +17,23 @@ export interface TaskRunnerOptions {
   readonly positions: Positions | undefined;
 }
 
+/** @param asked has the API that the task is of, where the exchange is a request to another one. */
+export type TaskRunner = (
+  exchange: Exchange,
+  viewer: Viewer | null,
+  task: Task,
+  asked?: Pick<Exchange, 'endpoint'>,
+) => HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse>;
+
 /**
- * Runs a task, unless there is a cached response: those are sent however much waits. What it asks of which API is the
- * request's own, unless that stands for another.
+ * Runs a task, unless there is a cached response: those are sent however much waits.
  */
-export function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRunnerOptions) {
+export function createTaskRunner({
+  responseCache,
+  shed,
+  onChanged,
+  positions,
+}: TaskRunnerOptions): TaskRunner {
   const cache = { compute: responseCache.compute, invalidate: onChanged, noteRead: responseCache.noteRead };
 
   async function tellAfter(running: ReturnType<typeof runWork>, exchange: Exchange, work: OtherWork) {
@@ -30,12 +42,7 @@ export function createTaskRunner({ responseCache, shed, onChanged, positions }: 
     return response;
   }
 
-  return (
-    exchange: Exchange,
-    viewer: Viewer | null,
-    task: Task,
-    asked: Pick<Exchange, 'endpoint'> = exchange,
-  ): HttpResponse | Promise<HttpResponse | StreamedResponse> => {
+  return (exchange, viewer, task, asked = exchange) => {
     // The keys of the two APIs are nothing to each other.
     const cacheKey = task.cacheKey === undefined ? undefined : `${asked.endpoint} ${task.cacheKey}`;
     const run = () => {
