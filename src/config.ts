@@ -29,7 +29,7 @@ const integer = (min: number, max: number) =>
 const limit = (description: string, defaultValue: number, max: number) =>
   setting(description, `an integer from 1 to ${max}`, integer(1, max).default(defaultValue));
 
-const server = (description: string) => ({
+const databaseUrl = (description: string) => ({
   ...setting(
     description,
     'a URL such as postgresql://user:password@host:5432/database',
@@ -55,8 +55,8 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: server('PostgreSQL (15 or later) to use instead of the embedded one'),
-  DATABASE_DIRECT_URL: server(
+  DATABASE_URL: databaseUrl('PostgreSQL (15 or later) to use instead of the embedded one'),
+  DATABASE_DIRECT_URL: databaseUrl(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
   DATABASE_REPLICA_URLS: {

@@ -74,8 +74,8 @@ async function runSync({ from, full = false, json = false, ...ids }: Flags): Pro
     });
     for (const note of report.notes) say(note);
     process.stdout.write(json ? asJson(report) : `${reportTable(report)}\n`);
-    const outcome = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
-    say(`${outcome}, with ${report.requests} requests.`);
+    const summary = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
+    say(`${summary}, with ${report.requests} requests.`);
     say(`Next: ${nextStep(report.account, config)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -148,12 +148,12 @@ function printLines(): Progress {
   };
 }
 
-/** Parses the ids of an option, and adds them to those of the same option further left. */
 /** An option that takes ids, and may be given several times. */
 function idsOption(flag: string, description: string): Option {
   return new Option(`${flag} <ids>`, description).argParser(parseIds).default([], 'none');
 }
 
+/** Parses the ids of an option, and adds them to those of the same option further left. */
 function parseIds(text: string, previous: readonly number[]): number[] {
   const ids = text.split(',').map((part) => {
     const id = readId(part);

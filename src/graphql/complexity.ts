@@ -24,9 +24,9 @@ import {
 import { coerceVariables } from '../schema/compile.ts';
 import { hasVariable } from '../schema/compiledDocument.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
+import { fragmentsOf } from '../schema/fragments.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
-import { fragmentsOf } from './fragments.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
 /** What a list without a size of its own counts for: the segments of a session. */

@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 import type { Config } from '../config.ts';
-import { fragmentsOf } from './fragments.ts';
+import { fragmentsOf } from '../schema/fragments.ts';
 import { requestError } from './requestErrors.ts';
 
 /** In characters. Aliases that tools make of a client's by a prefix are shorter. */

@@ -3,29 +3,16 @@
  * graphql-js 16 does not.
  */
 
-import {
-  type DocumentNode,
-  type FragmentDefinitionNode,
-  GraphQLError,
-  Kind,
-  type OperationDefinitionNode,
-  OperationTypeNode,
-  type SelectionNode,
-} from 'graphql';
+import { type DocumentNode, GraphQLError, Kind, OperationTypeNode, type SelectionNode } from 'graphql';
+import { fragmentsOf } from '../schema/fragments.ts';
 import { requestError } from './requestErrors.ts';
 
 /**
- * An error about the first condition on the root field of a subscription, or on a fragment around it, if there is
- * one.
+ * An error about the first condition on the root field of a subscription, or on a fragment around it, if there
+ * is one.
  */
-export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  const subscriptions: OperationDefinitionNode[] = [];
-  for (const node of definitions) {
-    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
-    else if (node.kind === Kind.OPERATION_DEFINITION && node.operation === OperationTypeNode.SUBSCRIPTION)
-      subscriptions.push(node);
-  }
+export function conditionsOnRoot(document: DocumentNode): GraphQLError[] {
+  const fragments = fragmentsOf(document);
   const spread = new Set<string>();
   const found: SelectionNode[] = [];
   const search = (selections: readonly SelectionNode[]): void => {
@@ -38,7 +25,9 @@ export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] 
       search(fragments.get(selection.name.value)?.selectionSet.selections ?? []);
     }
   };
-  for (const { selectionSet } of subscriptions) search(selectionSet.selections);
+  for (const node of document.definitions)
+    if (node.kind === Kind.OPERATION_DEFINITION && node.operation === OperationTypeNode.SUBSCRIPTION)
+      search(node.selectionSet.selections);
   if (found.length === 0) return [];
   const { message, extensions } = requestError('A subscription cannot have @skip or @include on its field');
   return [new GraphQLError(message, { nodes: found.slice(0, 1), extensions })];

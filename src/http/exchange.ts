@@ -89,7 +89,7 @@ export interface MessageOptions {
 
 /**
  * Opens an exchange for an operation that came through a transport, such as a WebSocket. Handlers see a POST, from the
- * address of the request that opened the transport. Its response is never sent by HTTP; `conclude` ends it.
+ * address of the request that opened the transport. Its response is never sent by HTTP; `endExchange` ends it.
  */
 export function openMessage(
   opening: IncomingMessage,

@@ -6,6 +6,7 @@
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
+import { parseJson } from '../http/json.ts';
 import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
 import { readResponseBody, responseLimit } from './responseBody.ts';
 import {
@@ -321,14 +322,6 @@ async function readText(call: Call, response: Response): Promise<string> {
     `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
     failureOf(call, incomprehensible),
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */

@@ -21,6 +21,7 @@ import {
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { isNullOnlyWithError } from '../schema/fields.ts';
+import { fragmentsOf } from '../schema/fragments.ts';
 import { isSpread, nameOf, type Route } from './routes.ts';
 
 export type Schema = SchemaObject | ReferenceObject;
@@ -66,7 +67,7 @@ export function describeSelection(
   schema: GraphQLSchema,
   components: Record<string, SchemaObject>,
 ): Selection {
-  const scope = { name: nameOf(route), fragments: fragmentsOf(route), components };
+  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -103,17 +104,9 @@ export function describeData(
   });
   return objectSchemaOf(operation.selectionSet, root, {
     name,
-    fragments: fragmentsOf({ document }),
+    fragments: fragmentsOf(document),
     components,
   });
-}
-
-function fragmentsOf({ document }: Pick<Route, 'document'>): Map<string, FragmentDefinitionNode> {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
-  return fragments;
 }
 
 /** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */

@@ -26,7 +26,7 @@ export const identityStatement = `SELECT (SELECT system_identifier::text FROM pg
 
 /** Why a standby cannot be read from, in words for the operator. */
 export class StandbyUnusable extends Error {
-  override name = 'Unwell';
+  override name = 'StandbyUnusable';
 }
 
 export interface Standby {

@@ -17,7 +17,7 @@ export interface Incoming {
   readonly body: Buffer;
 }
 
-/** An operation that runs. The caller has to `conclude` its exchange. */
+/** An operation that runs. The caller has to end its exchange. */
 export interface Started {
   readonly exchange: Exchange;
   /** Never rejects. */
@@ -38,7 +38,7 @@ export interface PipelineAccess {
     opening: IncomingMessage,
     incoming: Incoming,
   ): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
-  /** Begins an exchange for work that goes on after the response to a request. The caller has to `conclude` it. */
+  /** Begins an exchange for work that goes on after the response to a request. The caller has to end it. */
   begin(opening: IncomingMessage, incoming: Incoming): Exchange;
   /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
   watch(viewer: Viewer, onEnded: () => void): () => void;
