@@ -1,7 +1,6 @@
 /** Error responses, in the envelope of the API that was meant. */
 
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
-import type { Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 import type { Endpoint } from './target.ts';
 
@@ -43,15 +42,6 @@ export function errorResponse(
 /** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */
 const jsonRpcError = (message: string, code: number) =>
   JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
-
-/** The same for a request, by what the error is called here. */
-export function fail(
-  { endpoint }: Pick<Exchange, 'endpoint'>,
-  error: keyof typeof httpErrors,
-  headers?: Record<string, string>,
-): HttpResponse {
-  return errorResponse(endpoint, httpErrors[error], headers);
-}
 
 /** An error in the envelope of the REST API. */
 export function restErrorResponse(

@@ -1,14 +1,10 @@
 /** The first steps of every request and operation: who asks, and whether they have asked too often. */
 
 import type { Viewer } from '../auth/viewer.ts';
-import { fail } from '../http/errorResponse.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RateLimits } from '../http/rateLimits.ts';
-import type { HttpResponse } from '../http/response.ts';
-import type { AuthenticationResult, Authenticator } from './authentication.ts';
-
-/** Who may go on, or the response to who may not. */
-export type Access = { readonly viewer: Viewer | null } | HttpResponse;
+import type { Access, Authenticator } from './authentication.ts';
 
 export interface AccessOptions {
   readonly authenticate: Authenticator;
@@ -20,11 +16,10 @@ export interface AccessOptions {
  * are, and it is nobody's fault when a token could not be looked up.
  */
 export function createAccess({ authenticate, limitRate }: AccessOptions) {
-  function count(exchange: Exchange, identified: AuthenticationResult): Access {
+  function count(exchange: Exchange, identified: Access): Access {
     if ('status' in identified) return identified;
-    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
     const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
-    return isExceeded ? fail(exchange, 'tooManyRequests') : identified;
+    return isExceeded ? errorResponse(exchange.endpoint, httpErrors.tooManyRequests) : identified;
   }
 
   return (exchange: Exchange): Access | Promise<Access> => {

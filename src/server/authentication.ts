@@ -2,24 +2,19 @@
 
 import { mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { addressOf } from '../http/clientAddress.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { tooBusy } from '../http/loadShedding.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
 
-/** The viewer, null for an anonymous client; or why it cannot be told who asks. */
-export type AuthenticationResult =
-  | { readonly viewer: Viewer | null }
-  | HttpResponse
-  | {
-      readonly error: 'tooManyRequests' | 'upstreamAway';
-      readonly headers?: Record<string, string>;
-    };
+/** Who may go on, null for an anonymous client; or the response to who may not. */
+export type Access = { readonly viewer: Viewer | null } | HttpResponse;
 
 /** Whether a request is turned away since there is too much load; settles when it is its turn. */
 export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
-export type Authenticator = (exchange: Exchange) => AuthenticationResult | Promise<AuthenticationResult>;
+export type Authenticator = (exchange: Exchange) => Access | Promise<Access>;
 
 export interface AuthenticationOptions {
   readonly viewers: Viewers;
@@ -36,7 +31,7 @@ export function createAuthentication({
 }: AuthenticationOptions): Authenticator {
   const tokens = mirror?.tokens;
 
-  async function lookUp(exchange: Exchange): Promise<AuthenticationResult> {
+  async function lookUp(exchange: Exchange): Promise<Access> {
     const { request } = exchange;
     const { authorization } = request.headers;
     if (mayBeToken(authorization) && (await shed(exchange, null))) return tooBusy(exchange);
@@ -44,7 +39,9 @@ export function createAuthentication({
     if (viewer || !tokens) return { viewer };
     const found = await tokens.authenticate(authorization, addressOf(request, trustedProxies));
     if ('viewer' in found) return found;
-    return { error: found.error, headers: { 'Retry-After': String(found.retryAfter) } };
+    return errorResponse(exchange.endpoint, httpErrors[found.error], {
+      'Retry-After': String(found.retryAfter),
+    });
   }
 
   return (exchange) => {

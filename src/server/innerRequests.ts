@@ -2,7 +2,7 @@
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
-import { fail } from '../http/errorResponse.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { RestHandler } from '../rest/handler.ts';
@@ -19,7 +19,7 @@ export async function responseOrError(
     return await run();
   } catch (error) {
     exchange.report(error);
-    return fail(exchange, 'internal');
+    return errorResponse(exchange.endpoint, httpErrors.internal);
   }
 }
 

@@ -15,7 +15,7 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import type { Timeouts } from '../http/timeouts.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Access } from './access.ts';
+import type { Access } from './authentication.ts';
 import type { OptionalFeatures } from './optionalFeatures.ts';
 
 export interface ServerOptions {

@@ -9,7 +9,7 @@ import type { Config } from '../config.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
-import { fail } from '../http/errorResponse.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits, type RateLimits } from '../http/rateLimits.ts';
@@ -58,7 +58,8 @@ function createRespond(steps: Steps): Pipeline['respond'] {
   // It awaits promises only: an `await` of anything else takes about as long as a look into the response cache.
   return async (exchange) => {
     const { endpoint } = exchange;
-    if (isMisaddressed(exchange.request)) return fail(exchange, 'badRequest', { Connection: 'close' });
+    if (isMisaddressed(exchange.request))
+      return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
     if (endpoint === 'page' || (endpoint === 'mcp' && !handlers.mcp)) return handlers.page(exchange);
 
     const early = checkOrigin(steps, exchange);
@@ -73,7 +74,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     const outdated = waiting && (await waiting);
     if (outdated) return outdated;
     // The client of an operation may have cancelled it in the meantime.
-    if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
+    if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
     if (endpoint === 'mcp' && handlers.mcp) return handlers.mcp(exchange, viewer);
     const reading = (endpoint === 'graphql' ? handlers.graphql : handlers.rest)(exchange, viewer);
@@ -103,7 +104,8 @@ async function respondToBatch(
 ): Promise<HttpResponse> {
   // The request itself has been counted as one.
   const others = batch.size - 1;
-  if (others > 0 && limitRate(exchange, rateKeyOf(viewer), others)) return fail(exchange, 'tooManyRequests');
+  if (others > 0 && limitRate(exchange, rateKeyOf(viewer), others))
+    return errorResponse(exchange.endpoint, httpErrors.tooManyRequests);
   if (await shed(exchange, viewer, batch.size)) return tooBusy(exchange);
   const parts = batch.prepare();
   if ('status' in parts) return parts;
