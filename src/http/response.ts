@@ -33,6 +33,11 @@ export interface StreamedResponse {
   ended(): void;
 }
 
+/** Tells a response from what a step gives instead of one, such as the viewer or the task of a request. */
+export function isResponse<Other extends object>(given: Other | HttpResponse): given is HttpResponse {
+  return 'status' in given;
+}
+
 export interface Validator {
   /** The strong entity tag of the body. */
   readonly etag: string;

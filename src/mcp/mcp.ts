@@ -14,7 +14,7 @@ import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
 import { restTools } from './restTools.ts';
 import { createServer } from './server.ts';
@@ -52,7 +52,7 @@ export function createMcp(options: McpOptions): McpHandler {
     if (exchange.request.method !== 'POST') return errorResponse('mcp', notAllowed, { Allow: 'POST' });
     const began = performance.now();
     const message = await readMessage(exchange, config.MAX_BODY_KB);
-    if ('status' in message) return message;
+    if (isResponse(message)) return message;
     if (await options.hasEnded(viewer, began)) return unauthorized(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const { fetch } = createMcpHandler(

@@ -6,7 +6,7 @@ import { challengeFor, codeOf, messages, retryAfterOf, statusOf } from '../error
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
-import { type HttpResponse, revalidated, textResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, revalidated, textResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
 import type { OtherWork, Query, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
@@ -82,7 +82,7 @@ function operationTask(call: Call): HttpResponse | Task {
   const { routeRequest, viewer } = call;
   if (routeRequest.route.isMutation) return { cacheKey: undefined, prepare: () => mutationWork(call) };
   const input = readInput(routeRequest, viewer);
-  if ('status' in input) return input;
+  if (isResponse(input)) return input;
   return { cacheKey: cacheKeyOf(routeRequest.route, input), prepare: () => queryWork(call, input) };
 }
 
@@ -147,7 +147,7 @@ async function respond(
 ): Promise<HttpResponse> {
   try {
     const input = reading instanceof Promise ? await reading : reading;
-    return 'status' in input ? input : await runOperation(route, input, createContext(viewer));
+    return isResponse(input) ? input : await runOperation(route, input, createContext(viewer));
   } catch (error) {
     exchange.report(error);
     return routeError(route, 500, messages.internal);

@@ -4,6 +4,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RateLimits } from '../http/rateLimits.ts';
+import { isResponse } from '../http/response.ts';
 import type { Access, Authenticator } from './authentication.ts';
 
 export interface AccessOptions {
@@ -17,7 +18,7 @@ export interface AccessOptions {
  */
 export function createAccess({ authenticate, limitRate }: AccessOptions) {
   function count(exchange: Exchange, identified: Access): Access {
-    if ('status' in identified) return identified;
+    if (isResponse(identified)) return identified;
     const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
     return isExceeded ? errorResponse(exchange.endpoint, httpErrors.tooManyRequests) : identified;
   }

@@ -2,7 +2,7 @@
 
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { BatchPart, Task } from '../http/task.ts';
 
 /**
@@ -18,7 +18,7 @@ export async function runBatch(
   exchange.response.setMaxListeners(exchange.response.getMaxListeners() + parts.length);
 
   async function respond(task: Task | HttpResponse): Promise<HttpResponse> {
-    if ('status' in task) return task;
+    if (isResponse(task)) return task;
     try {
       const response = await run(task);
       if ('stream' in response) throw new Error('a part of a batch cannot be a stream');

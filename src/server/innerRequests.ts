@@ -4,7 +4,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { RestHandler } from '../rest/handler.ts';
 import type { TaskRunner } from './taskRunner.ts';
 
@@ -36,7 +36,7 @@ interface InnerRunnerOptions {
 export function createInnerRunner({ graphql, rest, runTask }: InnerRunnerOptions) {
   return async (outer: Exchange, inner: Exchange, viewer: Viewer) => {
     const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
-    if ('status' in task) return task;
+    if (isResponse(task)) return task;
     if ('join' in task) throw new Error('a batch is no request that another one stands for');
     return runTask(outer, viewer, task, inner);
   };

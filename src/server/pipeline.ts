@@ -14,7 +14,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits, type RateLimits } from '../http/rateLimits.ts';
 import { asksForPage, isMisaddressed } from '../http/requestChecks.ts';
-import type { HttpResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse } from '../http/response.ts';
 import type { Batch } from '../http/task.ts';
 import type { McpHandler } from '../mcp/mcp.ts';
 import type { MirrorService } from '../mirror/service.ts';
@@ -67,7 +67,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
 
     const authorizing = steps.authorize(exchange);
     const access = authorizing instanceof Promise ? await authorizing : authorizing;
-    if ('status' in access) return access;
+    if (isResponse(access)) return access;
     const { viewer } = access;
 
     const waiting = viewer ? steps.waitUntilCurrent(exchange, viewer) : undefined;
@@ -79,7 +79,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     if (endpoint === 'mcp' && handlers.mcp) return handlers.mcp(exchange, viewer);
     const reading = (endpoint === 'graphql' ? handlers.graphql : handlers.rest)(exchange, viewer);
     const task = reading instanceof Promise ? await reading : reading;
-    if ('status' in task) return task;
+    if (isResponse(task)) return task;
     if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
     return task.deliver
       ? task.deliver(await responseOrError(exchange, () => runTask(exchange, viewer, task)))
@@ -108,7 +108,7 @@ async function respondToBatch(
     return errorResponse(exchange.endpoint, httpErrors.tooManyRequests);
   if (await shed(exchange, viewer, batch.size)) return tooBusy(exchange);
   const parts = batch.prepare();
-  if ('status' in parts) return parts;
+  if (isResponse(parts)) return parts;
   return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
 }
 

@@ -6,7 +6,7 @@ import { requestSpans } from '../channels.ts';
 import type { Incoming, PipelineAccess } from '../graphql/transports/operations.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, endExchange, openMessage } from '../http/exchange.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Pipeline } from './options.ts';
 
@@ -64,7 +64,7 @@ export function createOperations(
       exchange.operation = 'connection_init';
       try {
         const who = await authorize(exchange);
-        endExchange(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
+        endExchange(exchange, isResponse(who) ? who.status : who.viewer ? 200 : 401);
         return who;
       } catch (error) {
         exchange.report(error);

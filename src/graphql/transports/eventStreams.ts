@@ -10,7 +10,7 @@ import { challengeFor, unauthenticated } from '../../errors.ts';
 import type { Exchange, Transport } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import { isRead } from '../../http/requestChecks.ts';
-import { emptyResponse, type HttpResponse } from '../../http/response.ts';
+import { emptyResponse, type HttpResponse, isResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
 import { requestFailure } from '../requestFailure.ts';
 import type { UserQuota } from '../userQuota.ts';
@@ -103,10 +103,10 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
         return requestFailure(400, `extensions.operationId must be a text of 1 to ${longestId} characters`);
       if (stream.has(id)) return requestFailure(409, `There is an operation ${JSON.stringify(id)} already`);
       const place = stream.add(id, exchange);
-      if ('status' in place) return place;
+      if (isResponse(place)) return place;
       const task = createTask();
       // The id in the body makes each request different, so caching is of no use.
-      return 'status' in task ? task : { ...task, cacheKey: undefined, ...place };
+      return isResponse(task) ? task : { ...task, cacheKey: undefined, ...place };
     },
   };
 }

@@ -4,6 +4,7 @@ import { CloseCode } from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { messages, type TokenProblem, tokenProblems } from '../../errors.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { isResponse } from '../../http/response.ts';
 import type { UserQuota } from '../userQuota.ts';
 import { type PipelineAccess, tooManyConnections } from './operations.ts';
 
@@ -65,7 +66,7 @@ export async function authenticateSocket(
     authorization,
     body: Buffer.alloc(0),
   });
-  if ('status' in who) throw new CloseSocket(closeCodes.tryAgainLater, messageIn(who.body));
+  if (isResponse(who)) throw new CloseSocket(closeCodes.tryAgainLater, messageIn(who.body));
   if (!who.viewer) throw unauthorized(problemOf(authorization));
   if (!places.acquire(who.viewer.id))
     throw new CloseSocket(closeCodes.tryAgainLater, tooManyConnections(places));
