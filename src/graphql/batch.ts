@@ -1,9 +1,9 @@
 /** Batches: several operations in one request, as Apollo's BatchHttpLink sends them. Each runs as if it came alone. */
 
 import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
-import { problemOf, type Viewer } from '../auth/viewer.ts';
+import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import { challengeFor, codeOf, type ErrorCode, unauthorizedMessage } from '../errors.ts';
+import { codeOf, type ErrorCode } from '../errors.ts';
 import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
@@ -14,7 +14,7 @@ import type { Documents } from './documents.ts';
 import { hasTooManyValues, isRequestTooDeep, tooManyValues } from './limits.ts';
 import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { requestFailure } from './requestFailure.ts';
+import { requestFailure, unauthorizedFailure } from './requestFailure.ts';
 import { vary } from './yogaWork.ts';
 
 /** How many operations a batch may have. */
@@ -40,16 +40,12 @@ export function createBatches(options: BatchOptions): Batches {
   return (exchange, body, viewer) => {
     const operations = readList(body);
     if (!operations) return undefined;
-    const { headers } = exchange.request;
     const wrong = problemWith(operations, BATCHING === 'on');
     if (wrong !== undefined) return requestFailure(400, wrong);
     if (hasTooManyValues(operations.map((each) => (isRecord(each) ? each.variables : undefined))))
       return requestFailure(400, tooManyValues);
-    if (!viewer) {
-      const problem = problemOf(headers.authorization);
-      return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
-    }
-    const type = typeFor(headers.accept);
+    if (!viewer) return unauthorizedFailure(exchange.request);
+    const type = typeFor(exchange.request.headers.accept);
     if (type === undefined) return requestFailure(406, notAcceptable);
     return {
       size: operations.length,

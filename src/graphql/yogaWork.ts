@@ -9,7 +9,7 @@ import { type HttpResponse, revalidated, type StreamedResponse } from '../http/r
 import type { OtherWork, Query } from '../http/task.ts';
 import { notAcceptable, type ResultType } from './mediaTypes.ts';
 import type { LiveResult } from './readers.ts';
-import { requestFailure } from './requestFailure.ts';
+import { requestFailure, tooManyFailure } from './requestFailure.ts';
 import { framingFor, plain, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
@@ -172,5 +172,5 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
 
 function tooManySubscriptions(most: number): HttpResponse {
   const message = `There are ${most} subscriptions open; at most ${most} are allowed`;
-  return requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
+  return tooManyFailure(message);
 }

@@ -4,7 +4,7 @@ import type { Viewer } from '../../auth/viewer.ts';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { emptyResponse, type HttpResponse, type StreamedResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
-import { requestFailure } from '../requestFailure.ts';
+import { tooManyFailure } from '../requestFailure.ts';
 import { createEventQueue, type EventQueue } from './eventQueue.ts';
 import { serverSentEvents } from './framing.ts';
 import type { PipelineAccess } from './operations.ts';
@@ -100,18 +100,12 @@ export function createEventStream(options: EventStreamOptions): EventStream {
   };
 }
 
-const tooMany = requestFailure(
-  429,
+const tooMany = tooManyFailure(
   `The event stream has ${mostOperations} operations whose results were not read; at most ${mostOperations} are allowed`,
-  { 'Retry-After': '1' },
-  'TOO_MANY_REQUESTS',
 );
 
-const unread = requestFailure(
-  429,
+const unread = tooManyFailure(
   'The event stream has results that were not read; no operation is added before they are',
-  { 'Retry-After': '1' },
-  'TOO_MANY_REQUESTS',
 );
 
 interface Surroundings {

@@ -5,14 +5,13 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { problemOf, type Viewer } from '../../auth/viewer.ts';
-import { challengeFor, unauthenticated } from '../../errors.ts';
+import type { Viewer } from '../../auth/viewer.ts';
 import type { Exchange, Transport } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import { isRead } from '../../http/requestChecks.ts';
 import { emptyResponse, type HttpResponse, isResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
-import { requestFailure } from '../requestFailure.ts';
+import { requestFailure, tooManyFailure, unauthorizedFailure } from '../requestFailure.ts';
 import type { UserQuota } from '../userQuota.ts';
 import { createEventStream, type EventStream } from './eventStream.ts';
 import { framingFor, serverSentEvents } from './framing.ts';
@@ -87,7 +86,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
       if (method !== 'PUT' && method !== 'DELETE' && !isRead(exchange)) return undefined;
       const stream = method === 'PUT' ? null : find(exchange, viewer);
       if (stream === undefined) return undefined;
-      if (!viewer) return anonymous(exchange);
+      if (!viewer) return unauthorizedFailure(exchange.request);
       if (method === 'PUT') return reserve(exchange, viewer, { ...options, streams });
       if (!stream) return notFound;
       return method === 'DELETE' ? complete(exchange, stream) : open(exchange, stream);
@@ -125,8 +124,7 @@ function reserve(
   }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
 ): HttpResponse {
   if (!isOnlyProcess) return severalProcesses;
-  if (!places.acquire(viewer.id))
-    return requestFailure(429, tooManyConnections(places), { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
+  if (!places.acquire(viewer.id)) return tooManyFailure(tooManyConnections(places));
   const token = randomBytes(32).toString('base64url');
   const onEnd = () => {
     streams.delete(token);
@@ -159,11 +157,6 @@ function complete(exchange: Exchange, stream: EventStream): HttpResponse {
   if (id === null || id === '') return requestFailure(400, 'The target must have an operationId');
   stream.complete(id);
   return emptyResponse(200);
-}
-
-function anonymous({ request: { headers } }: Exchange): HttpResponse {
-  const problem = problemOf(headers.authorization);
-  return requestFailure(401, unauthenticated(problem).message, challengeFor(problem), 'UNAUTHENTICATED');
 }
 
 const parameterOf = ({ target, path }: Exchange, name: string) =>
