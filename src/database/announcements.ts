@@ -23,8 +23,13 @@ const isAnnounced: Readonly<Record<Prisma.ModelName, boolean>> = {
   OssmDevice: true,
 };
 
+/** The tables of the schema. */
+export const tables = Object.keys(isAnnounced);
+
 /** The tables that responses come from. */
-export const tables = Object.entries(isAnnounced).flatMap(([table, announced]) => (announced ? [table] : []));
+const announcedTables = Object.entries(isAnnounced).flatMap(([table, announced]) =>
+  announced ? [table] : [],
+);
 
 export interface SilentTrigger {
   readonly table: string;
@@ -52,7 +57,7 @@ export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentT
      LEFT JOIN pg_trigger ON tgrelid = to_regclass(quote_ident(name)) AND tgname = event
      WHERE tgenabled IS NULL OR tgenabled <> ALL (CASE does WHEN 'keep' THEN '{O,A}' ELSE '{A}' END::"char"[])
      ORDER BY name, event`,
-    [tables],
+    [announcedTables],
   );
   return rows;
 }

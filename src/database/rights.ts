@@ -10,7 +10,7 @@ export interface MissingRight {
   readonly right: string;
 }
 
-const readable = [...tables, 'Mirror', 'MirroredAccount', 'RateLimit', '_prisma_migrations'];
+const readable = [...tables, '_prisma_migrations'];
 
 /** The rights that the role of the connection lacks on tables that there are. */
 export async function findMissingRights(client: pg.ClientBase): Promise<MissingRight[]> {

@@ -1,7 +1,7 @@
 /** Replaces the demo account, whatever its present data, by a new one. */
 
 import type pg from 'pg';
-import type { Prisma } from '../database/generated/prisma/client.ts';
+import { tables } from '../database/announcements.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
@@ -10,30 +10,10 @@ import { demoUsername, loadDemoData } from './demoData.ts';
 const demoUsers = [demoUsername, 'coach'];
 
 /**
- * Whether a table has what belongs to users. Such tables are emptied by name, since CASCADE would also empty tables of
- * somebody else that refer to one of these.
+ * All tables but the counts of requests, quoted. They are emptied by name, since CASCADE would also empty tables of somebody else
+ * that refer to one of these.
  */
-const isEmptied: Readonly<Record<Prisma.ModelName, boolean>> = {
-  User: true,
-  Mirror: true,
-  MirroredAccount: true,
-  RateLimit: false,
-  ApiToken: true,
-  DttDevice: true,
-  DttTemplate: true,
-  DttTemplateSegment: true,
-  DttLibraryEntry: true,
-  DttSession: true,
-  TrainerSegment: true,
-  LkbxDevice: true,
-  LockTemplate: true,
-  LockSession: true,
-  LockSegment: true,
-  OssmDevice: true,
-};
-
-/** The names of these tables, quoted. */
-const tables = Object.entries(isEmptied).flatMap(([table, emptied]) => (emptied ? [`"${table}"`] : []));
+const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
 
 interface Census {
   readonly isMirror: boolean;
@@ -78,7 +58,7 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
   );
   await rejectForeignReferences(client);
   // The ids begin again, as those of a new database do.
-  await client.query(`TRUNCATE ${tables.join()} RESTART IDENTITY`);
+  await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`);
   await loadDemoData(client, new Date());
   for (const { token } of tokens)
     await client.query(
@@ -98,7 +78,7 @@ const foreignReferences = `
 
 /** @throws {SetupError} when a table that is not the gateway's has a foreign key to one that is emptied. */
 async function rejectForeignReferences(client: pg.PoolClient): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(foreignReferences, [tables]);
+  const { rows } = await client.query<{ name: string }>(foreignReferences, [emptied]);
   if (rows.length === 0) return;
   throw new SetupError(
     `Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: ${rows.map(({ name }) => name).join(', ')}. Drop these foreign keys first, or name another database in DATABASE_URL or DATA_DIR.`,
