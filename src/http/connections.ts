@@ -21,7 +21,7 @@ export interface Connections {
    * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
    * @param next called once the responses to earlier requests are sent; never if the client has left.
    */
-  letGo(socket: Duplex, next: () => void): void;
+  detach(socket: Duplex, next: () => void): void;
 }
 
 /** @param closing aborted when the gateway closes. */
@@ -53,7 +53,7 @@ export function watchConnections(
     else endWith(socket, error);
   });
 
-  function letGo(socket: Duplex, next: () => void): void {
+  function detach(socket: Duplex, next: () => void): void {
     // Node has removed its listeners, and an error without a listener would end the process.
     socket.on('error', () => {});
     const response = connections.get(socket)?.latest?.response;
@@ -68,7 +68,7 @@ export function watchConnections(
 
   // Node emits this event for a request to open a tunnel, instead of `request`.
   server.on('connect', (_request, socket) =>
-    letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
+    detach(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
   closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
@@ -80,7 +80,7 @@ export function watchConnections(
       const { exchange } = connections.get(request.socket) ?? {};
       connections.set(request.socket, { exchange, latest: { request, response } });
     },
-    letGo,
+    detach,
   };
 }
 

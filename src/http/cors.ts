@@ -32,15 +32,15 @@ export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const maxTold = 100;
 
 /**
- * @param onRefused called once for each rejected origin, with a message that names the setting which would allow it.
+ * @param onRejected called once for each rejected origin, with a message that names the setting which would allow it.
  * @param methods the methods that pages may use.
  */
 export function createCors(
   origins: readonly string[] | undefined,
-  onRefused: (message: string) => void,
+  onRejected: (message: string) => void,
   methods: readonly string[],
 ): Cors {
-  const rejectionMessage = createRejectionMessages(origins, onRefused);
+  const rejectionMessage = createRejectionMessages(origins, onRejected);
   const setHeaders = origins && createHeaders(origins, methods);
 
   /** The origin of the request if its pages may not use the gateway. The gateway's own pages always may. */
@@ -90,7 +90,7 @@ export function createCors(
 /** Creates the function that makes the error message for a rejected origin, and reports each origin once. */
 function createRejectionMessages(
   origins: readonly string[] | undefined,
-  onRefused: (message: string) => void,
+  onRejected: (message: string) => void,
 ) {
   const told = new Set<string>();
   const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
@@ -101,7 +101,7 @@ function createRejectionMessages(
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
-      onRefused(what + hintFor(origin, forLog));
+      onRejected(what + hintFor(origin, forLog));
     }
     return what + hintFor(origin, forClient);
   };

@@ -14,19 +14,19 @@ export interface EarlyShedder {
    * Sends the 503, and returns whether it has.
    * @param last the exchange before, by the same connection: whoever sent that is asking again.
    */
-  turnAway(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
+  rejectEarly(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
 }
 
 export interface EarlySheddingOptions {
   readonly shedder: Pick<LoadShedder, 'isOverload' | 'tryReject'>;
-  /** Told of each request that was turned away. */
-  onTurnedAway(endpoint: Exchange['endpoint']): void;
+  /** Told of each request that was rejected. */
+  onRejected(endpoint: Exchange['endpoint']): void;
 }
 
-export function createEarlyShedder({ shedder, onTurnedAway }: EarlySheddingOptions): EarlyShedder {
+export function createEarlyShedder({ shedder, onRejected }: EarlySheddingOptions): EarlyShedder {
   const loop = watchLoop();
   return {
-    turnAway(request, response, last) {
+    rejectEarly(request, response, last) {
       if (!shedder.isOverload() || !loop.noteRequest() || !last || !isAskedAgain(request, last)) return false;
       // A request that needed the database is mostly followed by another that does. An address may be that of a proxy, which
       // sends what comes from others over the same connection.
@@ -36,7 +36,7 @@ export function createEarlyShedder({ shedder, onTurnedAway }: EarlySheddingOptio
       const exchange = { headers: { 'X-Request-Id': idOf(request), 'X-Content-Type-Options': 'nosniff' } };
       response.writeHead(busy.status, headersOf(exchange, busy.headers, busy));
       response.end(busy.body.toString('latin1'), 'latin1');
-      onTurnedAway(endpoint);
+      onRejected(endpoint);
       return true;
     },
   };

@@ -25,7 +25,7 @@ export interface LoadShedder {
   readonly figures: {
     readonly limit: number;
     readonly waiting: number;
-    readonly turnedAway: number;
+    readonly rejected: number;
   };
 }
 
@@ -76,7 +76,7 @@ interface Entry extends Waiting {
   readonly exchange: Exchange;
   /** When it began to wait, in milliseconds. */
   readonly since: number;
-  settle(isTurnedAway: boolean): void;
+  settle(isRejected: boolean): void;
 }
 
 export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): LoadShedder {
@@ -107,8 +107,8 @@ export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): L
       get waiting() {
         return queue.length;
       },
-      get turnedAway() {
-        return queue.turnedAway;
+      get rejected() {
+        return queue.rejected;
       },
     },
   };
@@ -120,11 +120,11 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   const line = createFairQueue<Entry>();
   const overload = createOverload(options);
   const watch = serve(line, options, overload);
-  let turnedAway = 0;
+  let rejected = 0;
 
-  function turnAway(entry: Entry | undefined, now: number): void {
+  function reject(entry: Entry | undefined, now: number): void {
     overload.begin(now);
-    turnedAway++;
+    rejected++;
     entry?.settle(true);
   }
 
@@ -132,15 +132,15 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   function shorten(now: number): void {
     if (line.entries < 2 || !overload.isTooLong(line, now)) return;
     overload.begin(now);
-    for (const entry of line.drop(() => overload.isTooLong(line, now))) turnAway(entry, now);
+    for (const entry of line.drop(() => overload.isTooLong(line, now))) reject(entry, now);
   }
 
   return {
     get length() {
       return line.length;
     },
-    get turnedAway() {
-      return turnedAway;
+    get rejected() {
+      return rejected;
     },
     isOverload: () => overload.isNow(performance.now()),
     isNeeded: () => line.entries > 0 || concurrency.free() <= 0,
@@ -155,7 +155,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
       if (line.entries === 0) return false;
       const withIt = { length: line.length + asking.size, entries: line.entries + 1 };
       if (!overload.isTooLong(withIt, now) || !line.wouldHaveMost(asking)) return false;
-      turnAway(undefined, now);
+      reject(undefined, now);
       shorten(now);
       return true;
     },
@@ -257,14 +257,14 @@ function createOverload({
   longestWait = tooLong,
 }: Omit<LoadSheddingOptions, 'begun'>): Overload {
   let lastEmpty = 0;
-  let lastTurnedAway = Number.NEGATIVE_INFINITY;
+  let lastRejection = Number.NEGATIVE_INFINITY;
   let lateSince: number | undefined;
   let untilRelieved: ReturnType<typeof setTimeout> | undefined;
   const pace = createPace();
-  const isNow = (now: number) => now - lastTurnedAway < overloadLasts;
+  const isNow = (now: number) => now - lastRejection < overloadLasts;
 
   function end(): void {
-    lastTurnedAway = Number.NEGATIVE_INFINITY;
+    lastRejection = Number.NEGATIVE_INFINITY;
   }
 
   /** How many entries may wait under overload. */
@@ -277,7 +277,7 @@ function createOverload({
   }
 
   function begin(now: number): void {
-    lastTurnedAway = now;
+    lastRejection = now;
   }
 
   return {

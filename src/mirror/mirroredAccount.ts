@@ -180,7 +180,7 @@ function upstreamWith(
   const { base, budget, onTokenStatus } = self;
   // A request that a client waits for does not queue behind those of other accounts.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
-  const onRefused = (route: string) =>
+  const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', Date.now());
   return createUpstream({
     base,
@@ -188,7 +188,7 @@ function upstreamWith(
     timing,
     budget,
     priority,
-    onRefused,
+    onUnauthorized,
     ...(inTurn && { inTurn }),
   });
 }

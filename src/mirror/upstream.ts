@@ -90,8 +90,8 @@ export interface UpstreamOptions {
   readonly priority?: Priority;
   /** Has requests take turns with those of other accounts. */
   readonly inTurn?: <T>(send: () => Promise<T>) => Promise<T>;
-  /** Told of every response that refuses the token. */
-  readonly onRefused?: (route: string) => void;
+  /** Told of every response that rejects the token. */
+  readonly onUnauthorized?: (route: string) => void;
   /** Told of every attempt that failed and is repeated. */
   readonly onRetry?: (retry: Retry) => void;
 }
@@ -123,7 +123,7 @@ type OnFailed = (mayHaveActed: boolean) => void;
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onRefused } = options;
+  const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
   const { inTurn = (send) => send() } = options;
   const root = base.replace(/\/+$/, '');
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
@@ -168,7 +168,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     try {
       const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const text = await readText(call, response);
-      if (response.status === 401) onRefused?.(call.route);
+      if (response.status === 401) onUnauthorized?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response) : 0;
       if (pause > 0) budget.pauseUntil(Date.now() + pause);
       if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);

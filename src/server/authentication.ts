@@ -11,7 +11,7 @@ import type { MirrorService } from '../mirror/service.ts';
 /** Who may go on, null for an anonymous client; or the response to who may not. */
 export type Access = { readonly viewer: Viewer | null } | HttpResponse;
 
-/** Whether a request is turned away since there is too much load; settles when it is its turn. */
+/** Whether a request is rejected since there is too much load; settles when it is its turn. */
 export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
 export type Authenticator = (exchange: Exchange) => Access | Promise<Access>;

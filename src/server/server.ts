@@ -27,13 +27,13 @@ export function createGatewayServer(options: ServerOptions): Server {
   const deadlines = createRequestDeadlines(options);
   const listener = createListener(options, deadlines);
   const open = createOpenOperation(listener, metrics);
-  const { shed, statements, turnAway } = createShedding(options, deadlines);
+  const { shed, statements, rejectEarly } = createShedding(options, deadlines);
   const pipeline = createPipeline(options, open, { shed, statements });
   const sendResponse = createSender(options);
   const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
 
   const handle = endAfterIgnoredOffers((request, response) => {
-    if (turnAway(request, response, connections.latest(request.socket)))
+    if (rejectEarly(request, response, connections.latest(request.socket)))
       return connections.sentEarly(request, response);
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
@@ -72,7 +72,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     ...(options.mostUnknown !== undefined && { mostUnknown: options.mostUnknown }),
   });
   server.on('upgrade', (request, socket, head) =>
-    connections.letGo(socket, () => upgrade(request, socket, head)),
+    connections.detach(socket, () => upgrade(request, socket, head)),
   );
   return server;
 }

@@ -16,8 +16,8 @@ export interface Shedding {
   readonly shed: Shed;
   /** Lets users take turns with their statements. */
   readonly statements: StatementTurns;
-  /** Turns a request away if there is no time for it, by what is known of its connection; returns whether it has. */
-  turnAway(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
+  /** Sends the 503 if there is no time for a request, by what is known of its connection; returns whether it has. */
+  rejectEarly(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
 }
 
 export function createShedding(
@@ -37,16 +37,16 @@ export function createShedding(
   const log = createSummary(logger, closing);
   const early = createEarlyShedder({
     shedder,
-    onTurnedAway(endpoint) {
+    onRejected(endpoint) {
       log();
-      metrics?.turnedAway(endpoint);
+      metrics?.rejected(endpoint);
     },
   });
   return {
     statements,
     shed: (exchange, viewer, size) =>
       shedder.shed(exchange, () => viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY), size),
-    turnAway: early.turnAway,
+    rejectEarly: early.rejectEarly,
   };
 }
 

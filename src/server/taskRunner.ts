@@ -56,7 +56,7 @@ export function createTaskRunner({
       if (cached) return cached;
       const shedding = shed(exchange, viewer);
       if (shedding instanceof Promise)
-        return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(asked) : run()));
+        return shedding.then((isRejected) => (isRejected ? tooBusy(asked) : run()));
       return shedding ? tooBusy(asked) : run();
     };
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;

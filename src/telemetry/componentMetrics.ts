@@ -48,7 +48,7 @@ export function describeLoad(registry: Registry, figures: LoadShedder['figures']
     registers: [registry],
     collect: collectBy((self: Counter) => {
       self.reset();
-      self.inc(figures.turnedAway);
+      self.inc(figures.rejected);
     }),
   });
 }

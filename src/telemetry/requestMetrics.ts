@@ -8,7 +8,7 @@ export interface RequestMetrics {
   begin(exchange: Exchange): void;
   end(outcome: Outcome): void;
   /** Counts a request that got a 503 before the gateway had looked at it. */
-  turnedAway(endpoint: Exchange['endpoint']): void;
+  rejected(endpoint: Exchange['endpoint']): void;
 }
 
 /** In seconds. A cached response takes a fraction of a millisecond, and one from the database a few milliseconds. */
@@ -49,7 +49,7 @@ export function countRequests(registry: Registry): RequestMetrics {
       underway.delete(outcome.exchange);
       tallies.add(outcome);
     },
-    turnedAway: tallies.addTurnedAway,
+    rejected: tallies.addRejected,
   };
 }
 
@@ -104,7 +104,7 @@ function createTallies() {
   return {
     all: () => tallies.values(),
     /** These requests are left out of the durations: they would hide how long the others take. */
-    addTurnedAway(endpoint: string): void {
+    addRejected(endpoint: string): void {
       const key = `${endpoint} at once`;
       const tally = tallies.get(key) ?? {
         labels: { endpoint, operation: '' },

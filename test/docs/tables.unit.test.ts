@@ -58,7 +58,7 @@ it('docs/operations.md lists the metrics with their types and descriptions', asy
   const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
   const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
   const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
-  metrics.watchLoad({ limit: 7, waiting: 8, turnedAway: 9 });
+  metrics.watchLoad({ limit: 7, waiting: 8, rejected: 9 });
   const text = await metrics.print();
   for (const line of [
     'dovetail_mirror_accounts 2',

@@ -24,10 +24,10 @@ describe('early shedding', () => {
   /** Whether a request is shed. By default all conditions for that are met. */
   async function isShed({ request = {}, last = {}, shedder = {}, turn = 11, ago }: Asked) {
     const { isOverload = true, rejects = true } = shedder;
-    const onTurnedAway = vi.fn();
+    const onRejected = vi.fn();
     const early = createEarlyShedder({
       shedder: { isOverload: () => isOverload, tryReject: () => rejects },
-      onTurnedAway,
+      onRejected,
     });
     const headers = { authorization };
     const incoming = { method: 'GET', url: '/api/v1/dtt', headers, ...request } as IncomingMessage;
@@ -35,15 +35,15 @@ describe('early shedding', () => {
     const before = { ...incoming, url: '/api/v1/dtt/1', headers } as IncomingMessage;
     const exchange = Object.assign(openExchange(before, outgoing, nobodyListens), { waitsAs: 7, ...last });
     // The first request of a turn, whose length is not known yet.
-    expect(early.turnAway(incoming, outgoing, undefined)).toBe(false);
+    expect(early.rejectEarly(incoming, outgoing, undefined)).toBe(false);
     vi.advanceTimersByTime(turn);
     if (ago !== undefined) {
       await new Promise(setImmediate);
       vi.advanceTimersByTime(ago);
     }
-    const wasShed = early.turnAway(incoming, outgoing, exchange);
+    const wasShed = early.rejectEarly(incoming, outgoing, exchange);
     expect(outgoing.end).toHaveBeenCalledTimes(Number(wasShed));
-    expect(onTurnedAway.mock.calls).toEqual(wasShed ? [['rest']] : []);
+    expect(onRejected.mock.calls).toEqual(wasShed ? [['rest']] : []);
     return wasShed;
   }
 
@@ -90,12 +90,12 @@ describe('the 503 of early shedding', () => {
   it.each(['/api/v1/dtt', '/graphql'])('is the same as that of the load shedder, at %s', async (path) => {
     const early = createEarlyShedder({
       shedder: { isOverload: () => true, tryReject: () => true },
-      onTurnedAway() {},
+      onRejected() {},
     });
     let last: Exchange | undefined;
     exchanges = await openExchanges((exchange) => {
       const { request, response } = exchange;
-      if (early.turnAway(request, response, last)) return;
+      if (early.rejectEarly(request, response, last)) return;
       last = exchange;
       exchange.waitsAs = 1;
       const until = performance.now() + 11;

@@ -150,12 +150,12 @@ describe('while the event loop is overloaded', () => {
   ].join('\r\n');
 
   it('a request is shed before an exchange is opened for it, and is counted', async () => {
-    const counted = { begin: 0, turnedAway: 0 };
+    const counted = { begin: 0, rejected: 0 };
     const metrics = {
       watchLoad() {},
       begin: () => void counted.begin++,
       end() {},
-      turnedAway: () => void counted.turnedAway++,
+      rejected: () => void counted.rejected++,
       print: async () => '',
     };
     const gateway = await openTestGateway(await openBeside(database), {
@@ -194,13 +194,13 @@ describe('while the event loop is overloaded', () => {
         `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
       );
       await expect.poll(() => other.received()).toContain('Too busy');
-      const before = counted.turnedAway;
+      const before = counted.rejected;
       other.socket.write(
         `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n${upgrade}`,
       );
       await expect.poll(() => other.received()).toContain('101 Switching Protocols');
       expect(other.received().split('Too busy')).toHaveLength(3);
-      expect(counted.turnedAway).toBe(before + 1);
+      expect(counted.rejected).toBe(before + 1);
     } finally {
       requestSpans.start.unsubscribe(keepBusy);
     }
@@ -211,16 +211,16 @@ describe('while the event loop is overloaded', () => {
     await release();
     for (const response of running) expect((await response).status).toBe(200);
     // All but the first one or two.
-    expect(counted.turnedAway).toBeGreaterThanOrEqual(8);
-    expect(counted.begin + counted.turnedAway).toBe(1 + running.length + 13);
+    expect(counted.rejected).toBeGreaterThanOrEqual(8);
+    expect(counted.begin + counted.rejected).toBe(1 + running.length + 13);
     await gateway.close();
     const lines = gateway.log.map((line) => JSON.parse(line));
     const [summary, ...more] = lines.filter(({ msg }) => msg === 'turned requests away');
-    expect(summary).toMatchObject({ level: 40, count: counted.turnedAway });
+    expect(summary).toMatchObject({ level: 40, count: counted.rejected });
     expect(more).toEqual([]);
     // The other rejected requests have their own lines.
     const status503 = lines.filter(({ status }) => status === 503);
-    expect(status503).toHaveLength(12 - counted.turnedAway);
+    expect(status503).toHaveLength(12 - counted.rejected);
   });
 });
 
@@ -363,7 +363,7 @@ describe('the load shedder', () => {
     state.room = 1;
     expect(shed(exchange, noOne, 2)).toBe(false);
     expect(state.begun).toEqual([exchange]);
-    expect(figures).toMatchObject({ limit: 7, waiting: 0, turnedAway: 0 });
+    expect(figures).toMatchObject({ limit: 7, waiting: 0, rejected: 0 });
   });
 
   it('has the other requests wait, and serves the clients in turn', async () => {
@@ -377,7 +377,7 @@ describe('the load shedder', () => {
     // Also without an event for the room.
     expect(await later(0)).toEqual(['a2 ok']);
     expect(await later(10)).toEqual(['a3 ok']);
-    expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
+    expect(figures).toMatchObject({ waiting: 0, rejected: 0 });
   });
 
   it('lets no client through whose statements wait, nor any other while as many users as the concurrency limit have waiting statements', async () => {
@@ -411,7 +411,7 @@ describe('the load shedder', () => {
     ask('a7');
     // The request that overflows the queue is rejected first, and under overload, which begins now, the newest of the others.
     expect((await later(0)).sort()).toEqual(['a3 503', 'a4 503', 'a5 503', 'a6 503', 'a7 503']);
-    expect(figures).toMatchObject({ waiting: 2, turnedAway: 5 });
+    expect(figures).toMatchObject({ waiting: 2, rejected: 5 });
     // The overload lasts for a while, and then a burst may be longer again.
     ask('a8');
     expect(await later(0)).toEqual(['a8 503']);
@@ -473,7 +473,7 @@ describe('the load shedder', () => {
     makeRoom(0);
     for (let number = 1; number <= 151; number++) ask(`b${number}`);
     await later(0);
-    expect(figures).toMatchObject({ waiting: 15, turnedAway: 136 });
+    expect(figures).toMatchObject({ waiting: 15, rejected: 136 });
   });
 
   it.each([
@@ -496,7 +496,7 @@ describe('the load shedder', () => {
     const { ask, later, figures } = open(20, 12);
     for (let number = 1; number <= 61; number++) ask(`a${number}`);
     await later(0);
-    expect(figures).toMatchObject({ waiting: 9, turnedAway: 52 });
+    expect(figures).toMatchObject({ waiting: 9, rejected: 52 });
   });
 
   it('shortens the queue as under overload when a request of another client overflows a burst', async () => {
@@ -538,7 +538,7 @@ describe('the load shedder', () => {
     left.response.emit('close');
     makeRoom(1);
     expect(await later(0)).toEqual(['a1 503', 'b1 ok']);
-    expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
+    expect(figures).toMatchObject({ waiting: 0, rejected: 0 });
   });
 
   it('counts a batch as its number of requests, and lets it wait alone however many those are', async () => {

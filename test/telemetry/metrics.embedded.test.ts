@@ -111,7 +111,7 @@ describe('/metrics', () => {
       { endpoint: 'page' },
       { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
-    metrics.watchLoad({ limit: 17, waiting: 18, turnedAway: 19 });
+    metrics.watchLoad({ limit: 17, waiting: 18, rejected: 19 });
     for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
     const own = async () => {
       const lines = (await metrics.print()).split('\n');
@@ -145,7 +145,7 @@ describe('/metrics', () => {
         'dovetail_subscriptions 1',
       ]);
 
-    for (let time = 0; time < 3; time++) metrics.turnedAway('rest');
+    for (let time = 0; time < 3; time++) metrics.rejected('rest');
     if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
     if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
     if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
