@@ -92,11 +92,11 @@ const namePrimary = 'Name the primary as well, or promote a standby.';
 
 /** Of several hosts, each with its own. */
 function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting): Diagnosis {
-  const reasons = failures.map(({ place, error }) => ({
-    place,
-    ...reasonOf({ user: client.user, database: client.database, ...place }, error, '', setting),
+  const reasons = failures.map(({ address, error }) => ({
+    address,
+    ...reasonOf({ user: client.user, database: client.database, ...address }, error, '', setting),
   }));
-  const says = reasons.map((reason) => `${hostPortText(reason.place)}: ${reason.says}`).join('; ');
+  const says = reasons.map((reason) => `${hostPortText(reason.address)}: ${reason.says}`).join('; ');
   // What there is to do about a standby is no more than that.
   const advice = reasons.find((reason) => reason.advice !== namePrimary)?.advice ?? namePrimary;
   return { says: `none of its hosts can be used: ${says}`, advice };

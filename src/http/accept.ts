@@ -22,10 +22,10 @@ export function acceptedOf<Type extends string>(
   ranges: readonly MediaRange[],
 ): Type[] {
   return types
-    .map((type) => ({ type, place: rangeIndexOf(type, ranges) }))
-    .filter(({ place }) => weightAt(ranges, place) > 0)
+    .map((type) => ({ type, index: rangeIndexOf(type, ranges) }))
+    .filter(({ index }) => weightAt(ranges, index) > 0)
     .sort(
-      (one, other) => weightAt(ranges, other.place) - weightAt(ranges, one.place) || one.place - other.place,
+      (one, other) => weightAt(ranges, other.index) - weightAt(ranges, one.index) || one.index - other.index,
     )
     .map(({ type }) => type);
 }
@@ -34,13 +34,13 @@ export function acceptedOf<Type extends string>(
 function rangeIndexOf(type: string, ranges: readonly MediaRange[]): number {
   const [group] = type.split('/', 1);
   for (const range of [type, `${group}/*`, '*/*']) {
-    const place = ranges.findIndex((each) => each.type === range);
-    if (place !== -1) return place;
+    const index = ranges.findIndex((each) => each.type === range);
+    if (index !== -1) return index;
   }
   return -1;
 }
 
-const weightAt = (ranges: readonly MediaRange[], place: number) => ranges[place]?.weight ?? 0;
+const weightAt = (ranges: readonly MediaRange[], index: number) => ranges[index]?.weight ?? 0;
 
 function readRange(text: string): MediaRange {
   const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');

@@ -17,10 +17,10 @@ import { type CheckResult, type Finding, ok, problem, skipped, timeout } from '.
 /** Reports a finding for each of several hosts. A host that is away causes no trouble until it has to take over. */
 export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
   const seen = (await hosts?.look()) ?? [];
-  return seen.map(({ place, obstacle, error }) => {
-    const name = hostPortText(place);
+  return seen.map(({ address, obstacle, error }) => {
+    const name = hostPortText(address);
     if (error === undefined) return { check: 'host', ...ok(`${name}: ${obstacle ?? 'it takes writes'}`) };
-    const { says, advice } = reasonOf({ ...place, user: undefined, database: undefined }, error);
+    const { says, advice } = reasonOf({ ...address, user: undefined, database: undefined }, error);
     return { check: 'host', ...problem(`${name}: ${says}`, advice) };
   });
 }

@@ -49,7 +49,7 @@ class HostsClient extends pg.Client {
 
   async #connect(): Promise<this> {
     const route = await this.#hosts.find();
-    const { host, port } = route.place;
+    const { host, port } = route.address;
     // The owner may have closed it in the meantime.
     if (this.connection.stream.destroyed) throw new Error('Connection terminated');
     Object.assign(this, { host, port });

@@ -22,7 +22,7 @@ export interface HostPort {
 
 /** The host that a new connection goes to. */
 export interface HostRoute {
-  readonly place: HostPort;
+  readonly address: HostPort;
   /** Counts the changes of the primary: a connection of an earlier era leads to a former primary. */
   readonly era: number;
 }
@@ -44,10 +44,10 @@ export interface Hosts {
   miss(route: HostRoute): void;
   /** Asks each host for its state: why it cannot be used, if so, or the error that prevented asking. */
   look(): Promise<
-    readonly { readonly place: HostPort; readonly obstacle?: string; readonly error?: unknown }[]
+    readonly { readonly address: HostPort; readonly obstacle?: string; readonly error?: unknown }[]
   >;
   /** Calls the listener whenever another server has become the primary. */
-  onMoved(listener: (place: HostPort) => void): void;
+  onMoved(listener: (address: HostPort) => void): void;
 }
 
 /** The state of a host, as it reports it. */
@@ -70,10 +70,10 @@ const failureMemory = 100;
 /** No host can be used. Has the reason for each. */
 export class NoHost extends Error {
   override name = 'NoHost';
-  readonly failures: readonly { readonly place: HostPort; readonly error: unknown }[];
+  readonly failures: readonly { readonly address: HostPort; readonly error: unknown }[];
 
   constructor(failures: NoHost['failures']) {
-    const list = failures.map(({ place, error }) => `${hostPortText(place)}: ${errorText(error)}`);
+    const list = failures.map(({ address, error }) => `${hostPortText(address)}: ${errorText(error)}`);
     super(`none of the hosts can be used: ${list.join('; ')}`);
     this.failures = failures;
   }
@@ -108,7 +108,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
     last = best.candidate;
     timeline = Math.max(timeline, best.timeline);
     isWell = true;
-    return { place: last, era: eras.current() };
+    return { address: last, era: eras.current() };
   }
 
   return {
@@ -117,11 +117,11 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
 
     async look() {
       const seen = await lookAtAll(candidates, target);
-      return seen.map(({ candidate: place, state, error }) => ({ place, ...state, error }));
+      return seen.map(({ candidate: address, state, error }) => ({ address, ...state, error }));
     },
 
     find() {
-      if (last && isWell) return Promise.resolve({ place: last, era: eras.current() });
+      if (last && isWell) return Promise.resolve({ address: last, era: eras.current() });
       if (searching) return searching;
       const begun = search();
       searching = begun;
@@ -132,7 +132,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
       return begun;
     },
 
-    async check(client, { place, era }) {
+    async check(client, { address, era }) {
       const state = await lookAt(client, target);
       const obstacle = obstacleOf(state, timeline);
       if (obstacle !== undefined) throw new NotPrimary(obstacle);
@@ -140,12 +140,12 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
       // Another server has taken over at the same address.
       if (state.timeline > timeline) {
         timeline = state.timeline;
-        eras.begin(place, client);
+        eras.begin(address, client);
       }
     },
 
-    miss({ place, era }) {
-      if (era === eras.current() && place === last) isWell = false;
+    miss({ address, era }) {
+      if (era === eras.current() && address === last) isWell = false;
     },
   };
 }
@@ -153,7 +153,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
 /** Remembers the era of each connection, and closes the connections of former eras. */
 function createEras() {
   const clients = new Map<pg.Client, number>();
-  const listeners: ((place: HostPort) => void)[] = [];
+  const listeners: ((address: HostPort) => void)[] = [];
   let era = 0;
   return {
     current: () => era,
@@ -165,13 +165,13 @@ function createEras() {
      * Begins a new era.
      * @param first the connection that revealed it, which belongs to the new era.
      */
-    begin(place: HostPort, first?: pg.Client): void {
+    begin(address: HostPort, first?: pg.Client): void {
       era++;
       if (first) clients.set(first, era);
       for (const [client, begun] of clients) if (begun !== era) client.connection.stream.destroy();
-      for (const listener of listeners) listener(place);
+      for (const listener of listeners) listener(address);
     },
-    onBegun: (listener: (place: HostPort) => void) => listeners.push(listener),
+    onBegun: (listener: (address: HostPort) => void) => listeners.push(listener),
   };
 }
 
@@ -199,7 +199,7 @@ function bestOf(seen: readonly Seen[], timeline: number, last: Candidate | undef
   if (best) return best;
   throw new NoHost(
     seen.map(({ candidate: { host, port }, state, error }) => ({
-      place: { host, port },
+      address: { host, port },
       error: state ? new NotPrimary(obstacleOf(state, timeline)) : error,
     })),
   );
