@@ -20,7 +20,7 @@ const longestTrust = 1_000;
 
 interface HandlersOptions {
   readonly viewers: Viewers;
-  readonly places: UserQuota;
+  readonly connectionQuota: UserQuota;
   readonly open: OpenOperation;
   readonly statements: StatementTurns;
 }
@@ -39,7 +39,7 @@ export function createHandlers(
     closing,
     additions,
   }: ServerOptions,
-  { viewers, places, open, statements }: HandlersOptions,
+  { viewers, connectionQuota, open, statements }: HandlersOptions,
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -57,7 +57,7 @@ export function createHandlers(
   const isOnlyProcess = workersOf(config) === 1;
   const eventStreams = createEventStreams({
     operations: { begin: open, watch },
-    places,
+    connectionQuota,
     isOnlyProcess,
     closing,
   });

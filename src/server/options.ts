@@ -53,5 +53,5 @@ export interface Pipeline {
   watch(viewer: Viewer, onEnded: () => void): () => void;
   readonly cors: Cors;
   /** Counts the WebSockets and event streams of each user. */
-  readonly places: UserQuota;
+  readonly connectionQuota: UserQuota;
 }

@@ -124,11 +124,11 @@ export function createPipeline(
   const authenticate = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const authorize = createAccess({ authenticate, limitRate });
   const cors = createConfiguredCors(options);
-  const places = createUserQuota(config.MAX_CONNECTIONS);
+  const connectionQuota = createUserQuota(config.MAX_CONNECTIONS);
   const onChanged = createOnChanged(options);
   const positions = database.embedded ? undefined : createPositions(database.sql, feed, onChanged);
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const handlers = createHandlers(options, { viewers, places, open, statements });
+  const handlers = createHandlers(options, { viewers, connectionQuota, open, statements });
   const { page, graphql, rest, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
   const mcp = options.additions?.createMcp?.({ config, persistedFile, hasEnded, run });
@@ -142,7 +142,7 @@ export function createPipeline(
     runTask,
     handlers: { page, graphql, rest, mcp },
   });
-  return { respond, authorize, watch, cors, places };
+  return { respond, authorize, watch, cors, connectionQuota };
 }
 
 function createConfiguredCors({ config, mirror, logger }: ServerOptions): Cors {

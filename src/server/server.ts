@@ -65,7 +65,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     logger,
     metrics,
     operations: createOperations(pipeline, open, deadlines.end),
-    places: pipeline.places,
+    connectionQuota: pipeline.connectionQuota,
     timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
     closing,

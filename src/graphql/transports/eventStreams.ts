@@ -20,7 +20,7 @@ import { type PipelineAccess, tooManyConnections } from './operations.ts';
 export interface EventStreamsOptions {
   readonly operations: Pick<PipelineAccess, 'begin' | 'watch'>;
   /** How many streams each user may have. */
-  readonly places: UserQuota;
+  readonly connectionQuota: UserQuota;
   /** Whether all requests of a client reach this process. */
   readonly isOnlyProcess: boolean;
   /** Aborted when the gateway closes, which no stream outlives. */
@@ -101,11 +101,11 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
       if (id === undefined)
         return requestFailure(400, `extensions.operationId must be a text of 1 to ${longestId} characters`);
       if (stream.has(id)) return requestFailure(409, `There is an operation ${JSON.stringify(id)} already`);
-      const place = stream.add(id, exchange);
-      if (isResponse(place)) return place;
+      const added = stream.add(id, exchange);
+      if (isResponse(added)) return added;
       const task = createTask();
       // The id in the body makes each request different, so caching is of no use.
-      return isResponse(task) ? task : { ...task, cacheKey: undefined, ...place };
+      return isResponse(task) ? task : { ...task, cacheKey: undefined, ...added };
     },
   };
 }
@@ -116,7 +116,7 @@ function reserve(
   {
     streams,
     operations,
-    places,
+    connectionQuota,
     isOnlyProcess,
     closing,
     longestUnopened = 30_000,
@@ -124,11 +124,11 @@ function reserve(
   }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
 ): HttpResponse {
   if (!isOnlyProcess) return severalProcesses;
-  if (!places.acquire(viewer.id)) return tooManyFailure(tooManyConnections(places));
+  if (!connectionQuota.acquire(viewer.id)) return tooManyFailure(tooManyConnections(connectionQuota));
   const token = randomBytes(32).toString('base64url');
   const onEnd = () => {
     streams.delete(token);
-    places.release(viewer.id);
+    connectionQuota.release(viewer.id);
   };
   const stream = createEventStream({ viewer, operations, heartbeat, longestUnopened, onEnd });
   streams.set(token, stream);

@@ -58,7 +58,10 @@ export function authorizationOf(
 export async function authenticateSocket(
   opening: Exchange,
   authorization: string | undefined,
-  { operations, places }: { readonly operations: PipelineAccess; readonly places: UserQuota },
+  {
+    operations,
+    connectionQuota,
+  }: { readonly operations: PipelineAccess; readonly connectionQuota: UserQuota },
 ): Promise<Viewer> {
   const who = await operations.identify(opening.request, {
     id: `${opening.id}.0`,
@@ -68,8 +71,8 @@ export async function authenticateSocket(
   });
   if (isResponse(who)) throw new CloseSocket(closeCodes.tryAgainLater, messageIn(who.body));
   if (!who.viewer) throw unauthorized(problemOf(authorization));
-  if (!places.acquire(who.viewer.id))
-    throw new CloseSocket(closeCodes.tryAgainLater, tooManyConnections(places));
+  if (!connectionQuota.acquire(who.viewer.id))
+    throw new CloseSocket(closeCodes.tryAgainLater, tooManyConnections(connectionQuota));
   return who.viewer;
 }
 

@@ -42,7 +42,7 @@ export const socketTimeouts: SocketTimeouts = {
 export interface SocketOptions {
   readonly operations: PipelineAccess;
   /** How many sockets each user may have. */
-  readonly places: UserQuota;
+  readonly connectionQuota: UserQuota;
   readonly timeouts: SocketTimeouts;
   /** Called when the client is authenticated. */
   onKnown(): void;
@@ -258,11 +258,11 @@ function initialise(session: Session, { payload }: ConnectionInitMessage): void 
 
 async function connect(session: Session): Promise<void> {
   const { opening, options, authorization, close, writer, cleanups, isOpen } = session;
-  const { operations, places, onKnown } = options;
+  const { operations, connectionQuota, onKnown } = options;
   const viewer = await authenticateSocket(opening, authorization, options);
-  if (!isOpen()) return places.release(viewer.id);
+  if (!isOpen()) return connectionQuota.release(viewer.id);
   cleanups.push(
-    () => places.release(viewer.id),
+    () => connectionQuota.release(viewer.id),
     operations.watch(viewer, () => close(unauthorized('invalid'))),
   );
   onKnown();

@@ -22,7 +22,7 @@ function createStreams(options: Partial<EventStreamsOptions> = {}) {
   const streams = createEventStreams({
     closing: closing.signal,
     operations: { begin, watch: () => unwatch },
-    places: createUserQuota(1),
+    connectionQuota: createUserQuota(1),
     isOnlyProcess: true,
     ...options,
   });

@@ -60,7 +60,7 @@ function createSocket({
     watch: () => () => {},
     ...given,
   } as PipelineAccess;
-  const options = { operations, places: createUserQuota(1), timeouts: socketTimeouts, onKnown() {} };
+  const options = { operations, connectionQuota: createUserQuota(1), timeouts: socketTimeouts, onKnown() {} };
   const connection = serveWebSocket(socket as unknown as WebSocket, opening, options);
   if (sendsInit) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
   function sendPings(length: number) {
