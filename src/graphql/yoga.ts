@@ -37,7 +37,8 @@ export interface YogaContext {
   readonly viewer: Viewer | null;
   /** Why there is no viewer. Of no meaning if there is one. */
   readonly tokenProblem: TokenProblem;
-  readonly outcome: {
+  /** What is known of the operation that it executes. */
+  readonly executed: {
     type?: OperationTypeNode;
     label?: string;
     failed: boolean;
@@ -68,7 +69,14 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [readable, referenceExecution(options), limited(options), outcomes, clientErrors, resultsAside],
+    plugins: [
+      readable,
+      referenceExecution(options),
+      limited(options),
+      noteExecuted,
+      clientErrors,
+      resultsAside,
+    ],
   });
 }
 
@@ -185,25 +193,25 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
  * Notes what the request was, from which it follows whether it may have written and whether its response is
  * cacheable.
  */
-const outcomes: Plugin<YogaContext> = {
+const noteExecuted: Plugin<YogaContext> = {
   onExecute({ args, context, executeFn, setExecuteFn }) {
-    note(args, context.outcome);
-    const { label } = context.outcome;
+    note(args, context.executed);
+    const { label } = context.executed;
     if (label === undefined || !operationSpans.hasSubscribers) return;
     setExecuteFn((given) => operationSpans.tracePromise(async () => executeFn(given), { label }));
   },
-  onSubscribe: ({ args, context }) => note(args, context.outcome),
+  onSubscribe: ({ args, context }) => note(args, context.executed),
   onResultProcess({ result, serverContext }) {
-    const { outcome } = passedIn(serverContext);
-    if (!('data' in result) || ('errors' in result && result.errors)) outcome.failed = true;
+    const { executed } = passedIn(serverContext);
+    if (!('data' in result) || ('errors' in result && result.errors)) executed.failed = true;
   },
 };
 
-function note({ document, operationName }: Execution['args'], outcome: YogaContext['outcome']): void {
+function note({ document, operationName }: Execution['args'], executed: YogaContext['executed']): void {
   const operation = getOperationAST(document, operationName);
   if (!operation) return;
-  outcome.type = operation.operation;
-  outcome.label = labelOf(operation);
+  executed.type = operation.operation;
+  executed.label = labelOf(operation);
 }
 
 /** Takes the results of a subscription out of Yoga's response: `transports/framing.ts` writes them. */
@@ -212,7 +220,7 @@ const resultsAside: Plugin<YogaContext> = {
     if (!isAsyncIterable(result)) return;
     setResultProcessor((results, { Response }) => {
       // These are what `subscribe` returned to Yoga, whose type for them is wider.
-      passedIn(serverContext).outcome.results = results as AsyncIterable<LiveResult>;
+      passedIn(serverContext).executed.results = results as AsyncIterable<LiveResult>;
       return new Response(null);
     }, 'text/event-stream');
   },
@@ -222,10 +230,10 @@ const resultsAside: Plugin<YogaContext> = {
 const clientErrors: Plugin<YogaContext> = {
   onResultProcess({ result, setResult, serverContext }) {
     if (!('errors' in result)) return;
-    const { report, outcome } = passedIn(serverContext);
+    const { report, executed } = passedIn(serverContext);
     const shown = forClient(result, report);
     const [first] = shown.errors ?? [];
-    if (first) outcome.errorCode ??= String(first.extensions.code);
+    if (first) executed.errorCode ??= String(first.extensions.code);
     setResult(shown);
   },
 };

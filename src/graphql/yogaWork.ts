@@ -48,16 +48,16 @@ export function createYogaWork(
     context: YogaContext,
     type: ResultType,
   ): Promise<HttpResponse | StreamedResponse> {
-    const { viewer, outcome } = context;
+    const { viewer, executed } = context;
     const gone = new AbortController();
     if (exchange.isOver) gone.abort();
     else exchange.response.once('close', () => gone.abort());
     try {
       const reply = await ask(exchange, body, context, type, gone.signal).finally(() => {
-        exchange.operation = outcome.label;
+        exchange.operation = executed.label;
       });
-      return viewer && outcome.results
-        ? subscribed(exchange, outcome.results, context, viewer)
+      return viewer && executed.results
+        ? subscribed(exchange, executed.results, context, viewer)
         : await responseFrom(reply, context);
     } catch (error) {
       // The client has left, so nobody reads this response.
@@ -71,7 +71,7 @@ export function createYogaWork(
       const context = newContext(exchange, viewer);
       return {
         kind: 'other',
-        mayHaveWritten: () => context.outcome.type === OperationTypeNode.MUTATION,
+        mayHaveWritten: () => context.executed.type === OperationTypeNode.MUTATION,
         run: () => respond(exchange, body, context, type),
       };
     },
@@ -81,10 +81,10 @@ export function createYogaWork(
       async run() {
         const context = newContext(exchange, viewer);
         const reply = await ask(exchange, undefined, context, type);
-        const { outcome } = context;
-        const response = { ...(await responseFrom(reply, context)), operation: outcome.label };
+        const { executed } = context;
+        const response = { ...(await responseFrom(reply, context)), operation: executed.label };
         const isCacheable =
-          reply.status === 200 && outcome.type === OperationTypeNode.QUERY && !outcome.failed;
+          reply.status === 200 && executed.type === OperationTypeNode.QUERY && !executed.failed;
         return { response: isCacheable ? revalidated(response, vary) : response, isCacheable };
       },
     }),
@@ -143,7 +143,7 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
 
 function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaContext {
   const tokenProblem = problemOf(request.headers.authorization);
-  return { viewer, tokenProblem, outcome: { failed: false }, report };
+  return { viewer, tokenProblem, executed: { failed: false }, report };
 }
 
 /**
@@ -153,7 +153,7 @@ function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaC
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection', 'content-encoding']);
 
 /** Yoga's response with its whole body. Some errors have no body, and get one here. */
-async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
+async function responseFrom(reply: Response, { executed }: YogaContext): Promise<HttpResponse> {
   const { status } = reply;
   const body = Buffer.from(await reply.arrayBuffer());
   const headers = Object.fromEntries(
@@ -166,7 +166,7 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
     status,
     headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },
     body,
-    errorCode: outcome.errorCode,
+    errorCode: executed.errorCode,
   };
 }
 
