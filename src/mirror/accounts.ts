@@ -32,7 +32,7 @@ export interface AccountsOptions {
   readonly idle: number;
   readonly logger: Logger;
   /** Finds out whose token it is. */
-  readonly learn: IdentifyAccount;
+  readonly identify: IdentifyAccount;
   /** The advice that is logged once an account has been read; undefined for none. */
   readonly next: string | undefined;
   /** Called with each user whose rows have changed here, before a response can show it. */
@@ -55,11 +55,11 @@ export interface Accounts {
   /** The account of a user; undefined for one that does not live upstream. */
   of(userId: number): Promise<MirroredAccount | undefined>;
   /** The account of a user upstream, whether it is here already or not. */
-  enter(userId: number): MirroredAccount;
+  getOrAdd(userId: number): MirroredAccount;
   /** Removes an account that no token here can read upstream any more. */
-  leave(userId: number): void;
+  removeUnreachable(userId: number): void;
   /** Must be called with errors outside of the runs. */
-  fail(error: unknown): void;
+  noteFailure(error: unknown): void;
   /** A line about the state of the mirror, without private data. */
   status(): string;
   figures(): MirrorFigures;
@@ -94,7 +94,7 @@ function createBudgets(rate: number, onSent: () => unknown) {
 const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} records left out` : '');
 
 /** Notes the results of runs, and logs those that fail. */
-function createOutcomes(logger: Logger) {
+function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
   let logged = { what: '', at: 0 };
@@ -121,11 +121,11 @@ export function createAccounts(options: AccountsOptions): Accounts {
   // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRequests);
-  const outcomes = createOutcomes(logger);
+  const runLog = createRunLog(logger);
   let requests = 0;
   const budgets = createBudgets(options.rate, () => requests++);
   const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
-  function enter(id: number): MirroredAccount {
+  function getOrAdd(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
     const account = createMirroredAccount({
@@ -137,8 +137,8 @@ export function createAccounts(options: AccountsOptions): Accounts {
       runs: createRuns({ ...options, userId: id }),
       freshnessStore: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
-      onSuccess: outcomes.succeed,
-      onFailure: outcomes.fail,
+      onSuccess: runLog.succeed,
+      onFailure: runLog.fail,
     });
     accounts.set(id, account);
     return account;
@@ -150,15 +150,15 @@ export function createAccounts(options: AccountsOptions): Accounts {
   }
 
   return {
-    enter,
-    fail: outcomes.fail,
+    getOrAdd,
+    noteFailure: runLog.fail,
     async of(userId) {
       if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
-      const account = enter(userId);
+      const account = getOrAdd(userId);
       await account.freshness.ensureLoaded();
       return account;
     },
-    leave(userId) {
+    removeUnreachable(userId) {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
@@ -167,7 +167,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       leaving.add(closing);
     },
     figures,
-    status: () => `${outcomes.status()}${leftOut(figures())}`,
+    status: () => `${runLog.status()}${leftOut(figures())}`,
     async close() {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);

@@ -13,21 +13,21 @@ export type Confirm = () => Promise<void>;
 export interface ConfirmOptions {
   /** A client that only this run uses. */
   readonly upstream: Upstream;
-  readonly learn: IdentifyAccount;
+  readonly identify: IdentifyAccount;
   readonly named?: Named | undefined;
   readonly signal: AbortSignal;
 }
 
 /** @param accountId the account that the token has to belong to. */
 export function createConfirm(
-  { upstream, learn, named, signal }: ConfirmOptions,
+  { upstream, identify, named, signal }: ConfirmOptions,
   accountId: number,
 ): Confirm {
   let confirmedAt = upstream.requestCount();
   return async () => {
     // Nothing was read since the last confirmation.
     if (upstream.requestCount() === confirmedAt) return;
-    const { row } = await learn(upstream, named, signal);
+    const { row } = await identify(upstream, named, signal);
     if (row.id !== accountId) throw anotherAccount();
     confirmedAt = upstream.requestCount();
   };

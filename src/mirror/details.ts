@@ -41,21 +41,21 @@ export interface Details {
 const maxAttempts = 3;
 
 /** What fetching the details of a record has come to. A missing record may be there again in a moment: the next run finds out. */
-type Outcome = 'settled' | 'missing' | 'unusable';
+type FetchResult = 'settled' | 'missing' | 'unusable';
 
 async function fetchOne(
   options: RecordOptions,
   kind: Kind,
   id: number,
   attempts = maxAttempts,
-): Promise<Outcome> {
+): Promise<FetchResult> {
   const { pool, upstream, accountId, signal } = options;
   const before = await readVersion(pool, kind, id);
   if (before === undefined) return 'settled';
   const fetched = await fetchRecord(upstream, kind, id, signal);
   if (fetched === undefined) return 'missing';
   if (typeof fetched !== 'object') return 'unusable';
-  const outcome = await inTransaction(pool, async (client) => {
+  const result = await inTransaction(pool, async (client) => {
     if (kind.table === 'DttTemplate') await acquireSharedLock(client);
     // The details may have been written meanwhile, or the record removed: this write holds no lease.
     const version = await readVersion(client, kind, id, 'FOR UPDATE');
@@ -64,7 +64,7 @@ async function fetchOne(
     if (version !== before) return 'outdated';
     return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
   });
-  if (outcome !== 'outdated') return outcome;
+  if (result !== 'outdated') return result;
   return attempts > 1 ? fetchOne(options, kind, id, attempts - 1) : 'unusable';
 }
 
@@ -90,26 +90,26 @@ export async function readAgain(options: RecordOptions, id: number, isDeleted: b
 
 /** Creates the details of a gateway. There is one for all of its requests, so that no two of them fetch the same record. */
 export function createDetails(): Details {
-  const underWay = new Map<string, Promise<Outcome>>();
+  const underWay = new Map<string, Promise<FetchResult>>();
 
   return {
     async fetch(options) {
       const { accountId, model, ids, signal } = options;
       const kind = kindOf(model, accountId);
-      const outcomes = await pMap(
+      const results = await pMap(
         ids,
         (id) => {
           // Two accounts that see the same template send different tokens.
           const key = `${accountId} ${model} ${id}`;
           const known = underWay.get(key);
           if (known) return known;
-          const outcome = fetchOne(options, kind, id).finally(() => underWay.delete(key));
-          underWay.set(key, outcome);
-          return outcome;
+          const result = fetchOne(options, kind, id).finally(() => underWay.delete(key));
+          underWay.set(key, result);
+          return result;
         },
         { concurrency, ...(signal && { signal }) },
       );
-      return ids.filter((_id, index) => outcomes[index] !== 'settled');
+      return ids.filter((_id, index) => results[index] !== 'settled');
     },
   };
 }

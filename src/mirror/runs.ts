@@ -17,7 +17,7 @@ export interface RunsOptions {
   readonly logger: Logger;
   /** The advice that is logged once the account has been read. */
   readonly next: string | undefined;
-  readonly learn: IdentifyAccount;
+  readonly identify: IdentifyAccount;
 }
 
 const sessions = kindsOf(0).dttSessions.name;
@@ -25,7 +25,7 @@ const sessions = kindsOf(0).dttSessions.name;
 /** Details that could not be read are not requested again for this many milliseconds. */
 const unreadableLasts = 60 * 60_000;
 
-export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): AccountRuns {
+export function createRuns({ pool, userId, logger, next, identify }: RunsOptions): AccountRuns {
   let isInStep = false;
   const leftOut = createLeftOut(logger);
   /** As the last run found it. */
@@ -40,7 +40,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
         pool,
         upstream,
         userId,
-        learn,
+        identify,
         signal,
         listener,
         listsOnly: true,
@@ -68,7 +68,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
         unreadable = new Map();
         unreadableSince = Date.now();
       }
-      await syncDetails({ pool, upstream, account, learn, signal, unreadable, mayDeny });
+      await syncDetails({ pool, upstream, account, identify, signal, unreadable, mayDeny });
       leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
     },
     skipped: leftOut.count,

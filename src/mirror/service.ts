@@ -121,10 +121,10 @@ export async function openMirrorService(
   const base = config.UPSTREAM_URL.replace(/\/+$/, '');
   await checkMirror(options.pool, base);
   const own = config.UPSTREAM_TOKEN;
-  const learn = own === undefined ? identifyByUsersMe : identifyByAnyRoute;
+  const identify = own === undefined ? identifyByUsersMe : identifyByAnyRoute;
   const accounts = createAccounts({
     ...options,
-    learn,
+    identify,
     base,
     timing,
     interval: config.UPSTREAM_INTERVAL * 1_000,
@@ -133,7 +133,7 @@ export async function openMirrorService(
     rate: config.UPSTREAM_RATE,
     // Its clients need tokens of the gateway's own.
     next: own === undefined ? undefined : tokenStep('your_name', config),
-    onTokenStatus: (credential, said, askedAt) => tokens?.tell(credential, said, askedAt),
+    onTokenStatus: (credential, said, askedAt) => tokens?.noteStatus(credential, said, askedAt),
   });
   const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
   const waits = { ...usualWaits, ...options.waits };
@@ -156,7 +156,7 @@ export async function openMirrorService(
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
       // An open stream counts as use of the account.
-      accounts.enter(viewer.id).touch();
+      accounts.getOrAdd(viewer.id).touch();
       return true;
     },
     waitUntilFresh: async (exchange, viewer) => {
@@ -181,12 +181,13 @@ function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: stri
     while (!signal.aborted) {
       const checked = await check(token, undefined, signal);
       if (checked.kind === 'valid') {
-        const account = accounts.enter(checked.userId);
+        const account = accounts.getOrAdd(checked.userId);
         account.add({ token, viewer: { id: checked.userId, tokenId: undefined } });
         account.touch();
         return;
       }
-      if (checked.kind === 'invalid') accounts.fail(new Unauthorized('', { failure: 'rejected the token' }));
+      if (checked.kind === 'invalid')
+        accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
       await sleep(config.UPSTREAM_INTERVAL * 1_000, undefined, { signal }).catch(() => {});
     }
   })();
@@ -208,14 +209,14 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
       return check(token, viewer?.id, closing.signal);
     },
     onBegin(credential) {
-      const account = accounts.enter(credential.viewer.id);
+      const account = accounts.getOrAdd(credential.viewer.id);
       account.budget.note();
       account.add(credential);
     },
     onEnd(credential) {
       const { id } = credential.viewer;
-      accounts.enter(id).remove(credential);
-      accounts.leave(id);
+      accounts.getOrAdd(id).remove(credential);
+      accounts.removeUnreachable(id);
     },
     onOther: () =>
       logger.warn(
@@ -239,7 +240,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
     const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
     if (!credential) return undefined;
     return async (exchange) => {
-      const account = accounts.enter(viewer.id);
+      const account = accounts.getOrAdd(viewer.id);
       const { budget } = account;
       const { token } = credential;
       let wasSent = true;
@@ -247,7 +248,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
         wasSent = false;
       };
       const response = await relay(exchange, { base, token, budget, longest: waits.relay, onNotSent });
-      if (response.status === 401) tokens?.tell(credential, 'doubtful', Date.now());
+      if (response.status === 401) tokens?.noteStatus(credential, 'doubtful', Date.now());
       // A write that was rejected (4xx), or never sent, has changed nothing.
       else if (wasSent && !isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // The client must read next what it wrote, even if the write was not acknowledged.
@@ -334,12 +335,12 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
       : (await identifyByAnyRoute(upstream, undefined, signal)).row.id;
   return async (token, userId, signal) => {
     // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
-    if (userId !== undefined) accounts.enter(userId).budget.note();
+    if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
     try {
       return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing }), signal) };
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
-      if (!signal?.aborted) accounts.fail(error);
+      if (!signal?.aborted) accounts.noteFailure(error);
       return { kind: 'away', retryAfter: error instanceof UpstreamBusy ? error.retryAfter : undefined };
     }
   };

@@ -28,7 +28,7 @@ export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
   /** Finds out whose account it is; by any operation that tells, unless given. */
-  readonly learn?: IdentifyAccount;
+  readonly identify?: IdentifyAccount;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
   /** As in `OpenMirrorOptions`. */
@@ -48,16 +48,16 @@ export interface SyncReport extends Pulled {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, named, lease, learn = identifyByAnyRoute } = options;
+  const { pool, upstream, named, lease, identify = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
   // The first failure ends the run, and aborts its other requests.
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
-    const { row: account, notes } = await learn(upstream, named, signal);
+    const { row: account, notes } = await identify(upstream, named, signal);
     if (options.userId !== undefined && account.id !== options.userId) throw anotherAccount();
-    const confirm = createConfirm({ upstream, learn, named, signal }, account.id);
+    const confirm = createConfirm({ upstream, identify, named, signal }, account.id);
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     const progress = createProgress();
@@ -87,12 +87,12 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
 
 /** Reads the pending details of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
-  options: Omit<DetailsOptions, 'confirm'> & { readonly learn: IdentifyAccount },
+  options: Omit<DetailsOptions, 'confirm'> & { readonly identify: IdentifyAccount },
 ): Promise<void> {
-  const { upstream, account, learn } = options;
+  const { upstream, account, identify } = options;
   const end = new AbortController();
   const signal = AbortSignal.any([options.signal, end.signal]);
-  const confirm = createConfirm({ upstream, learn, signal }, account.id);
+  const confirm = createConfirm({ upstream, identify, signal }, account.id);
   try {
     await readDetails({ ...options, signal, confirm });
   } finally {

@@ -19,7 +19,7 @@ export type TokenCheck =
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
- * What a response of the upstream says of a known token: it is valid, invalid, or another user's by now; or it was refused
+ * What a response of the upstream says of a known token: it is valid, invalid, or another user's by now; or it was rejected
  * for one route, which does not have to mean that it is invalid.
  */
 export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
@@ -50,7 +50,7 @@ export interface UpstreamTokens {
    * Must be called with what any other response of the upstream says of a token.
    * @param askedAt when the request was sent, in milliseconds since the epoch: a token may have been revoked since.
    */
-  tell(credential: Credential, said: TokenStatus, askedAt: number): void;
+  noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
   close(): void;
 }
 
@@ -75,7 +75,7 @@ const possible = /^[!-~]{1,4096}$/;
 const maxTokens = 10_000;
 
 /** For how long, in milliseconds, an invalid token is rejected without asking again. */
-const refusalLasts = 10_000;
+const invalidFor = 10_000;
 
 /** How many unknown tokens are checked at the same time. */
 const maxFirstChecks = 16;
@@ -116,7 +116,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
   const { ttl, idle } = options;
   const known = createKnownTokens(options);
   const confirm = createConfirmation(options, known);
-  const meet = createFirstChecks(options, known);
+  const checkFirst = createFirstChecks(options, known);
   const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
   /** Checks the token as soon as the upstream may be asked again, and again if it could not say. */
@@ -143,7 +143,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       const token = possibleTokenIn(header);
       if (token === undefined) return { viewer: null };
       const entry = known.get(token);
-      if (!entry) return known.isKnownInvalid(token) ? { viewer: null } : meet(token, address);
+      if (!entry) return known.isKnownInvalid(token) ? { viewer: null } : checkFirst(token, address);
       const kind = await confirm(entry);
       if (kind === 'away') return { error: 'upstreamAway', retryAfter: secondsUntil(entry.askAgainAt) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
@@ -158,7 +158,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
     maxAge: Math.min(ttl, idle / 2) / 1_000,
     credentialOf: known.of,
-    tell(credential, said, askedAt) {
+    noteStatus(credential, said, askedAt) {
       const entry = known.of(credential.viewer);
       if (!entry) return;
       applyStatus(options, known, entry, { said, askedAt });
@@ -188,10 +188,10 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
     },
   });
   const byViewer = new WeakMap<Viewer, Entry>();
-  const refused = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: refusalLasts });
+  const invalid = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: invalidFor });
   return {
     get: (token: string) => entries.get(digestOf(token)),
-    isKnownInvalid: (token: string) => refused.has(digestOf(token)),
+    isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     /** The entry of a viewer whose token has not ended. */
     of(viewer: Viewer): Entry | undefined {
       const entry = byViewer.get(viewer);
@@ -215,9 +215,9 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
       entries.set(digestOf(token), entry);
       return entry;
     },
-    refuse(token: string): void {
+    noteInvalid(token: string): void {
       entries.delete(digestOf(token));
-      refused.set(digestOf(token), true);
+      invalid.set(digestOf(token), true);
     },
     sweep: () => entries.purgeStale(),
     clear: () => entries.clear(),
@@ -241,7 +241,7 @@ function applyStatus(
     return;
   }
   if (said === 'another') onOther();
-  known.refuse(entry.token);
+  known.noteInvalid(entry.token);
 }
 
 /** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
@@ -295,7 +295,7 @@ function createFirstChecks(
   /** Until when the upstream asks to wait with a token, by its digest. Other tokens of the address need not wait. */
   const waiting = new LRUCache<string, number>({ ...atMost(maxTokens), ttl: longestAway });
 
-  async function meet(token: string, address: string): Promise<Authentication> {
+  async function checkUnknown(token: string, address: string): Promise<Authentication> {
     // Other tokens of the address may have turned out to be invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
@@ -316,7 +316,7 @@ function createFirstChecks(
       onBegin(credential);
       return { viewer: credential.viewer };
     }
-    known.refuse(token);
+    known.noteInvalid(token);
     await failures.penalty(address);
     return { viewer: null };
   }
@@ -328,7 +328,9 @@ function createFirstChecks(
     const line = lines.of(address);
     if (line.pendingCount >= longestLine)
       return Promise.resolve({ error: 'tooManyRequests', retryAfter: soon });
-    const checking = line(() => inTurn(() => meet(token, address))).finally(() => underWay.delete(digest));
+    const checking = line(() => inTurn(() => checkUnknown(token, address))).finally(() =>
+      underWay.delete(digest),
+    );
     underWay.set(digest, checking);
     return checking;
   };

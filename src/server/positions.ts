@@ -25,7 +25,7 @@ export interface Positions {
   /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
   receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
   /** Adds the position after the write to its response. */
-  tell(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
+  addTo(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
 }
 
 /** The reached position is remembered of at most this many viewers. */
@@ -67,7 +67,7 @@ export function createPositions(
       return known && includes(known, place) ? undefined : reach(exchange, viewer.id, place);
     },
 
-    async tell(exchange, { status }) {
+    async addTo(exchange, { status }) {
       // A rejected request has written nothing.
       if (status >= 400) return;
       // The write has succeeded, even if its position cannot be read.

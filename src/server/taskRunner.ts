@@ -38,7 +38,7 @@ export function createTaskRunner({
 
   async function tellAfter(running: ReturnType<typeof runWork>, exchange: Exchange, work: OtherWork) {
     const response = await running;
-    if (work.mayHaveWritten()) await positions?.tell(exchange, response);
+    if (work.mayHaveWritten()) await positions?.addTo(exchange, response);
     return response;
   }
 

@@ -24,7 +24,7 @@ beforeEach(() => {
     interval: 60_000,
     idle: 60_000,
     logger: pino({}, { write: (line: string) => void lines.push(line) }),
-    learn: identifyByUsersMe,
+    identify: identifyByUsersMe,
     next: undefined,
     onChanged() {},
     onTokenStatus() {},
@@ -33,23 +33,23 @@ beforeEach(() => {
 afterEach(() => accounts.close());
 
 it('the budget of an account still has its pause and its requests when the account has left and come back', () => {
-  accounts.enter(1).budget.pauseUntil(Date.now() + 600_000);
-  for (let times = 0; times < 60; times++) accounts.enter(2).budget.note();
-  for (const id of [1, 2]) accounts.leave(id);
+  accounts.getOrAdd(1).budget.pauseUntil(Date.now() + 600_000);
+  for (let times = 0; times < 60; times++) accounts.getOrAdd(2).budget.note();
+  for (const id of [1, 2]) accounts.removeUnreachable(id);
   expect(accounts.figures().accounts).toBe(0);
-  expect(accounts.enter(1).budget.delayFor(1)).toBeGreaterThan(590_000);
-  expect(accounts.enter(2).budget.available()).toBe(0);
-  expect(accounts.enter(3).budget.delayFor(1)).toBe(0);
+  expect(accounts.getOrAdd(1).budget.delayFor(1)).toBeGreaterThan(590_000);
+  expect(accounts.getOrAdd(2).budget.available()).toBe(0);
+  expect(accounts.getOrAdd(3).budget.delayFor(1)).toBe(0);
 });
 
 it('the budget of an account that stayed for hours still has its latest requests when the account comes back', () => {
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
   try {
-    const { budget } = accounts.enter(1);
+    const { budget } = accounts.getOrAdd(1);
     vi.advanceTimersByTime(2 * 60 * 60_000);
     for (let times = 0; times < 60; times++) budget.note();
-    accounts.leave(1);
-    expect(accounts.enter(1).budget.available()).toBe(0);
+    accounts.removeUnreachable(1);
+    expect(accounts.getOrAdd(1).budget.available()).toBe(0);
   } finally {
     vi.useRealTimers();
   }
@@ -57,9 +57,9 @@ it('the budget of an account that stayed for hours still has its latest requests
 
 it('an unavailable upstream is logged once, however many requests fail, and again when it fails in another way', () => {
   for (let times = 0; times < 400; times++)
-    accounts.fail(new UpstreamError('no', { failure: 'responded with 503' }));
+    accounts.noteFailure(new UpstreamError('no', { failure: 'responded with 503' }));
   expect(lines).toHaveLength(1);
-  accounts.fail(new UpstreamError('no', { failure: 'cannot be reached' }));
+  accounts.noteFailure(new UpstreamError('no', { failure: 'cannot be reached' }));
   expect(lines).toHaveLength(2);
   expect(accounts.status()).toContain('cannot be reached');
 });

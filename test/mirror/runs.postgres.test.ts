@@ -44,7 +44,7 @@ beforeEach(async () => {
     },
   };
   const logger = pino({ level: 'silent' });
-  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, learn: identifyByUsersMe });
+  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, identify: identifyByUsersMe });
   vi.useFakeTimers({ toFake: ['Date'] });
 });
 afterEach(() => {

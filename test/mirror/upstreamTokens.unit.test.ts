@@ -106,7 +106,7 @@ describe('a token that was valid before', () => {
   it('is checked once for many doubts, and again when an unavailable upstream may be asked again', async () => {
     const credential = await credentialFor();
     check.mockResolvedValue({ kind: 'away', retryAfter: 60 });
-    for (let times = 0; times < 100; times++) tokens.tell(credential, 'doubtful', Date.now());
+    for (let times = 0; times < 100; times++) tokens.noteStatus(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
     expect(check).toHaveBeenCalledTimes(2);
     check.mockResolvedValue(invalid);
@@ -135,8 +135,8 @@ describe('a token that was valid before', () => {
     const credential = await credentialFor();
     check.mockResolvedValue(invalid);
     // No request with the token follows.
-    tokens.tell(credential, 'doubtful', Date.now());
-    tokens.tell(credential, 'doubtful', Date.now());
+    tokens.noteStatus(credential, 'doubtful', Date.now());
+    tokens.noteStatus(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
     expect(credential.viewer.ended?.aborted).toBe(true);
     expect(onEnd).toHaveBeenCalledTimes(1);
@@ -150,7 +150,7 @@ describe('a token that was valid before', () => {
     const credential = await credentialFor();
     for (let times = 0; times < 3; times++) {
       vi.advanceTimersByTime(5_000);
-      tokens.tell(credential, 'doubtful', Date.now());
+      tokens.noteStatus(credential, 'doubtful', Date.now());
       expect(await authenticate('alice')).toEqual({ viewer: credential.viewer });
     }
     expect(check).toHaveBeenCalledTimes(4);
@@ -161,9 +161,9 @@ describe('a token that was valid before', () => {
     const credential = await credentialFor();
     const askedAt = Date.now();
     vi.advanceTimersByTime(1_000);
-    tokens.tell(credential, 'doubtful', Date.now());
+    tokens.noteStatus(credential, 'doubtful', Date.now());
     check.mockResolvedValue(invalid);
-    tokens.tell(credential, 'valid', askedAt);
+    tokens.noteStatus(credential, 'valid', askedAt);
     expect(tokens.known('Bearer alice')).toBeUndefined();
     await vi.advanceTimersByTimeAsync(5_000);
     expect(credential.viewer.ended?.aborted).toBe(true);
@@ -176,7 +176,7 @@ describe('a token that was valid before', () => {
     check.mockImplementationOnce(() => new Promise((resolve) => (settle = resolve)));
     const authenticating = authenticate('alice');
     await vi.advanceTimersByTimeAsync(100);
-    tokens.tell(credential, 'doubtful', Date.now());
+    tokens.noteStatus(credential, 'doubtful', Date.now());
     check.mockResolvedValue(invalid);
     settle(valid);
     expect(await authenticating).toEqual({ viewer: credential.viewer });
@@ -188,7 +188,7 @@ describe('a token that was valid before', () => {
     const credential = await credentialFor();
     const askedAt = Date.now();
     vi.advanceTimersByTime(ttl / 2);
-    tokens.tell(credential, 'valid', askedAt);
+    tokens.noteStatus(credential, 'valid', askedAt);
     vi.advanceTimersByTime(ttl / 2 - 1);
     expect(tokens.known('Bearer alice')).toBe(credential.viewer);
     vi.advanceTimersByTime(1);
