@@ -64,7 +64,7 @@ async function checkFolder(dataDir: string): Promise<CheckResult> {
   if (!exists) return ok(`embedded, none yet: it will be in ${folder}`);
   const found = await findProblem(dataDir);
   if (found === undefined) return ok(`embedded, in ${folder}, and no gateway has it open`);
-  return problem(found.reason, found.advice);
+  return problem(found.says, found.advice);
 }
 
 /** Whether only the folder's owner gets at the database. */

@@ -7,17 +7,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { errorText, SetupError } from '../../errors.ts';
+import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { openEngine, unusableFolder } from './engineStart.ts';
 import { makeFolder } from './folder.ts';
 import { lockFolder } from './folderLock.ts';
-import {
-  adviceForDenied,
-  assertOwnDatabase,
-  type DatabaseProblem,
-  engineFolder,
-  findForeignOwner,
-} from './owner.ts';
+import { adviceForDenied, assertOwnDatabase, engineFolder, findForeignOwner } from './owner.ts';
 import type { NotificationListener } from './replies.ts';
 import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
 import { connectionTo, isListening, reachableFolder, socketName } from './socketFolder.ts';
@@ -101,7 +95,7 @@ export async function openEmbedded(
 }
 
 /** Finds out what is wrong with the database of the folder, if anything. Opens a copy, since opening it would change it. */
-export async function findProblem(dataDir: string): Promise<DatabaseProblem | undefined> {
+export async function findProblem(dataDir: string): Promise<Diagnosis | undefined> {
   const foreign = await findForeignOwner(dataDir);
   if (foreign) return foreign;
   const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
@@ -117,16 +111,16 @@ export async function findProblem(dataDir: string): Promise<DatabaseProblem | un
     return undefined;
   } catch (error) {
     const advice = 'Move it away, and restore a copy or start with a new one.';
-    return { reason: errorText(error), advice };
+    return { says: errorText(error), advice };
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
 }
 
 /** The problem is not the database itself: there is no room for the copy, or another user has left files in the folder. */
-function uncopied(dataDir: string, error: unknown): DatabaseProblem {
+function uncopied(dataDir: string, error: unknown): Diagnosis {
   return {
-    reason: `The database in ${dataDir} cannot be copied to look at it: ${errorText(error)}`,
+    says: `The database in ${dataDir} cannot be copied to look at it: ${errorText(error)}`,
     advice: adviceForDenied(dataDir, error) ?? `Try again, and make room for a copy in ${tmpdir()} (TMPDIR).`,
   };
 }

@@ -5,7 +5,7 @@
 
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { SetupError, systemCodeOf } from '../../errors.ts';
+import { type Diagnosis, SetupError, systemCodeOf } from '../../errors.ts';
 
 /** The name of the folder, in DATA_DIR, that has the files of the engine. */
 export const engineFolder = 'postgres';
@@ -13,14 +13,8 @@ export const engineFolder = 'postgres';
 /** The user whom files of this process belong to; undefined on Windows. */
 const ownUser = () => process.geteuid?.();
 
-/** What is wrong with a database or its folder, and what to do about it. */
-export interface DatabaseProblem {
-  readonly reason: string;
-  readonly advice: string;
-}
-
 /** The problem with a database that belongs to another user; undefined where there is none. */
-export async function findForeignOwner(dataDir: string): Promise<DatabaseProblem | undefined> {
+export async function findForeignOwner(dataDir: string): Promise<Diagnosis | undefined> {
   return foreignOwner(dataDir, await ownerOf(join(dataDir, engineFolder)));
 }
 
@@ -39,17 +33,17 @@ export async function assertOwnFolder(dataDir: string): Promise<void> {
   reject(foreignOwner(dataDir, owner ?? (ownUser() === 0 ? await ownerOf(dataDir) : undefined)));
 }
 
-function foreignOwner(dataDir: string, owner: number | undefined): DatabaseProblem | undefined {
+function foreignOwner(dataDir: string, owner: number | undefined): Diagnosis | undefined {
   const user = ownUser();
   if (user === undefined || owner === undefined || owner === user) return undefined;
   return {
-    reason: `DATA_DIR ${JSON.stringify(dataDir)} belongs to user ${owner}, who could not use the files that user ${user} would leave there`,
+    says: `DATA_DIR ${JSON.stringify(dataDir)} belongs to user ${owner}, who could not use the files that user ${user} would leave there`,
     advice: `Run this as its owner, such as with sudo -u '#${owner}', or give the folder away: ${chown(dataDir, user)}`,
   };
 }
 
-function reject(problem: DatabaseProblem | undefined): void {
-  if (problem) throw new SetupError(`${problem.reason}. ${problem.advice}`);
+function reject(problem: Diagnosis | undefined): void {
+  if (problem) throw new SetupError(`${problem.says}. ${problem.advice}`);
 }
 
 /** Undefined where there is no such folder, or nothing can be said of it: opening it says why. */

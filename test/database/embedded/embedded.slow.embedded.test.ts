@@ -225,7 +225,7 @@ describe('a folder of another user', () => {
     const reason = `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there`;
     const advice = `Run this as its owner, such as with sudo -u '#${user}', or give the folder away: chown -R ${user + 1} ${folder}`;
     await expect(openEmbedded(folder)).rejects.toThrow(`${reason}. ${advice}`);
-    expect(await findProblem(folder)).toEqual({ reason, advice });
+    expect(await findProblem(folder)).toEqual({ says: reason, advice });
     expect(contents(folder)).toEqual(before);
   });
 
@@ -546,7 +546,7 @@ describe('a damaged database', () => {
     const before = contents(folder);
     const line = new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)$`);
     expect(await findProblem(folder)).toEqual({
-      reason: expect.stringMatching(line),
+      says: expect.stringMatching(line),
       advice: 'Move it away, and restore a copy or start with a new one.',
     });
     expect(contents(folder)).toEqual(before);
@@ -565,7 +565,7 @@ describe('a damaged database', () => {
       syncBuiltinESMExports();
     });
     expect(await findProblem(folder)).toEqual({
-      reason: `The database in ${folder} cannot be copied to look at it: ${reason}`,
+      says: `The database in ${folder} cannot be copied to look at it: ${reason}`,
       advice: `If another user, such as root, has left files there, run as root: chown -R ${process.geteuid?.()} ${folder}`,
     });
     vi.spyOn(fs, 'cp').mockRejectedValueOnce(new Error('ENOSPC: no space left on device'));
