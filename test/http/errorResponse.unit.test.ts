@@ -10,7 +10,7 @@ import {
   statusOf,
   unauthenticated,
 } from '../../src/errors.ts';
-import { fail } from '../../src/http/errorResponse.ts';
+import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
 it('each error code has its HTTP status', () => {
   expect(statusOf).toEqual({
@@ -139,7 +139,7 @@ describe('an HTTP error', () => {
       page: `${message}\n`,
     };
     for (const endpoint of ['rest', 'graphql', 'mcp', 'page'] as const) {
-      const response = fail({ endpoint }, name, given);
+      const response = errorResponse(endpoint, httpErrors[name], given);
       expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
       expect(response.body.toString()).toBe(bodies[endpoint]);
       expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
