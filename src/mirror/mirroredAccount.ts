@@ -51,7 +51,7 @@ export interface MirroredAccountOptions {
   onFailure(error: unknown): void;
   /**
    * Called with what the upstream says of the token of a run.
-   * @param askedAt when the request was sent, in milliseconds since the epoch.
+   * @param askedAt when the request was sent, by `performance.now()`.
    */
   onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
 }
@@ -181,7 +181,7 @@ function upstreamWith(
   // A request that a client waits for does not queue behind those of other accounts.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onUnauthorized = (route: string) =>
-    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', Date.now());
+    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
   return createUpstream({
     base,
     token: credential.token,
@@ -266,6 +266,7 @@ async function read(
   };
   // A run begins by asking whose token it is.
   const askedAt = Date.now();
+  const tokenAskedAt = performance.now();
   try {
     const report = await runs.lists(
       upstream,
@@ -274,7 +275,7 @@ async function read(
       parts.length < allParts.length ? parts : undefined,
     );
     if (!report) return await awaitOtherRun(self, credential, parts, deadline);
-    self.onTokenStatus(credential, 'valid', askedAt);
+    self.onTokenStatus(credential, 'valid', tokenAskedAt);
     freshness.set(askedAt, report);
     self.onSuccess();
     await clearWrite(self, report, notedWrite).catch(self.onFailure);
@@ -285,7 +286,7 @@ async function read(
     const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
     if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
+    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', tokenAskedAt);
     return false;
   }
 }

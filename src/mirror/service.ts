@@ -248,7 +248,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
         wasSent = false;
       };
       const response = await relay(exchange, { base, token, budget, longest: waits.relay, onNotSent });
-      if (response.status === 401) tokens?.noteStatus(credential, 'doubtful', Date.now());
+      if (response.status === 401) tokens?.noteStatus(credential, 'doubtful', performance.now());
       // A write that was rejected (4xx), or never sent, has changed nothing.
       else if (wasSent && !isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // The client must read next what it wrote, even if the write was not acknowledged.

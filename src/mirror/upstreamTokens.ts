@@ -48,7 +48,7 @@ export interface UpstreamTokens {
   credentialOf(viewer: Viewer): Credential | undefined;
   /**
    * Must be called with what any other response of the upstream says of a token.
-   * @param askedAt when the request was sent, in milliseconds since the epoch: a token may have been revoked since.
+   * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
    */
   noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
   close(): void;
@@ -99,9 +99,10 @@ const longestCheck = 1_000;
 /** The pause, in milliseconds, before the upstream is asked about a token again after it could not be reached. */
 const retryDelay = 5_000;
 
+/** All times are by `performance.now()`: if the system clock were set back, a token would be trusted for that much longer. */
 interface Entry extends Credential {
   readonly end: AbortController;
-  /** When the newest request was sent to which the upstream said that the token is valid, in milliseconds since the epoch. */
+  /** When the newest request was sent to which the upstream said that the token is valid. */
   confirmed: number;
   /** When the upstream last rejected the token. Results of requests that were sent before then do not confirm the token. */
   doubtedAt: number;
@@ -124,11 +125,11 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
     entry.recheckTimer ??= setTimeout(
       async () => {
         entry.recheckTimer = undefined;
-        if (Date.now() >= entry.askAgainAt) await confirm(entry).catch(() => {});
-        const isOpen = !entry.end.signal.aborted && Date.now() - entry.confirmed >= ttl;
+        if (performance.now() >= entry.askAgainAt) await confirm(entry).catch(() => {});
+        const isOpen = !entry.end.signal.aborted && performance.now() - entry.confirmed >= ttl;
         if (isOpen) confirmSoon(entry);
       },
-      Math.max(entry.askAgainAt - Date.now(), 1),
+      Math.max(entry.askAgainAt - performance.now(), 1),
     ).unref();
   }
 
@@ -136,7 +137,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
     known(header) {
       const token = possibleTokenIn(header);
       const entry = token === undefined ? undefined : known.get(token);
-      return entry && Date.now() - entry.confirmed < ttl ? entry.viewer : undefined;
+      return entry && performance.now() - entry.confirmed < ttl ? entry.viewer : undefined;
     },
 
     async authenticate(header, address) {
@@ -206,8 +207,8 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
         viewer,
         end,
         confirmed: askedAt,
-        doubtedAt: 0,
-        askAgainAt: Date.now() + Math.min(ttl, retryDelay),
+        doubtedAt: Number.NEGATIVE_INFINITY,
+        askAgainAt: performance.now() + Math.min(ttl, retryDelay),
         recheckTimer: undefined,
         checking: undefined,
       };
@@ -236,7 +237,7 @@ function applyStatus(
     return;
   }
   if (said === 'doubtful') {
-    entry.doubtedAt = Date.now();
+    entry.doubtedAt = performance.now();
     entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
     return;
   }
@@ -249,11 +250,11 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
   const { check, ttl } = options;
 
   async function ask(entry: Entry): Promise<TokenCheck> {
-    const askedAt = Date.now();
+    const askedAt = performance.now();
     const checked = await check(entry.token, entry.viewer);
     if (entry.end.signal.aborted) return checked;
     if (checked.kind === 'away') {
-      entry.askAgainAt = Math.max(entry.askAgainAt, Date.now() + (checked.retryAfter ?? 0) * 1_000);
+      entry.askAgainAt = Math.max(entry.askAgainAt, performance.now() + (checked.retryAfter ?? 0) * 1_000);
       return checked;
     }
     const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
@@ -263,7 +264,7 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
   }
 
   return async (entry: Entry): Promise<TokenCheck['kind']> => {
-    const now = Date.now();
+    const now = performance.now();
     if (now - entry.confirmed < ttl) return 'valid';
     if (!entry.checking && now >= entry.askAgainAt) {
       entry.askAgainAt = now + Math.min(ttl, retryDelay);
@@ -301,14 +302,14 @@ function createFirstChecks(
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
     const until = waiting.get(digestOf(token)) ?? 0;
-    if (until > Date.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
+    if (until > performance.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
     if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
-    const askedAt = Date.now();
+    const askedAt = performance.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
       const { retryAfter = 0 } = checked;
       lines.noteAway(address);
-      if (retryAfter > 0) waiting.set(digestOf(token), Date.now() + retryAfter * 1_000);
+      if (retryAfter > 0) waiting.set(digestOf(token), performance.now() + retryAfter * 1_000);
       return { error: 'upstreamAway', retryAfter: retryAfter || soon };
     }
     if (checked.kind === 'valid') {
@@ -353,7 +354,7 @@ function createAddressQueues() {
 }
 
 /** The seconds until a time, at least 1, for `Retry-After`. @param time in milliseconds since the epoch. */
-const secondsUntil = (time: number) => Math.max(Math.ceil((time - Date.now()) / 1_000), 1);
+const secondsUntil = (time: number) => Math.max(Math.ceil((time - performance.now()) / 1_000), 1);
 
 function possibleTokenIn(header: string | undefined): string | undefined {
   const token = tokenIn(header);

@@ -20,9 +20,18 @@ const onEnd = vi.fn();
 const onOther = vi.fn();
 let tokens: UpstreamTokens;
 
+/** How far the system clock was set back, in milliseconds. */
+let setBack = 0;
+
+function setClockBack(): void {
+  setBack += 2 * 60 * 60_000;
+  vi.setSystemTime(Date.now() - 2 * 60 * 60_000);
+}
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
-  vi.spyOn(performance, 'now').mockImplementation(() => Date.now());
+  setBack = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now() + setBack);
   for (const mock of [check, onBegin, onEnd, onOther]) mock.mockReset();
   check.mockResolvedValue(valid);
   tokens = createUpstreamTokens({ check, onBegin, onEnd, onOther, ttl, idle });
@@ -54,6 +63,15 @@ describe('a token that was valid before', () => {
     expect(await authenticate('alice')).toEqual({ viewer });
     expect(check).toHaveBeenCalledTimes(1);
     vi.advanceTimersByTime(1);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
+    expect(await authenticate('alice')).toEqual({ viewer });
+    expect(check).toHaveBeenCalledTimes(2);
+  });
+
+  it('is checked again after its time to live even if the system clock is set back by hours', async () => {
+    const { viewer } = await credentialFor();
+    setClockBack();
+    vi.advanceTimersByTime(ttl);
     expect(tokens.known('Bearer alice')).toBeUndefined();
     expect(await authenticate('alice')).toEqual({ viewer });
     expect(check).toHaveBeenCalledTimes(2);

@@ -9,6 +9,7 @@ import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { openEngine, unusableFolder } from './engineStart.ts';
+import { assertFileDescriptors } from './fileDescriptors.ts';
 import { makeFolder } from './folder.ts';
 import { lockFolder } from './folderLock.ts';
 import { adviceForDenied, assertOwnDatabase, engineFolder, findForeignOwner } from './owner.ts';
@@ -40,6 +41,7 @@ export async function openEmbedded(
   dataDir: string,
   { packed, ...options }: EmbeddedOptions = {},
 ): Promise<EmbeddedPostgres> {
+  await assertFileDescriptors();
   await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusableFolder(dataDir, error);
   });

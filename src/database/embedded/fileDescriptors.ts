@@ -1,0 +1,21 @@
+/** The limit on open files, which the embedded engine reaches sooner than any client of a server would. */
+
+import { readFile } from 'node:fs/promises';
+import { SetupError } from '../../errors.ts';
+
+/** The engine has about 150 files open, and each client and connection is one more. */
+const fewest = 256;
+
+/**
+ * Has to be called before the engine is opened, which reports a lack of descriptors as files that are there already.
+ * @param path the limits of the process as Linux shows them. Other systems have no such file, and are not checked.
+ * @throws {SetupError} if the process may have too few files open.
+ */
+export async function assertFileDescriptors(path = '/proc/self/limits'): Promise<void> {
+  const limits = await readFile(path, 'utf8').catch(() => '');
+  const [, limit] = /^Max open files\s+(\d+)\s/m.exec(limits) ?? [];
+  if (limit === undefined || Number(limit) >= fewest) return;
+  throw new SetupError(
+    `The embedded database needs ${fewest} open files, and this process may have ${limit}: raise the limit (ulimit -n 1024), or set DATABASE_URL.`,
+  );
+}
