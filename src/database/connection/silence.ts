@@ -19,7 +19,8 @@ interface ConnectedClient {
 export function endWhenSilent(client: pg.ClientBase, longest: number): void {
   const connected = client as unknown as ConnectedClient;
   const { stream } = connected.connection;
-  stream.setTimeout(longest, () => {
+  // Not by the argument of `setTimeout`, which is called once: the time may pass while no statement runs.
+  stream.setTimeout(longest).on('timeout', () => {
     // The message is that of `pg`: see `isUnresponsive`.
     if (!connected.readyForQuery) stream.destroy(new Error('Query read timeout'));
   });
