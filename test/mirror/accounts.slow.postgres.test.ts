@@ -1,6 +1,7 @@
 /** Accounts of one mirror that are pulled concurrently, by several gateways. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import { forgetAccount } from '../../src/mirror/forget.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -102,8 +103,19 @@ describe('accounts that are pulled concurrently', () => {
     addUser(memoryUpstream, 1);
     fill(memoryUpstream, 1);
     const requests: string[] = [];
-    const pull = (pool: TestDatabase['pool']) =>
-      sync({ pool, upstream: upstreamOf(memoryUpstream, 1, requests) });
+    const others = createSignal();
+    let ended = 0;
+    const pull = async (pool: TestDatabase['pool']) => {
+      const upstream = upstreamOf(memoryUpstream, 1, requests);
+      const get: typeof upstream.get = async (path) => {
+        // Until then, since a run that began after the end of another would rightly read the account again.
+        if (path.startsWith('/dtt/templates?')) await others.promise;
+        return upstream.get(path);
+      };
+      const report = await sync({ pool, upstream: { ...upstream, get } });
+      if (++ended === 3) others.settle();
+      return report;
+    };
     const reports = await Promise.all([database, beside, database, beside].map(({ pool }) => pull(pool)));
     expect(reports.filter((report) => report !== undefined)).toHaveLength(1);
     expect(requests.filter((path) => path.startsWith('/dtt/templates?'))).toHaveLength(1);
