@@ -14,7 +14,7 @@ import { rest, type TestGateway } from '../support/gateway.ts';
 import { type Fault, faults } from '../support/standIn/faults.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 import type { StandIn } from '../support/standIn/standIn.ts';
-import { changeSomething, markerOf, versionedName } from './model/changes.ts';
+import { changeSomething, markerOf, timeOf, versionedName } from './model/changes.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -30,11 +30,15 @@ const tokensOf: Readonly<Record<number, readonly [string, ...string[]]>> = {
 const accountIds = [1, 2, 3] as const;
 const tokenOf = (random: Random, accountId: number) => random.pick(tokensOf[accountId] ?? ['']);
 
+/** The clock of the upstream, where no later version of a record has an earlier time. */
+const clock = { version: 0 };
+
 const open = openForEachTest();
 const options = (random: Random) => ({
   settings: { UPSTREAM_INTERVAL: '600' },
   timing: { timeout: 300, retries: 1, delay: 1, maxDelay: 10 },
   standIn: {
+    now: () => new Date(timeOf(clock.version)),
     accounts: accountIds.map((id) => ({
       id,
       username: `user ${id}`,
@@ -153,6 +157,7 @@ async function live(
 ): Promise<string[]> {
   const reads: Promise<string[]>[] = [];
   for (let version = 1; version <= steps; version++) {
+    clock.version = version;
     const { gateway } = random.pick(watched);
     const step = random.below(12);
     if (step < 5) for (let n = 0; n < 3; n++) changeSomething(service, random, version);

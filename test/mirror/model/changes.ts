@@ -18,7 +18,8 @@ import {
 export const markerOf = (accountId: number) => `owner-${accountId}-`;
 
 /** Later than every time that the stand-in generates, and later for a later version. */
-const timeOf = (version: number) => instant(Date.UTC(2027, 0, 1) + version * 1_000);
+/** When the upstream has a version. */
+export const timeOf = (version: number) => instant(Date.UTC(2027, 0, 1) + version * 1_000);
 
 interface Change {
   readonly service: StandIn;
