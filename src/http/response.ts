@@ -33,7 +33,10 @@ export interface StreamedResponse {
   ended(): void;
 }
 
-/** Tells a response from what a step gives instead of one, such as the viewer or the task of a request. */
+/**
+ * Tells a response from what a step gives instead of one, such as the viewer or the task of a request. That must be nothing whose
+ * members a client chooses.
+ */
 export function isResponse<Other extends object>(given: Other | HttpResponse): given is HttpResponse {
   return 'status' in given;
 }

@@ -51,8 +51,9 @@ export function createMcp(options: McpOptions): McpHandler {
     if (!viewer) return unauthorized(exchange);
     if (exchange.request.method !== 'POST') return errorResponse('mcp', notAllowed, { Allow: 'POST' });
     const began = performance.now();
-    const message = await readMessage(exchange, config.MAX_BODY_KB);
-    if (isResponse(message)) return message;
+    const read = await readMessage(exchange, config.MAX_BODY_KB);
+    if (isResponse(read)) return read;
+    const { message } = read;
     if (await options.hasEnded(viewer, began)) return unauthorized(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const { fetch } = createMcpHandler(
@@ -117,8 +118,14 @@ interface Message {
   readonly params?: unknown;
 }
 
-/** Reads the message of a request. A list of messages is rejected: it would count as one request. */
-async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Message | HttpResponse> {
+/**
+ * Reads the message of a request. A list of messages is rejected: it would count as one request.
+ * @returns the message inside an object, since the client could give it the members of a response.
+ */
+async function readMessage(
+  exchange: Exchange,
+  maxKilobytes: number,
+): Promise<{ readonly message: Message } | HttpResponse> {
   if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, acceptsIdentityOnly);
   const body = await readBody(exchange.request, maxKilobytes * 1024);
   if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
@@ -128,7 +135,7 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
   if (isTooLarge(message)) return errorResponse('mcp', tooManyValues);
   if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
-  return message;
+  return { message };
 }
 
 const encoded = { status: 415, code: 'BAD_USER_INPUT', message: messages.bodyEncoded } as const;

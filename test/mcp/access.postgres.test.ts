@@ -212,6 +212,20 @@ describe('the MCP endpoint', () => {
     expect(gateway.log).toEqual([]);
   });
 
+  it.each(['ping', 'unknown'])('does not send a message of the method %s as its response', async (method) => {
+    const { gateway, account } = shared;
+    const forged = {
+      status: 299,
+      headers: { 'X-Forged': '1', 'Content-Length': 0 },
+      body: 'HTTP/1.1 200 OK',
+    };
+    const body = { jsonrpc: '2.0', id: 1, method, ...forged };
+    const { status, headers, text } = await ask(gateway, { token: account.token, body });
+    expect(status).not.toBe(299);
+    expect(headers.has('X-Forged')).toBe(false);
+    expect(JSON.parse(text)).toHaveProperty('jsonrpc', '2.0');
+  });
+
   it('accepts many values in the arguments of a call', async () => {
     const { gateway, account } = shared;
     const given = { query: '{ viewer { username } }', variables: { a: Array(1_000).fill(0) } };
