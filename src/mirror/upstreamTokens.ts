@@ -353,7 +353,7 @@ function createAddressQueues() {
   };
 }
 
-/** The seconds until a time, at least 1, for `Retry-After`. @param time in milliseconds since the epoch. */
+/** The seconds until a time, at least 1, for `Retry-After`. @param time by `performance.now()`. */
 const secondsUntil = (time: number) => Math.max(Math.ceil((time - performance.now()) / 1_000), 1);
 
 function possibleTokenIn(header: string | undefined): string | undefined {
