@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
+import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
 import { rejectSchemaParameter } from '../../database/migrate.ts';
 import { errorText, SetupError, withoutPassword } from '../../errors.ts';
@@ -60,6 +61,8 @@ function findUnusable(url: string, setting: ServerSetting): CheckResult | undefi
 /** A folder that no gateway has open. */
 async function checkFolder(dataDir: string): Promise<CheckResult> {
   const folder = resolve(dataDir);
+  const limit = await findFileLimit();
+  if (limit) return problem(limit.says, limit.advice);
   const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
   if (!exists) return ok(`embedded, none yet: it will be in ${folder}`);
   const found = await findProblem(dataDir);

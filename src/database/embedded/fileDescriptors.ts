@@ -1,21 +1,30 @@
 /** The limit on open files, which the embedded engine reaches sooner than any client of a server would. */
 
 import { readFile } from 'node:fs/promises';
-import { SetupError } from '../../errors.ts';
+import { type Diagnosis, SetupError } from '../../errors.ts';
 
 /** The engine has about 150 files open, and each client and connection is one more. */
 const fewest = 256;
 
 /**
- * Has to be called before the engine is opened, which reports a lack of descriptors as files that are there already.
+ * The lack of descriptors, if there is one.
  * @param path the limits of the process as Linux shows them. Other systems have no such file, and are not checked.
- * @throws {SetupError} if the process may have too few files open.
  */
-export async function assertFileDescriptors(path = '/proc/self/limits'): Promise<void> {
+export async function findFileLimit(path = '/proc/self/limits'): Promise<Diagnosis | undefined> {
   const limits = await readFile(path, 'utf8').catch(() => '');
   const [, limit] = /^Max open files\s+(\d+)\s/m.exec(limits) ?? [];
-  if (limit === undefined || Number(limit) >= fewest) return;
-  throw new SetupError(
-    `The embedded database needs ${fewest} open files, and this process may have ${limit}: raise the limit (ulimit -n 1024), or set DATABASE_URL.`,
-  );
+  if (limit === undefined || Number(limit) >= fewest) return undefined;
+  return {
+    says: `The embedded database needs ${fewest} open files, and this process may have ${limit}`,
+    advice: 'Raise the limit (ulimit -n 1024), or set DATABASE_URL.',
+  };
+}
+
+/**
+ * Has to be called before the engine is opened, which reports a lack of descriptors as files that are there already.
+ * @throws {SetupError} if the process may have too few files open.
+ */
+export async function assertFileDescriptors(): Promise<void> {
+  const limit = await findFileLimit();
+  if (limit) throw new SetupError(`${limit.says}. ${limit.advice}`);
 }
