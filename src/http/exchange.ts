@@ -44,6 +44,10 @@ export interface Exchange {
   countsAs: number;
   /** The key under which it had to wait for its turn at the database; undefined for one that did not have to wait. */
   waitsAs: number | string | undefined;
+  /** By when there has to be a response, by `performance.now()`; infinite where no deadline has begun. */
+  deadline: number;
+  /** The index among the exchanges under way. */
+  position: number;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
   /** Headers that are added to those of the response, or replace them. Values of `Vary` are joined. */
@@ -62,6 +66,7 @@ export interface Outcome {
 }
 
 export interface ExchangeListener {
+  began(exchange: Exchange): void;
   /** Called with an error that the client does not get to see. */
   failed(exchange: Exchange, error: unknown): void;
   /** Called when the exchange is over, however it ended. */
@@ -144,6 +149,12 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
         outer.operation = operation;
       },
     },
+    deadline: {
+      get: () => outer.deadline,
+      set(deadline: number) {
+        outer.deadline = deadline;
+      },
+    },
   });
 }
 
@@ -190,6 +201,8 @@ function createExchange(
     message,
     countsAs: 0,
     waitsAs: undefined,
+    deadline: Number.POSITIVE_INFINITY,
+    position: -1,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
@@ -200,5 +213,6 @@ function createExchange(
     const status = response.headersSent ? response.statusCode : undefined;
     listener.ended({ exchange, status, duration: performance.now() - began });
   });
+  listener.began(exchange);
   return exchange;
 }

@@ -11,6 +11,7 @@ import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import { timeouts as defaultTimeouts } from '../http/timeouts.ts';
+import { createUnderway, type Underway } from '../http/underway.ts';
 import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
@@ -24,9 +25,11 @@ export function createGatewayServer(options: ServerOptions): Server {
   const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
   // Every stream listens to it: more listeners than Node expects are no leak here.
   setMaxListeners(0, closing);
-  const deadlines = createRequestDeadlines(options);
-  const listener = createListener(options, deadlines);
-  const open = createOpenOperation(listener, metrics);
+  const underway = createUnderway();
+  metrics?.watchRequests(underway);
+  const deadlines = createRequestDeadlines(underway, options);
+  const listener = createListener(underway, options);
+  const open = createOpenOperation(listener);
   const { shed, statements, rejectEarly } = createShedding(options, deadlines);
   const pipeline = createPipeline(options, open, { shed, statements });
   const sendResponse = createSender(options);
@@ -37,7 +40,6 @@ export function createGatewayServer(options: ServerOptions): Server {
       return connections.sentEarly(request, response);
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
-    metrics?.begin(exchange);
     requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();
@@ -63,7 +65,6 @@ export function createGatewayServer(options: ServerOptions): Server {
     cors: pipeline.cors,
     listener,
     logger,
-    metrics,
     operations: createOperations(pipeline, open, deadlines.end),
     connectionQuota: pipeline.connectionQuota,
     timeouts: options.socketTimeouts,
@@ -88,12 +89,13 @@ function createSender({ config, closing }: ServerOptions) {
   };
 }
 
-function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines): ExchangeListener {
+function createListener(underway: Underway, { logger, metrics }: ServerOptions): ExchangeListener {
   const log = createRequestLog(logger);
   return {
+    began: underway.add,
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
-      deadlines.end(outcome.exchange);
+      underway.remove(outcome.exchange);
       log(outcome);
       metrics?.end(outcome);
     },
@@ -101,9 +103,9 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
 }
 
 /** Responds to a request that takes longer than any may, not counting the time in which the client sends it. */
-function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
+function createRequestDeadlines(underway: Underway, { config, mirror }: ServerOptions): Deadlines {
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
-  return createDeadlines(longest, (exchange) => {
+  return createDeadlines(underway, longest, (exchange) => {
     exchange.report(new Error(`there was no response after ${longest} ms`));
     const response = errorResponse(exchange.endpoint, httpErrors.internal);
     if (exchange.message) exchange.message.cutShort(response);

@@ -7,7 +7,6 @@ import type { Incoming, PipelineAccess } from '../graphql/transports/operations.
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, endExchange, openMessage } from '../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
 import type { Pipeline } from './options.ts';
 
 /** Opens an exchange for an operation that no request of its own has brought. */
@@ -17,12 +16,9 @@ export type OpenOperation = (
   cutShort?: (response: HttpResponse) => void,
 ) => Exchange;
 
-export function createOpenOperation(listener: ExchangeListener, metrics: Metrics | undefined): OpenOperation {
-  return (opening, { body, ...incoming }, cutShort = () => {}) => {
-    const exchange = openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
-    metrics?.begin(exchange);
-    return exchange;
-  };
+export function createOpenOperation(listener: ExchangeListener): OpenOperation {
+  return (opening, { body, ...incoming }, cutShort = () => {}) =>
+    openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
 }
 
 /** @param responded told of each operation that has its response: that of a subscription then lasts as long as it likes. */

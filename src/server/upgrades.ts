@@ -11,19 +11,17 @@ import { type Exchange, type ExchangeListener, openExchange } from '../http/exch
 import { isMisaddressed } from '../http/requestChecks.ts';
 import { type HttpResponse, send } from '../http/response.ts';
 import { responseOn } from '../http/upgrade.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
 
 export interface UpgradesOptions extends WebSocketsOptions {
   readonly cors: Cors;
   readonly listener: ExchangeListener;
   readonly logger: Logger;
-  readonly metrics?: Metrics | undefined;
 }
 
 /** Handles the `upgrade` event of a server. */
 export type Upgrades = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-export function createUpgrades({ cors, listener, logger, metrics, ...options }: UpgradesOptions): Upgrades {
+export function createUpgrades({ cors, listener, logger, ...options }: UpgradesOptions): Upgrades {
   let loading: Promise<WebSockets> | undefined;
 
   async function load(): Promise<WebSockets> {
@@ -39,7 +37,6 @@ export function createUpgrades({ cors, listener, logger, metrics, ...options }: 
 
   const take: Upgrades = (request, socket, head) => {
     const exchange = openExchange(request, responseOn(request, socket), listener);
-    metrics?.begin(exchange);
     const error = findError(exchange);
     if (error) return send(exchange, error);
     exchange.operation = 'websocket';

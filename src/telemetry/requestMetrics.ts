@@ -5,7 +5,9 @@ import { type Exchange, type Outcome, transports } from '../http/exchange.ts';
 import { addGauge, collectBy } from './gauges.ts';
 
 export interface RequestMetrics {
-  begin(exchange: Exchange): void;
+  /** Adds the numbers of exchanges under way. */
+  watchRequests(underway: Iterable<Exchange>): void;
+  /** Counts an exchange that is over. */
   end(outcome: Outcome): void;
   /** Counts a request that got a 503 before the gateway had looked at it. */
   rejected(endpoint: Exchange['endpoint']): void;
@@ -15,21 +17,6 @@ export interface RequestMetrics {
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 export function countRequests(registry: Registry): RequestMetrics {
-  const underway = new Set<Exchange>();
-  const count = (kind: (exchange: Exchange) => boolean) => () => [...underway].filter(kind).length;
-  addGauge(
-    registry,
-    'dovetail_requests_in_flight',
-    'Requests under way',
-    count((exchange) => !isLasting(exchange)),
-  );
-  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', count(isSubscription));
-  addGauge(
-    registry,
-    'dovetail_connections',
-    'WebSockets and event streams of many operations open',
-    count(isConnection),
-  );
   const tallies = createTallies();
   new Counter({
     name: 'dovetail_requests_total',
@@ -44,13 +31,27 @@ export function countRequests(registry: Registry): RequestMetrics {
   registerDurations(registry, () => tallies.durations());
 
   return {
-    begin: (exchange) => underway.add(exchange),
-    end(outcome) {
-      underway.delete(outcome.exchange);
-      tallies.add(outcome);
-    },
+    watchRequests: (underway) => describeUnderway(registry, underway),
+    end: tallies.add,
     rejected: tallies.addRejected,
   };
+}
+
+function describeUnderway(registry: Registry, underway: Iterable<Exchange>): void {
+  const count = (kind: (exchange: Exchange) => boolean) => () => [...underway].filter(kind).length;
+  addGauge(
+    registry,
+    'dovetail_requests_in_flight',
+    'Requests under way',
+    count((exchange) => !isLasting(exchange)),
+  );
+  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', count(isSubscription));
+  addGauge(
+    registry,
+    'dovetail_connections',
+    'WebSockets and event streams of many operations open',
+    count(isConnection),
+  );
 }
 
 interface RequestLabels {

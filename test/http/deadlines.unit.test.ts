@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createDeadlines } from '../../src/http/deadlines.ts';
 import { openExchange } from '../../src/http/exchange.ts';
-import { nobodyListens } from '../support/exchanges.ts';
+import { createUnderway, type Underway } from '../../src/http/underway.ts';
+import { listenFor } from '../support/exchanges.ts';
 
 describe('the deadline of a request', () => {
   let log: string[];
@@ -13,16 +14,16 @@ describe('the deadline of a request', () => {
   let url: string;
   beforeEach(async () => {
     log = [];
-    const deadlines = createDeadlines(50, ({ response }) => {
+    const underway = createUnderway();
+    const deadlines = createDeadlines(underway, 50, ({ response }) => {
       log.push('late');
       response.writeHead(500).end();
     });
     server = createServer((incoming, response) => {
-      deadlines.begin(openExchange(incoming, response, { ...nobodyListens, ended }));
+      deadlines.begin(openExchange(incoming, response, listenFor(underway)));
       if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
       else if (incoming.url !== '/no-response') response.write('some');
     });
-    const ended: typeof nobodyListens.ended = ({ exchange }) => deadlines.end(exchange);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     // A server that listens on a port has an address of this type.
@@ -63,17 +64,21 @@ describe('the deadline of a request', () => {
 });
 
 describe('the timer that all requests share', () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+  let underway: Underway;
+  beforeEach(() => {
+    underway = createUnderway();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
   afterEach(() => void vi.useRealTimers());
 
   const open = () => {
     const incoming = { headers: {}, url: '/', complete: true } as IncomingMessage;
-    return openExchange(incoming, new ServerResponse(incoming), nobodyListens);
+    return openExchange(incoming, new ServerResponse(incoming), listenFor(underway));
   };
 
   it('fires for each request at its deadline, whether or not earlier requests have ended', () => {
     const late: unknown[] = [];
-    const { begin, end } = createDeadlines(100, (exchange) => late.push(exchange));
+    const { begin, end } = createDeadlines(underway, 100, (exchange) => late.push(exchange));
     const [first, second, third] = [open(), open(), open()];
     begin(first);
     vi.advanceTimersByTime(30);
@@ -99,7 +104,7 @@ describe('the timer that all requests share', () => {
   });
 
   it('is not started for a request whose client has left already', () => {
-    const { begin } = createDeadlines(100, () => expect.unreachable());
+    const { begin } = createDeadlines(underway, 100, () => expect.unreachable());
     const exchange = open();
     exchange.response.emit('close');
     begin(exchange);

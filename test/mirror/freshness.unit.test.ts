@@ -9,6 +9,7 @@ import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/
 import { createBudget } from '../../src/mirror/budget.ts';
 import { freshnessOf, waitUntilFresh } from '../../src/mirror/freshness.ts';
 import type { MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 
 it.each([
   [undefined, undefined],
@@ -71,7 +72,7 @@ beforeEach(() => {
 /** The outcome of a request: relayed, or the status, if it is not served from the mirror, and headers. */
 async function request(endpoint: 'rest' | 'graphql', headers: Record<string, string> = {}, isRelayed = true) {
   const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
-  const opened = openExchange(incoming, new ServerResponse(incoming), { failed() {}, ended() {} });
+  const opened = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
   const exchange = { ...opened, endpoint };
   const relay = isRelayed ? async () => relayed : undefined;
   const response = await waitUntilFresh(exchange, account, { waits, relay });

@@ -8,6 +8,7 @@ import { formFor } from '../../src/http/compression.ts';
 import { type Exchange, innerExchange, openExchange } from '../../src/http/exchange.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
 import { relay } from '../../src/mirror/relay.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 
 let server: Server;
 let port: number;
@@ -28,7 +29,7 @@ afterAll(() => server?.close());
 function exchangeOf(headers: Readonly<Record<string, string>>, method: string): Exchange {
   const request = new IncomingMessage(new Socket());
   Object.assign(request, { method, url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
-  const exchange = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
+  const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
   exchange.headers.Age = '7';
   return exchange;
 }
@@ -151,7 +152,7 @@ it.each([undefined, Buffer.from('{"isActive":true}')])(
     // The outer request never ends, like one whose body was read before.
     const request = new IncomingMessage(new Socket());
     Object.assign(request, { method: 'POST', url: '/mcp', headers: { host: 'a', 'content-length': '999' } });
-    const outer = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
+    const outer = openExchange(request, new ServerResponse(request), nobodyListens);
     const inner = innerExchange(outer, { method: 'POST', target: '/api/v1/x', body });
     const { port } = server.address() as AddressInfo;
     const base = `http://127.0.0.1:${port}/api/v1`;

@@ -7,13 +7,14 @@ import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import type { Task } from '../../src/http/task.ts';
 import { runBatch } from '../../src/server/batchRunner.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 
 function exchangeFor() {
   const failed = vi.fn();
   // The parts of a request and its response that are used.
   const request = { headers: {}, url: '/graphql' } as IncomingMessage;
   const response = new EventEmitter() as ServerResponse;
-  return { exchange: openExchange(request, response, { failed, ended: () => {} }), failed };
+  return { exchange: openExchange(request, response, { ...nobodyListens, failed }), failed };
 }
 
 /** A task with this name. */

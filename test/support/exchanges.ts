@@ -4,11 +4,19 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
+import type { Underway } from '../../src/http/underway.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createRequestLog } from '../../src/telemetry/requestLog.ts';
 
 /** A listener that does nothing. */
-export const nobodyListens: ExchangeListener = { failed: () => {}, ended: () => {} };
+export const nobodyListens: ExchangeListener = { began() {}, failed() {}, ended() {} };
+
+/** A listener that notes which exchanges are under way. */
+export const listenFor = ({ add, remove }: Underway): ExchangeListener => ({
+  ...nobodyListens,
+  began: add,
+  ended: ({ exchange }) => remove(exchange),
+});
 
 export interface Exchanges {
   readonly url: string;
@@ -26,6 +34,7 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
   const server = createServer((request, response) =>
     handle(
       openExchange(request, response, {
+        ...nobodyListens,
         failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
         ended(outcome) {
           outcomes.push(outcome);

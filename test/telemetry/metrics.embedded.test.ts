@@ -112,7 +112,8 @@ describe('/metrics', () => {
       { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
     metrics.watchLoad({ limit: 17, waiting: 18, rejected: 19 });
-    for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
+    const underway = new Set([rest, left, stream].flatMap((exchange) => exchange ?? []));
+    metrics.watchRequests(underway);
     const own = async () => {
       const lines = (await metrics.print()).split('\n');
       return lines.filter((line) => /^dovetail_(?!build_info|request_duration)/.test(line)).sort();
@@ -146,6 +147,7 @@ describe('/metrics', () => {
       ]);
 
     for (let time = 0; time < 3; time++) metrics.rejected('rest');
+    underway.clear();
     if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
     if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
     if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
