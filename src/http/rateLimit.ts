@@ -1,10 +1,8 @@
 /** Rate limits: how often somebody has asked in this minute, and whether that was too often. */
 
-import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 // By its own file: the index loads the limiters of all databases there are.
 import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
-import { atMost } from './lruLimit.ts';
 
 export interface RateLimitOptions {
   /** What the headers call it. */
@@ -32,9 +30,6 @@ const window = 60;
 /** A gateway tells the others what it counted in this many portions of the limit. */
 const portions = 20;
 
-/** How many keys may have counts that are smaller than a portion. */
-const maxUnreported = 10_000;
-
 const noLimit: RateLimit = {
   spend: () => ({ isExceeded: false, headers: {} }),
 };
@@ -47,15 +42,18 @@ const noLimit: RateLimit = {
 export function createRateLimit({ name, limit, shared }: RateLimitOptions): RateLimit {
   if (limit === 0) return noLimit;
   const counts = createCounts();
-  const note = shared ? shareCounts(counts, { name, limit, pool: shared }) : () => {};
+  const share = shared ? shareCounts(counts, { name, limit, pool: shared }) : () => {};
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
     spend(key, requests = 1) {
-      const { points, ends } = counts.add(key, requests);
+      const now = performance.now();
+      const count = counts.current(key, now);
+      count.points += requests;
+      const { points } = count;
       const isExceeded = points > limit;
       // What is over the limit is not told: whoever asks too often must not make the gateway write.
-      if (!isExceeded) note(key, requests);
-      const reset = Math.ceil((ends - performance.now()) / 1_000);
+      if (!isExceeded) share(key, count, requests);
+      const reset = Math.ceil((count.ends - now) / 1_000);
       const headers: Record<string, string> = {
         'RateLimit-Policy': policy,
         RateLimit: `"${name}";r=${Math.max(limit - points, 0)};t=${reset}`,
@@ -69,6 +67,8 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
 /** What was counted in a window, which begins with its first request. */
 interface Count {
   points: number;
+  /** Those of them that other gateways have not been told of. */
+  untold: number;
   /** In milliseconds by a clock that nobody sets. */
   ends: number;
 }
@@ -88,7 +88,7 @@ function createCounts() {
       if (ends > now) break;
       counts.delete(old);
     }
-    const begun = { points: 0, ends: now + window * 1_000 };
+    const begun = { points: 0, untold: 0, ends: now + window * 1_000 };
     // Behind all others, where it may have had a place among them.
     counts.delete(key);
     counts.set(key, begun);
@@ -96,17 +96,13 @@ function createCounts() {
   }
 
   return {
-    add(key: string, points: number): Readonly<Count> {
-      const count = current(key, performance.now());
-      count.points += points;
-      return count;
-    },
-    /** Counts on from what all gateways have counted, if that is more. */
-    hear(key: string, points: number, left: number): void {
+    current,
+    /** Counts on from what all gateways were told of, if that is more. */
+    hear(key: string, told: number, left: number): void {
       const now = performance.now();
       const count = current(key, now);
-      if (points <= count.points) return;
-      count.points = points;
+      if (told + count.untold <= count.points) return;
+      count.points = told + count.untold;
       count.ends = now + left;
     },
   };
@@ -118,11 +114,11 @@ interface Sharing {
   readonly pool: pg.Pool;
 }
 
-/** Returns a function that must be told of all that is counted. */
+/** Returns a function that must be called with all requests that were added to a count. */
 function shareCounts(
-  counts: ReturnType<typeof createCounts>,
+  counts: Pick<ReturnType<typeof createCounts>, 'hear'>,
   { name, limit, pool }: Sharing,
-): (key: string, requests: number) => void {
+): (key: string, count: Count, requests: number) => void {
   const store = new RateLimiterPostgres({
     // Without the names that it gives its statements, which a pooler may not know.
     storeClient: {
@@ -136,22 +132,18 @@ function shareCounts(
     duration: window,
   });
   const portion = Math.ceil(limit / portions);
-  const unreported = new LRUCache<string, number>(atMost(maxUnreported));
 
   /** Adds the points to what all gateways counted, and counts on from there. */
   async function tell(key: string, points: number): Promise<void> {
     const { consumedPoints, msBeforeNext } = await store.penalty(key, points);
     // The clock of the gateway that began to count may be another than ours, by hours.
-    counts.hear(key, consumedPoints + (unreported.get(key) ?? 0), Math.min(msBeforeNext, window * 1_000));
+    counts.hear(key, consumedPoints, Math.min(msBeforeNext, window * 1_000));
   }
 
-  return (key, requests) => {
-    const count = (unreported.get(key) ?? 0) + requests;
-    if (count < portion) {
-      unreported.set(key, count);
-      return;
-    }
-    unreported.delete(key);
-    tell(key, count).catch(() => {});
+  return (key, count, requests) => {
+    count.untold += requests;
+    if (count.untold < portion) return;
+    tell(key, count.untold).catch(() => {});
+    count.untold = 0;
   };
 }
