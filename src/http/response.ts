@@ -141,13 +141,20 @@ type Headers = HttpResponse['headers'];
 /** Names and values in turn: the form of headers that Node handles fastest. */
 type FlatHeaders = readonly (string | number)[];
 
+/** Several times as fast as `flat` of the entries. */
+function flattened(headers: Headers): (string | number)[] {
+  const all = [];
+  for (const name in headers) all.push(name, headers[name] ?? '');
+  return all;
+}
+
 /** The flat headers of responses that are sent more than once. */
 const knownFlat = new WeakMap<Headers, FlatHeaders>();
 
 function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
   const known = isSentAgain ? knownFlat.get(headers) : undefined;
   if (known) return known;
-  const made = Object.entries(headers).flat();
+  const made = flattened(headers);
   if (isSentAgain) knownFlat.set(headers, made);
   return made;
 }
@@ -160,7 +167,7 @@ export function headersOf(
 ): (string | number)[] {
   const all = [...flat(own, forms !== undefined)];
   for (const name in others) {
-    if (own[name] !== undefined) return Object.entries(joined(own, others)).flat();
+    if (own[name] !== undefined) return flattened(joined(own, others));
     all.push(name, others[name] ?? '');
   }
   return all;

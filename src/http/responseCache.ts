@@ -66,6 +66,7 @@ export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOp
     noteRead: reads.noteRead,
 
     get(viewerId, request) {
+      if (options.maxBytes === 0) return undefined;
       const found = find(viewerId, request);
       if (!found || reads.isCaughtUp(viewerId)) return count(found);
       return reads
