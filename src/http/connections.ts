@@ -74,7 +74,7 @@ export function watchConnections(
   closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
 
   return {
-    begin: (exchange) => connections.set(exchange.request.socket, { exchange, latest: exchange }),
+    begin: (exchange) => begin(connections, exchange),
     latest: (socket) => connections.get(socket)?.exchange,
     sentEarly(request, response) {
       const { exchange } = connections.get(request.socket) ?? {};
@@ -82,6 +82,27 @@ export function watchConnections(
     },
     detach,
   };
+}
+
+/** The responses of each connection that come after others, to requests that a client sent without waiting for those. */
+const queued = new WeakMap<Duplex, Set<ServerResponse>>();
+
+/** Has a response end with its connection. Node ends only the one that it is sending, and nothing would ever end those after it. */
+function endWithConnection({ request: { socket }, response }: Exchange): void {
+  if (response.socket !== null) return;
+  const responses = queued.get(socket) ?? new Set();
+  response.once('close', () => responses.delete(response));
+  responses.add(response);
+  if (queued.has(socket)) return;
+  queued.set(socket, responses);
+  socket.once('close', () => {
+    for (const each of responses) if (!each.socket) each.destroy().emit('close');
+  });
+}
+
+function begin(connections: Map<Duplex, Connection>, exchange: Exchange): void {
+  connections.set(exchange.request.socket, { exchange, latest: exchange });
+  endWithConnection(exchange);
 }
 
 interface Connection {

@@ -10,6 +10,7 @@ import { serveMetrics } from '../../src/telemetry/metricsServer.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { copyTemplate } from '../support/gateway.ts';
+import { openRaw } from '../support/rawHttp.ts';
 
 let folder: string;
 let gateway: Gateway;
@@ -204,6 +205,22 @@ describe('/metrics', () => {
         [],
       );
     });
+  });
+
+  it('counts no request any more whose client has left, also if it was sent behind another on the same connection', async () => {
+    const { body } = post('subscription { activeDttTemplate { name } }');
+    const head = `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\n`;
+    const subscription = `${head}Accept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const unknown = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n';
+    const { socket } = await openRaw(gateway.url);
+    socket.write(subscription.repeat(3) + unknown);
+    const open = async () => {
+      const found = await series();
+      return [found.get('dovetail_subscriptions'), found.get('dovetail_requests_in_flight')];
+    };
+    await expect.poll(open).toEqual([3, 1]);
+    socket.destroy();
+    await expect.poll(open).toEqual([0, 0]);
   });
 
   it('has no more series after hundreds of requests with names of their own', async () => {
