@@ -43,12 +43,6 @@ const fewest = 2;
  */
 const soon = 10;
 
-/**
- * In milliseconds. As many requests as there are statements in this time may wait for a connection of the full pool, where they wait in
- * no particular order: it hardly matters whose turn it is, and a fair queue takes a tenth of the processor time of a small request.
- */
-const negligible = 2;
-
 /** In milliseconds. When no statement ends for this long, the running ones wait for a lock, not for a busy database. */
 const stuck = 1_000;
 
@@ -58,10 +52,17 @@ export function createConcurrency(pool: WatchedPool): Concurrency {
   // Clients that wait for a connection count as well.
   const countBusy = () => pool.totalCount - pool.idleCount + pool.waitingCount;
 
+  /** Since when no statement runs. */
+  let idleSince = Number.POSITIVE_INFINITY;
+
   pool.on('release', () => {
     // The connection is not idle yet.
     const busy = countBusy();
-    limit.statementEnded(busy >= limit.current, busy === 1);
+    const now = performance.now();
+    // A pause says nothing about throughput.
+    if (now - idleSince > judgement.time) limit.restart();
+    idleSince = busy === 1 ? now : Number.POSITIVE_INFINITY;
+    limit.statementEnded(busy >= limit.current);
     for (const listener of listeners) listener();
   });
 
@@ -70,10 +71,8 @@ export function createConcurrency(pool: WatchedPool): Concurrency {
       return limit.current;
     },
     free() {
-      const busy = countBusy();
-      const now = performance.now();
-      if (busy >= limit.current) limit.noteWaiting(now);
-      return limit.current + limit.queueable(now) - busy;
+      if (countBusy() >= limit.current) limit.noteWaiting();
+      return limit.current - countBusy();
     },
     onEnded: (listener) => listeners.push(listener),
   };
@@ -93,13 +92,9 @@ function createLimit(most: number) {
   let isWorthIt = false;
   let before: Trial | undefined;
   let window = openWindow(current);
-  /** The last known throughput, in statements per millisecond. */
-  let rate = 0;
-  /** Since when no statement runs. */
-  let idleSince = Number.POSITIVE_INFINITY;
 
   function judge(now: number): void {
-    rate = window.statements / (now - window.began);
+    const rate = window.statements / (now - window.began);
     // The limit hardly held anything back, or need not (Little's law).
     if (2 * window.full < window.statements || most <= soon * rate) {
       raise();
@@ -131,25 +126,17 @@ function createLimit(most: number) {
     get current() {
       return current;
     },
-    /** How many requests may wait for a connection. */
-    queueable: (now: number) =>
-      current === most && now - window.lastEnded < negligible ? Math.floor(rate * negligible) : 0,
-    /** Called when a request has to wait. Raises the limit if nothing has finished for `stuck`: then a lock is in the way, not load. */
-    noteWaiting(now: number): void {
-      if (now - window.lastEnded <= stuck) return;
-      rate = 0;
-      raise();
+    /** Begins to measure anew. */
+    restart(): void {
+      window = openWindow(current);
     },
-    /**
-     * Called when a statement has ended.
-     * @param wasFull whether the limit was reached before.
-     * @param isLast whether no other statement is left.
-     */
-    statementEnded(wasFull: boolean, isLast: boolean): void {
+    /** Called when a request has to wait. Raises the limit if nothing has finished for `stuck`: then a lock is in the way, not load. */
+    noteWaiting(): void {
+      if (performance.now() - window.lastEnded > stuck) raise();
+    },
+    /** Called when a statement has ended. @param wasFull whether the limit was reached before. */
+    statementEnded(wasFull: boolean): void {
       const now = performance.now();
-      // A pause says nothing about throughput.
-      if (now - idleSince > judgement.time) window = openWindow(current);
-      idleSince = isLast ? now : Number.POSITIVE_INFINITY;
       count(window, wasFull, now);
       const times = isHigh && isWorthIt && middle === most ? longWindow : 1;
       if (isEnough(window, now, times)) judge(now);

@@ -40,9 +40,12 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
   let length = 0;
   let entries = 0;
 
-  function noteRemoved(entry: Entry): void {
+  function remove(line: ClientQueue<Entry>, entry: Entry | undefined): Entry | undefined {
+    if (!entry) return undefined;
     length -= entry.size;
     entries--;
+    if (line.entries.length === 0) lines.delete(line.key);
+    return entry;
   }
 
   return {
@@ -59,45 +62,42 @@ export function createFairQueue<Entry extends Waiting>(): FairQueue<Entry> {
     has: (key) => lines.has(key),
 
     add(entry) {
-      const line = lines.get(entry.key);
-      if (line) line.entries.push(entry);
-      else lines.set(entry.key, { key: entry.key, entries: [entry] });
+      const line = lines.get(entry.key) ?? { key: entry.key, entries: [] };
+      lines.set(entry.key, line);
+      line.entries.push(entry);
       length += entry.size;
       entries++;
     },
 
     take(mayHaveTurn = () => true) {
-      for (const line of lines.values()) {
-        if (!mayHaveTurn(line.key)) continue;
-        const entry = line.entries.shift();
-        lines.delete(line.key);
-        // To the end.
-        if (line.entries.length > 0) lines.set(line.key, line);
-        if (entry) noteRemoved(entry);
-        return entry;
-      }
-      return undefined;
+      const line = firstOf(lines.values(), ({ key }) => mayHaveTurn(key));
+      if (!line) return undefined;
+      // To the end. `remove` deletes the line of a client without further entries.
+      lines.delete(line.key);
+      lines.set(line.key, line);
+      return remove(line, line.entries.shift());
     },
 
     wouldHaveMost({ key }) {
       const own = 1 + (lines.get(key)?.entries.length ?? 0);
-      for (const { entries: others } of lines.values()) if (others.length > own) return false;
-      return true;
+      return !firstOf(lines.values(), ({ entries: others }) => others.length > own);
     },
 
     drop(isTooLong) {
       const dropped: Entry[] = [];
       for (const line of longestFirst(lines.values())) {
         if (entries < 2 || !isTooLong()) break;
-        const entry = line.entries.pop();
-        if (line.entries.length === 0) lines.delete(line.key);
-        if (!entry) continue;
-        noteRemoved(entry);
-        dropped.push(entry);
+        const entry = remove(line, line.entries.pop());
+        if (entry) dropped.push(entry);
       }
       return dropped;
     },
   };
+}
+
+function firstOf<Item>(items: Iterable<Item>, isWanted: (item: Item) => boolean): Item | undefined {
+  for (const item of items) if (isWanted(item)) return item;
+  return undefined;
 }
 
 /** Yields, each time, the queue with most entries; of several such queues the one whose turn comes last. The caller may remove entries. */

@@ -140,24 +140,6 @@ describe('the concurrency limit', () => {
     }
   });
 
-  it('lets as many requests wait for a connection as there are statements in 2 ms, while there are any', async () => {
-    const pool = new SimulatedPool(10, processors(3, 1));
-    const concurrency = createConcurrency(pool);
-    /** Has all connections run something, and one of the statements end just now. */
-    function fill(): void {
-      const [end] = Array.from({ length: 10 }, () => pool.begin());
-      end?.();
-      pool.begin();
-    }
-    await runClients(pool, concurrency, { clients: 50, milliseconds: 2_000 });
-    fill();
-    expect(concurrency.free()).toBeGreaterThanOrEqual(5);
-    expect(concurrency.free()).toBeLessThanOrEqual(6);
-    await vi.advanceTimersByTimeAsync(2);
-    expect(concurrency.free()).toBe(0);
-    expect(pool.waitingCount).toBe(0);
-  });
-
   it.each([1, 2])('of a pool with %d connections is its size', async (connections) => {
     const pool = new SimulatedPool(connections, () => 4);
     const { limits } = await runClients(pool, createConcurrency(pool), { clients: 5, milliseconds: 2_000 });
