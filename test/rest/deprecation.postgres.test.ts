@@ -114,8 +114,13 @@ describe('a response of a deprecated route', () => {
     const computed = await ask('/old');
     expect(computed).toMatchObject({ status: 200, headers: listHeaders });
     const { hits } = gateway.responseCache.counters;
-    expect(await ask('/old')).toEqual(computed);
-    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
+    // Nothing is cached until the rows of the new account have been announced.
+    await expect
+      .poll(async () => {
+        expect(await ask('/old')).toEqual(computed);
+        return gateway.responseCache.counters.hits;
+      })
+      .toBeGreaterThan(hits);
     const conditional = { headers: { 'If-None-Match': computed.etag ?? '' } };
     expect(await ask('/old', conditional)).toMatchObject({ status: 304, headers: listHeaders });
     expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, headers: listHeaders });
