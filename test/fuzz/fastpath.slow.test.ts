@@ -102,8 +102,24 @@ const counts = {
 
 /** A response as text to compare: the order of its fields matters, the order of its errors does not. */
 function normalized({ data, errors }: ExecutionResult): string {
-  const texts = (errors ?? []).map((error) => JSON.stringify(error)).sort();
-  return JSON.stringify({ data, errors: texts }, undefined, 1);
+  const texts = (errors ?? []).map((error) =>
+    JSON.stringify({ ...error, path: error.path && pathIn(data, error.path) }),
+  );
+  return JSON.stringify({ data, errors: texts.sort() }, undefined, 1);
+}
+
+/**
+ * The path of an error, without the indexes within a list that is null. Such a list has one error, which may be that of any of its
+ * elements (GraphQL, section 6.4.4): it depends on whose rows were read first.
+ */
+function pathIn(data: unknown, path: readonly (string | number)[]): readonly (string | number)[] {
+  let place = data;
+  return path.map((step) => {
+    if (place == null) return typeof step === 'number' ? 'any' : step;
+    // The data has the shape of the path, down to what is null.
+    place = (place as Record<string | number, unknown>)[step];
+    return step;
+  });
 }
 
 /** The result of graphql-js, with errors as the gateway shows them to clients. */
