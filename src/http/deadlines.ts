@@ -31,13 +31,13 @@ export function createDeadlines(
     const now = performance.now();
     let earliest = Number.POSITIVE_INFINITY;
     for (const exchange of [...underway]) {
-      if (exchange.deadline <= now) pass(exchange, now);
+      if (exchange.deadline <= now) expire(exchange, now);
       earliest = Math.min(earliest, exchange.deadline);
     }
     if (earliest < Number.POSITIVE_INFINITY) wait(earliest - now);
   }
 
-  function pass(exchange: Exchange, now: number): void {
+  function expire(exchange: Exchange, now: number): void {
     exchange.deadline = Number.POSITIVE_INFINITY;
     if (exchange.response.headersSent) return;
     // A client that sends too slowly has a timeout of its own.

@@ -120,7 +120,7 @@ describe('a response of a deprecated route', () => {
         expect(await ask('/old')).toEqual(computed);
         return gateway.responseCache.counters.hits;
       })
-      .toBeGreaterThan(hits);
+      .toBe(hits + 1);
     const conditional = { headers: { 'If-None-Match': computed.etag ?? '' } };
     expect(await ask('/old', conditional)).toMatchObject({ status: 304, headers: listHeaders });
     expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, headers: listHeaders });

@@ -17,8 +17,7 @@ import {
 /** A part of the texts of an account's records: no response to another account may contain it. */
 export const markerOf = (accountId: number) => `owner-${accountId}-`;
 
-/** Later than every time that the stand-in generates, and later for a later version. */
-/** When the upstream has a version. */
+/** When the upstream has a version: later than every time that the stand-in generates, and later for a later version. */
 export const timeOf = (version: number) => instant(Date.UTC(2027, 0, 1) + version * 1_000);
 
 interface Change {
