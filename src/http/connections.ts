@@ -39,8 +39,12 @@ export function watchConnections(
   server.on('connection', (socket) => {
     // Node remembers the address once it was read: rate limits count requests whose client has left as well.
     void socket.remoteAddress;
-    connections.set(socket, {});
-    socket.once('close', () => connections.delete(socket));
+    const connection: Connection = { exchange: undefined, latest: undefined, queued: undefined };
+    connections.set(socket, connection);
+    socket.once('close', () => {
+      connections.delete(socket);
+      endQueued(connection);
+    });
   });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
@@ -74,47 +78,45 @@ export function watchConnections(
   closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
 
   return {
-    begin: (exchange) => begin(connections, exchange),
+    begin(exchange) {
+      const connection = connections.get(exchange.request.socket);
+      if (!connection) return;
+      connection.exchange = exchange;
+      connection.latest = exchange;
+      if (exchange.response.socket === null) queue(connection, exchange.response);
+    },
     latest: (socket) => connections.get(socket)?.exchange,
     sentEarly(request, response) {
-      const { exchange } = connections.get(request.socket) ?? {};
-      connections.set(request.socket, { exchange, latest: { request, response } });
+      const connection = connections.get(request.socket);
+      if (connection) connection.latest = { request, response };
     },
     detach,
   };
 }
 
-/** The responses of each connection that come after others, to requests that a client sent without waiting for those. */
-const queued = new WeakMap<Duplex, Set<ServerResponse>>();
-
-/** Has a response end with its connection. Node ends only the one that it is sending, and nothing would ever end those after it. */
-function endWithConnection({ request: { socket }, response }: Exchange): void {
-  if (response.socket !== null) return;
-  const responses = queued.get(socket) ?? new Set();
-  response.once('close', () => responses.delete(response));
-  responses.add(response);
-  if (queued.has(socket)) return;
-  queued.set(socket, responses);
-  socket.once('close', () => {
-    for (const each of responses) if (!each.socket) each.destroy().emit('close');
-  });
-}
-
-function begin(connections: Map<Duplex, Connection>, exchange: Exchange): void {
-  connections.set(exchange.request.socket, { exchange, latest: exchange });
-  endWithConnection(exchange);
-}
-
 interface Connection {
   /** The latest exchange. */
-  readonly exchange?: Exchange | undefined;
+  exchange: Exchange | undefined;
   /** The latest request and its response: those of the latest exchange, or of a later request that was shed early. */
-  readonly latest?: Exchange | Sent;
+  latest: Exchange | Sent | undefined;
+  /** The responses that come after others, to requests that the client sent without waiting for those. */
+  queued: Set<ServerResponse> | undefined;
 }
 
 interface Sent {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+}
+
+function queue(connection: Connection, response: ServerResponse): void {
+  connection.queued ??= new Set();
+  connection.queued.add(response);
+  response.once('close', () => connection.queued?.delete(response));
+}
+
+/** Ends the queued responses of a connection that is closed. Node ends only the one that it was sending. */
+function endQueued({ queued = new Set() }: Connection): void {
+  for (const response of queued) if (!response.socket) response.destroy().emit('close');
 }
 
 /** Cuts connections that are still open some time after the gateway began to close, until the server is closed. */
