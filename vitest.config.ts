@@ -42,6 +42,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // As long as a test needs that waits for something on a machine with much else to do.
+    expect: { poll: { timeout: 10_000 } },
     // One more than there are cores: most tests wait for a database, or for a while to pass.
     maxWorkers: availableParallelism() + 1,
     projects: [

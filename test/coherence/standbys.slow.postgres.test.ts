@@ -313,7 +313,7 @@ async function hasCaughtUp({ gateway, floor }: Watched): Promise<void> {
   if (gateway.feed.reconnects > 0) return;
   const behind = () =>
     [...acknowledged.counts].filter(([register, count]) => (floor.counts.get(register) ?? 0) < count);
-  await expect.poll(behind, { interval: 2, timeout: 10_000 }).toEqual([]);
+  await expect.poll(behind, { interval: 2 }).toEqual([]);
 }
 
 const enoughReads = 5;

@@ -104,7 +104,7 @@ it('a migration ends on the server when the connection of its process is lost', 
   };
   await expect.poll(running).toBe(1);
   await line.close();
-  await expect.poll(running, { timeout: 10_000 }).toBe(0);
+  await expect.poll(running).toBe(0);
   expect(await applying).toBe('failed');
 });
 

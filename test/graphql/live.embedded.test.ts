@@ -242,7 +242,7 @@ describe('equal subscriptions of a viewer', () => {
         await next;
       });
     // It takes a moment until the gateway notices that they have ended.
-    await expect.poll(statements, { timeout: 10_000 }).toBe(0);
+    await expect.poll(statements).toBe(0);
   });
 
   it('start with what their client has just written, even if others have started before', async () => {

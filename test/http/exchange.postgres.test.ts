@@ -1,7 +1,7 @@
 /** Exchanges and their lines in the log: one per request, with its operation and without personal data. */
 
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { asksForPage, isMisaddressed } from '../../src/http/requestChecks.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -28,7 +28,7 @@ async function lineOf(path: string, { headers, ...options }: RequestInit = {}) {
     headers: { Authorization: `Bearer ${alice.token}`, ...headers },
   });
   await response.text();
-  await vi.waitFor(() => expect(gateway.log.length).toBeGreaterThan(before));
+  await expect.poll(() => gateway.log.length).toBeGreaterThan(before);
   const lines = gateway.log.slice(before);
   expect(lines).toHaveLength(1);
   const line = JSON.parse(lines[0] ?? '');
@@ -129,7 +129,7 @@ describe('the log line of a request', () => {
         headers: { Authorization: `Bearer ${alice.token}` },
       });
       expect(response.status).toBe(500);
-      await vi.waitFor(() => expect(gateway.log.length).toBe(before + 2));
+      await expect.poll(() => gateway.log.length).toBe(before + 2);
       const [hidden, responded] = gateway.log.slice(before).map((line) => JSON.parse(line));
       expect(hidden).toMatchObject({ level: 50, request: response.headers.get('X-Request-Id') });
       expect(hidden.err.message).toMatch(/LockTemplate/);
@@ -211,7 +211,7 @@ describe('an exchange', () => {
       exchange.response.writeHead(status).end();
     };
     await ask('/api/v1/dtt');
-    await vi.waitFor(() => expect(exchanges.log().length).toBe(before + 1));
+    await expect.poll(() => exchanges.log().length).toBe(before + 1);
     const line = exchanges.log().at(-1) ?? {};
     expect(line).toMatchObject({
       level,
@@ -233,7 +233,7 @@ describe('an exchange', () => {
     const before = exchanges.log().length;
     handle = ({ response }) => response.destroy();
     await expect(ask('/')).rejects.toThrow();
-    await vi.waitFor(() => expect(exchanges.log().length).toBe(before + 1));
+    await expect.poll(() => exchanges.log().length).toBe(before + 1);
     expect(exchanges.log().at(-1)).toMatchObject({ level: 30, msg: 'client left', request: seen.id });
     expect(exchanges.outcomes.at(-1)?.status).toBeUndefined();
     expect(exchanges.log().at(-1)).not.toHaveProperty('status');
@@ -245,7 +245,7 @@ describe('an exchange', () => {
       response.destroy();
     };
     await ask('/').catch(() => {});
-    await vi.waitFor(() => expect(exchanges.outcomes.at(-1)?.status).toBe(201));
+    await expect.poll(() => exchanges.outcomes.at(-1)?.status).toBe(201);
   });
 
   it('reports an error with its request id', async () => {

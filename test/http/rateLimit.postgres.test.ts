@@ -25,7 +25,7 @@ describe('several gateways over one database', () => {
       };
       if (!isExceeded) count++;
       // Until the counts are shared.
-      if (index % 10 === 0) await vi.waitFor(() => expect(database.pool.waitingCount + busy()).toBe(0));
+      if (index % 10 === 0) await expect.poll(() => database.pool.waitingCount + busy()).toBe(0);
     }
     return count;
   }
@@ -55,7 +55,7 @@ describe('several gateways over one database', () => {
         `UPDATE "RateLimit" SET expire = expire + 3600000 WHERE key LIKE '%bob'`,
       );
       expect(rowCount).toBe(1);
-    });
+    }, 10_000);
     await gateway?.spend('bob');
     await vi.waitFor(async () => {
       const { headers } = (await gateway?.spend('bob')) ?? {};

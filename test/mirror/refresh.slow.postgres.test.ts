@@ -113,7 +113,7 @@ describe('a gateway with an upstream', () => {
   it('closes within three seconds in the middle of a run', async () => {
     scene.proxy.misbehave = () => true;
     const opened = await openGateway(settings());
-    await vi.waitFor(() => expect(scene.proxy.requests).not.toEqual([]));
+    await expect.poll(() => scene.proxy.requests).not.toEqual([]);
     const start = Date.now();
     await opened.close();
     expect(Date.now() - start).toBeLessThan(3000);
@@ -172,7 +172,7 @@ describe('the refresh of a mirror', () => {
   async function runs(count: number): Promise<void> {
     const starts = () => scene.proxy.requests.filter((line) => line === 'GET /users/me').length;
     const before = starts();
-    await expect.poll(starts, { interval: 5, timeout: 10_000 }).toBeGreaterThan(before + count);
+    await expect.poll(starts, { interval: 5 }).toBeGreaterThan(before + count);
   }
   afterEach(async () => {
     await service?.close();
@@ -226,7 +226,7 @@ describe('the refresh of a mirror', () => {
       reply(response, status, { ok: false, error: 'carol@example.com may not read session 4711' });
     // At a short interval, the next run of lists would interrupt the one that reads details.
     const { status: statusNow } = await start(60);
-    await expect.poll(statusNow, { timeout: 10_000 }).toMatch(/last error 2/);
+    await expect.poll(statusNow).toMatch(/last error 2/);
     const failure = `responded with ${status}`;
     expect(statusNow()).toMatch(new RegExp(`^last success (never|2\\S+Z), last error 2\\S+Z ${failure}$`));
     expect(lines).toContainEqual([

@@ -78,7 +78,7 @@ describe('the client of an upstream', () => {
       ),
       createUpstream({ base, token, timing, inTurn }).get('/broken', stop.signal),
     ].map((each) => each.catch(() => 'stopped'));
-    await vi.waitFor(() => expect(server.requests).toEqual(['GET /broken']));
+    await expect.poll(() => server.requests).toEqual(['GET /broken']);
     expect(await createUpstream({ base, token, timing, inTurn }).get('/dtt')).toBe('good');
     stop.abort();
     expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);

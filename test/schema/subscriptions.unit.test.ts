@@ -192,7 +192,7 @@ describe('watching a viewer', () => {
       lose();
       announce(alice.id);
       const report = next();
-      await vi.waitFor(() => expect(asked).toBeGreaterThan(2));
+      await expect.poll(() => asked).toBeGreaterThan(2);
       expect(await isSettled(report)).toBe(false);
       setValid(async () => isValid);
       expect(await report).toEqual(expected);

@@ -113,7 +113,7 @@ describe('/readyz', () => {
         }),
     );
     const asking = Promise.all(Array.from({ length: 5 }, () => ask('/readyz')));
-    await vi.waitFor(() => expect(pool.query).toHaveBeenCalled());
+    await expect.poll(() => pool.query).toHaveBeenCalled();
     // Their responses come after the requests before them have arrived.
     for (let time = 0; time < 5; time++) await ask('/healthz');
     response();

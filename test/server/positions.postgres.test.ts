@@ -21,7 +21,7 @@ async function start(url: string): Promise<TestGateway> {
     withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() })),
   );
   gateways.push(gateway);
-  await expect.poll(() => gateway.feed.listening, { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => gateway.feed.listening).toBe(true);
   return gateway;
 }
 

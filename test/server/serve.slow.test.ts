@@ -379,7 +379,7 @@ describe('the process that starts workers', () => {
 
   it('starts one worker for each core with WORKERS=auto, serves their metrics, and ends with all of them', async () => {
     const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
-    await vi.waitFor(() => expect(output()).toContain('curl'));
+    await expect.poll(output).toContain('curl');
     const cores = availableParallelism();
     expect(fork).toHaveBeenCalledTimes(cores);
     expect(output()).toContain('  GraphiQL        http://127.0.0.1:4711/graphql\n');

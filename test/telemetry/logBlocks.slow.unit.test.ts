@@ -117,7 +117,7 @@ describe('a log in a file', () => {
       `logLines(1); process.stdout.write('ready'); await sleep(60_000);`,
       async ({ ready, child }) => {
         await ready;
-        await vi.waitFor(() => expect(numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toEqual([0]));
+        await expect.poll(() => numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toEqual([0]);
         child.kill('SIGKILL');
       },
     );
@@ -127,7 +127,7 @@ describe('a log in a file', () => {
     const source = `logLines(100); process.once('SIGUSR2', () => { logLines(1, 100); process.exit(); }); process.stdout.write('ready'); await sleep(60_000);`;
     const text = await written(source, async ({ ready, child }) => {
       await ready;
-      await vi.waitFor(() => expect(numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toHaveLength(100));
+      await expect.poll(() => numbersIn(readFileSync(join(folder, 'log'), 'utf8'))).toHaveLength(100);
       truncateSync(join(folder, 'log'));
       child.kill('SIGUSR2');
     });
@@ -161,7 +161,7 @@ describe('a log in a pipe or a socket', () => {
       text += data;
     });
     child.stderr?.resume();
-    await vi.waitFor(() => expect(text).toContain('"lost"'));
+    await expect.poll(() => text).toContain('"lost"');
     child.kill('SIGUSR2');
     await Promise.all([exit, once(child, 'close')]);
     const entries = entriesIn(text);

@@ -74,7 +74,7 @@ describe('/metrics', () => {
       const taken = 'dovetail_request_duration_seconds';
       expect(found.get(`${taken}_count{endpoint="rest",operation="GET /users/me"}`)).toBe(2);
       expect(found.get(`${taken}_sum{endpoint="rest",operation="GET /users/me"}`)).toBeGreaterThan(0);
-    });
+    }, 10_000);
   });
 
   it('has metrics of the database, the response cache, the change feed, the process and the release', async () => {
@@ -204,7 +204,7 @@ describe('/metrics', () => {
       expect([...closed.keys()].filter((name) => name.includes('seconds') && /subscr/.test(name))).toEqual(
         [],
       );
-    });
+    }, 10_000);
   });
 
   it('counts no request any more whose client has left, also if it was sent behind another on the same connection', async () => {
@@ -239,7 +239,7 @@ describe('/metrics', () => {
     ];
     const settled = async () => (await series()).get('dovetail_requests_in_flight');
     const count = async () => {
-      await vi.waitFor(async () => expect(await settled()).toBe(0));
+      await expect.poll(settled).toBe(0);
       return [...(await series()).keys()].filter((name) => name.startsWith('dovetail_')).sort();
     };
     // Twice, since a document is compiled the second time.

@@ -229,13 +229,13 @@ it('the log has one line when traces are not delivered, with the reason, and one
     const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
     const before = deliveries;
     await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
-    await vi.waitFor(() => expect(deliveries).toBe(before + 1));
+    await expect.poll(() => deliveries).toBe(before + 1);
   };
   // Each is sent when the one before it has failed.
   for (let time = 0; time < 3; time++) await deliver();
   status = 200;
   await deliver();
-  await vi.waitFor(() => expect(lines).toHaveLength(2));
+  await expect.poll(() => lines).toHaveLength(2);
   await traces.close();
   expect(isTraced()).toEqual([false, false, false]);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([

@@ -143,5 +143,5 @@ it('a change feed stops listening once its two connections lead to different dat
   // As when a pooler gets a new server, and the previous one still runs.
   line.redirect(other);
   await line.terminate();
-  await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => feed.listening).toBe(false);
 });

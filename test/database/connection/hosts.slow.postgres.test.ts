@@ -92,8 +92,8 @@ describe('several hosts', () => {
       new RegExp(`127.0.0.1:${standby.port}: it is a standby`),
     );
     await standby.promote();
-    await expect.poll(() => portsOf(database), { timeout: 10_000 }).toEqual(new Set([standby.port]));
-    await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => portsOf(database)).toEqual(new Set([standby.port]));
+    await expect.poll(() => feed.listening).toBe(true);
     const changes: unknown[] = [];
     feed.subscribe((change) => changes.push(change));
     await database.pool.query(`INSERT INTO "User" (username) VALUES ('after')`);
@@ -105,14 +105,14 @@ describe('several hosts', () => {
     await standby.stop('immediate');
     const tries = async () => database.pool.query('SELECT 1').then(() => 'well', String);
     await expect
-      .poll(tries, { timeout: 10_000 })
+      .poll(tries)
       .toMatch(
         new RegExp(
           `127.0.0.1:${primary.port}: it was the primary before, on timeline 1: another server has taken over, on timeline 2`,
         ),
       );
     await standby.start();
-    await expect.poll(() => portsOf(database), { timeout: 10_000 }).toEqual(new Set([standby.port]));
+    await expect.poll(() => portsOf(database)).toEqual(new Set([standby.port]));
     // A gateway that starts now has not seen the change, and compares both servers.
     expect(await portsOf(await open(urlOf([primary, standby])))).toEqual(new Set([standby.port]));
   });
@@ -140,7 +140,7 @@ describe('several hosts', () => {
     held.release(true);
     await next.end();
     expect(await portsOf(database)).toEqual(new Set([standby.port]));
-    await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => feed.listening).toBe(true);
     expect(feed.reconnects).toBe(1);
   });
 

@@ -166,7 +166,7 @@ describe('a change whose message arrives before its commit is visible', () => {
     expect(order).toEqual(['is visible', 'begins to read']);
     lost.abort();
     // It is announced before the next test begins.
-    await expect.poll(() => feed.mayCache(alice.userId), { timeout: 10_000, interval: 2 }).toBe(true);
+    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(true);
   });
 });
 
@@ -263,7 +263,7 @@ describe('a reader of the log', () => {
     sharing.serve(worker as never);
     const join = (reader: string) => worker.emit('message', { feed: 'open', reader });
     join('first');
-    await expect.poll(() => first.map(({ feed }) => feed), { timeout: 10_000 }).toContain('opened');
+    await expect.poll(() => first.map(({ feed }) => feed)).toContain('opened');
     line.deafen();
     let joined = 0;
     const lastTo = (reader: string) => first.filter((message) => message.reader === reader).at(-1)?.feed;
@@ -272,7 +272,7 @@ describe('a reader of the log', () => {
       return lastTo('first');
     };
     await expect.poll(isLost, { timeout: 15_000, interval: 500 }).toBe('lost');
-    await expect.poll(() => lastTo(`another ${joined}`), { timeout: 10_000 }).toBe('opened');
+    await expect.poll(() => lastTo(`another ${joined}`)).toBe('opened');
     worker.emit('exit');
     await line.close();
   });
@@ -373,7 +373,7 @@ describe('a switch of the announcement mode', () => {
     await rankUp(alice);
     line.hear();
     expect(await following.catchUp?.()).toBe(false);
-    await expect.poll(() => heard, { timeout: 10_000, interval: 5 }).toEqual(['all', 'all']);
+    await expect.poll(() => heard, { interval: 5 }).toEqual(['all', 'all']);
     expect([following.listening, following.kind]).toEqual([true, 'logical']);
     await following.close();
     await line.close();

@@ -470,7 +470,7 @@ describe('a heartbeat', () => {
     other.on('notification', ({ processId, payload = '' }) => beats.push({ sender: processId, payload }));
     await other.query('LISTEN dovetail');
     announced = [];
-    await expect.poll(() => beats.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(() => beats.length).toBeGreaterThan(1);
     expect(announced).toEqual([]);
     expect(beats.every(({ payload }) => payload.startsWith('heartbeat '))).toBe(true);
     const { rows } = await other.query<{ pid: number; query: string }>(
@@ -573,7 +573,7 @@ describe('the connection of a feed', () => {
     const aboutAll = () => events.filter((event) => event.startsWith('all'));
     lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
     const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
-    const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+    const isGone = () => expect.poll(() => lost.listening, { interval: 5 }).toBe(false);
     return { name, line, lost, events, aboutAll, isBack, isGone };
   }
 
@@ -733,7 +733,7 @@ describe('the connection of a feed', () => {
     const { line, lost, isGone } = await openScene(test);
     line.hold();
     await isGone();
-    await expect.poll(() => line.held(), { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(() => line.held()).toBeGreaterThan(1);
     const began = Date.now();
     await lost.close();
     expect(Date.now() - began).toBeLessThan(1_000);
@@ -781,7 +781,7 @@ it('a server that cannot be listened to does not prevent the start, and is liste
   const without = await listenToServer({ connectionString: line.url });
   expect(without.listening).toBe(false);
   await line.accept();
-  await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => without.listening).toBe(true);
   await without.close();
   await line.close();
 });

@@ -4,7 +4,7 @@
  */
 
 import { type Client, createClient } from 'graphql-sse';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
@@ -176,9 +176,7 @@ describe('an event stream', () => {
     expect([...statuses]).toEqual([202, 429]);
     const stream = await open(token);
     expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '0' } });
-    await vi.waitFor(async () =>
-      expect((await operate(token, 'more', '{ viewer { username } }')).status).toBe(202),
-    );
+    await expect.poll(async () => (await operate(token, 'more', '{ viewer { username } }')).status).toBe(202);
   });
 
   it('is not opened by a HEAD request', async () => {
@@ -191,14 +189,14 @@ describe('an event stream', () => {
   });
 
   it('counts as a connection of its user until its client disconnects', async () => {
-    await vi.waitFor(async () => expect((await ask({ method: 'PUT', token: bob.token })).status).toBe(201));
+    await expect.poll(async () => (await ask({ method: 'PUT', token: bob.token })).status).toBe(201);
     const full = await ask({ method: 'PUT', token: bob.token });
     expect([full.status, await full.text()]).toEqual([429, expect.stringContaining('at most 2 are allowed')]);
     const tokens = [await reserve(), await reserve()];
     expect((await ask({ method: 'PUT' })).status).toBe(429);
     for (const token of tokens) await open(token);
     for (const each of leaving.splice(0)) each.abort();
-    await vi.waitFor(async () => expect((await ask({ method: 'PUT' })).status).toBe(201));
+    await expect.poll(async () => (await ask({ method: 'PUT' })).status).toBe(201);
     await open(await reserve());
   });
 

@@ -403,7 +403,7 @@ describe('an operation', () => {
         }),
         expect.objectContaining({ request: 'logged', method: 'GET', operation: 'websocket', status: 101 }),
       ]);
-    });
+    }, 10_000);
   });
 });
 
