@@ -1,6 +1,7 @@
 /** Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. */
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
@@ -36,16 +37,7 @@ export function watchConnections(
   server.timeout = silence;
   server.keepAliveTimeout = idle;
 
-  server.on('connection', (socket) => {
-    // Node remembers the address once it was read: rate limits count requests whose client has left as well.
-    void socket.remoteAddress;
-    const connection: Connection = { exchange: undefined, latest: undefined, queued: undefined };
-    connections.set(socket, connection);
-    socket.once('close', () => {
-      connections.delete(socket);
-      endQueued(connection);
-    });
-  });
+  server.on('connection', (socket) => open(connections, socket));
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
     const error = httpErrorOf(code);
@@ -78,13 +70,7 @@ export function watchConnections(
   closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
 
   return {
-    begin(exchange) {
-      const connection = connections.get(exchange.request.socket);
-      if (!connection) return;
-      connection.exchange = exchange;
-      connection.latest = exchange;
-      if (exchange.response.socket === null) queue(connection, exchange.response);
-    },
+    begin: (exchange) => begin(connections.get(exchange.request.socket), exchange),
     latest: (socket) => connections.get(socket)?.exchange,
     sentEarly(request, response) {
       const connection = connections.get(request.socket);
@@ -108,7 +94,23 @@ interface Sent {
   readonly response: ServerResponse;
 }
 
-function queue(connection: Connection, response: ServerResponse): void {
+function open(connections: Map<Duplex, Connection>, socket: Socket): void {
+  // Node remembers the address once it was read: rate limits count requests whose client has left as well.
+  void socket.remoteAddress;
+  const connection: Connection = { exchange: undefined, latest: undefined, queued: undefined };
+  connections.set(socket, connection);
+  socket.once('close', () => {
+    connections.delete(socket);
+    endQueued(connection);
+  });
+}
+
+function begin(connection: Connection | undefined, exchange: Exchange): void {
+  if (!connection) return;
+  connection.exchange = exchange;
+  connection.latest = exchange;
+  const { response } = exchange;
+  if (response.socket !== null) return;
   connection.queued ??= new Set();
   connection.queued.add(response);
   response.once('close', () => connection.queued?.delete(response));
