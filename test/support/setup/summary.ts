@@ -5,6 +5,15 @@
 
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
+/** In characters. fast-check prints the whole of what failed, which may be very long. */
+const longestMessage = 1_500;
+
+/** The error in few words, and last what caused it, which for a property says what was wrong. */
+function textOf({ message, cause }: Partial<SerializedError>): string {
+  const shown = String(message).slice(0, longestMessage);
+  return cause ? `${shown}\ncaused by: ${textOf(cause)}` : shown;
+}
+
 /**
  * @param leftOut folders of tests whose packages are not installed.
  * @param leavesOutSlow whether the slow tests were left out.
@@ -27,10 +36,10 @@ export const summarise = (leftOut: readonly string[], leavesOutSlow: boolean): R
     if (leavesOutSlow) process.stdout.write('not run: what takes long: npm run test:slow\n');
     for (const module of modules) {
       const name = `failed on ${module.project.name}: ${module.relativeModuleId}`;
-      for (const error of module.errors()) process.stdout.write(`${name}: ${error.message}\n`);
+      for (const error of module.errors()) process.stdout.write(`${name}: ${textOf(error)}\n`);
       for (const test of module.children.allTests('failed'))
         for (const error of test.result().errors ?? [])
-          process.stdout.write(`${name}: ${test.fullName}: ${error.message}\n`);
+          process.stdout.write(`${name}: ${test.fullName}: ${textOf(error)}\n`);
     }
     for (const { message, stack } of errors) process.stdout.write(`not caught: ${stack ?? message}\n`);
   },
