@@ -4,7 +4,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -148,13 +147,4 @@ export async function processorTime(pid: number): Promise<number | undefined> {
   // hundredths of a second (proc_pid_stat(5)).
   const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
   return status === '' ? undefined : (Number(fields[11]) + Number(fields[12])) * 10_000;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((settle) => server.listen(0, '127.0.0.1', settle));
-  const address = server.address();
-  await new Promise((settle) => server.close(settle));
-  if (typeof address !== 'object' || address === null) throw new Error('no port is free');
-  return address.port;
 }

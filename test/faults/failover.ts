@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
-import { freePort } from '../support/postgres.ts';
+import { freePort } from '../support/freePort.ts';
 import { addAccounts } from './accounts.ts';
 import { openFaultyProxy } from './faultyProxy.ts';
 import { type LoadReport, startLoad } from './load.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { appendFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { freePort } from '../support/postgres.ts';
+import { freePort } from '../support/freePort.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { until } from './supervised.ts';
 

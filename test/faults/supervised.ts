@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../support/postgres.ts';
+import { freePort } from '../support/freePort.ts';
 
 const cli = resolve('dist/cli/cli.js');
 

@@ -3,12 +3,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../docs/markdown.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { freePort } from '../support/freePort.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { noteStatements } from '../support/statements.ts';
 
@@ -81,15 +81,6 @@ async function textOf(child: ChildProcess): Promise<string> {
   });
   await once(child, 'close');
   return text;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 async function untilServed(address: string): Promise<void> {

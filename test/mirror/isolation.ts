@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createServer } from '../faults/server.ts';
-import { freePort } from '../support/postgres.ts';
+import { freePort } from '../support/freePort.ts';
 import { createStandIn } from '../support/standIn/standIn.ts';
 import { has, head, type MeasuredGateway, row, startGateway } from './measured.ts';
 

@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from '../support/freePort.ts';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
-import { freePort } from '../support/postgres.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { haproxy, postgresFolder } from './programs.ts';
 

@@ -14,6 +14,7 @@ import { listen } from '../../src/http/listen.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { release } from '../../src/version.ts';
+import { freePort } from '../support/freePort.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 
 let folder: string;
@@ -40,14 +41,6 @@ const isServed = (url: string) =>
     () => false,
   );
 
-async function freePort(): Promise<string> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return String(port);
-}
-
 describe('a start that fails', () => {
   it.each([
     [
@@ -68,7 +61,7 @@ describe('a start that fails', () => {
   it.each(['PORT', 'METRICS_PORT'])(
     'because %s is taken reports that, and closes everything else',
     async (name) => {
-      const port = await freePort();
+      const port = String(await freePort());
       const settings = { METRICS_PORT: port, [name]: takenPort };
       await expect(open(settings)).rejects.toThrow(
         `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,

@@ -15,8 +15,8 @@ import { openGateway } from '../../src/server/gateway.ts';
 import { serve as serveHere } from '../../src/server/serve.ts';
 import { release } from '../../src/version.ts';
 import { copyFolder } from '../support/copyFolder.ts';
+import { freePort } from '../support/freePort.ts';
 import { needsEngine } from '../support/gateway.ts';
-import { freePort } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 import { openSilentServer } from '../support/silent.ts';
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { freePort } from './freePort.ts';
 import {
   createDatabase,
   createFolder,
-  freePort,
   initialiseData,
   type RunningServer,
   runServer,

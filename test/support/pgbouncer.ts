@@ -6,7 +6,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from './postgres.ts';
+import { freePort } from './freePort.ts';
 
 /** The command: Debian's, or the one that PGBOUNCER names. */
 const command = process.env.PGBOUNCER ?? 'pgbouncer';

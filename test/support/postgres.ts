@@ -4,11 +4,11 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { appendFile, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { freePort } from './freePort.ts';
 import { findPostgresPrograms } from './postgresPrograms.ts';
 
 export interface PostgresServer {
@@ -144,14 +144,4 @@ function isReady(server: ChildProcess): Promise<void> {
     });
     server.once('error', fail).once('exit', () => fail(new Error(`PostgreSQL did not start: ${said}`)));
   });
-}
-
-/** A port that nothing listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((settle) => server.listen(0, '127.0.0.1', settle));
-  const address = server.address();
-  await new Promise((settle) => server.close(settle));
-  if (typeof address !== 'object' || address === null) throw new Error('no port is free');
-  return address.port;
 }

@@ -14,8 +14,8 @@ import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { checkNode } from '../../../src/cli/doctor/machine.ts';
 import { readConfig } from '../../../src/config.ts';
 import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
+import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
-import { freePort } from '../../support/postgres.ts';
 import { runHere } from '../../support/runHere.ts';
 
 // Opening a database is slow on a busy machine.

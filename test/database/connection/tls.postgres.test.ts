@@ -7,13 +7,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { findServer } from '../../../src/database/connection/find.ts';
-import {
-  createFolder,
-  freePort,
-  initialiseData,
-  type RunningServer,
-  runServer,
-} from '../../support/postgres.ts';
+import { freePort } from '../../support/freePort.ts';
+import { createFolder, initialiseData, type RunningServer, runServer } from '../../support/postgres.ts';
 import { findPostgresPrograms } from '../../support/postgresPrograms.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
