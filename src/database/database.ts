@@ -186,11 +186,15 @@ export function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefin
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-export function sessionSettingsOf(bounds: PoolLimits | undefined) {
+export function sessionSettingsOf(
+  bounds: PoolLimits | undefined,
+  others: Readonly<Record<string, string>> = {},
+) {
   const text = sessionSettings(
     bounds && {
       statement_timeout: String(bounds.statement),
       idle_in_transaction_session_timeout: String(longestIdle),
+      ...others,
     },
   );
   return (client: pg.ClientBase): Promise<unknown> => client.query(text);

@@ -34,7 +34,7 @@ export interface Standby {
   /** The position up to which it is known to have replayed the log. */
   readonly replayed: Position;
   readonly isHealthy: boolean;
-  /** Whether at least as many reads wait for a connection as there are connections. */
+  /** Whether a read might have to wait: for one of as many others that wait for a connection, or for a lock. */
   readonly isBusy: boolean;
   readonly connections: number;
   /**
@@ -65,8 +65,14 @@ export interface StandbyOptions {
   readonly primary: Primary;
 }
 
-/** How long, in milliseconds, a standby may take to connect or to give its state. */
+/** How long, in milliseconds, a standby may take to connect, to give its state, or to release a lock. */
 const stateTimeout = 1_000;
+
+/** No further read waits, for so many milliseconds, where one has waited for a lock in vain. */
+const lockPause = 1_000;
+
+/** The SQLSTATE of a statement that did not get a lock in time (PostgreSQL, appendix A). */
+const lockNotAvailable = '55P03';
 
 /** The timeline is that of the log that it receives, which is known before it replays any of that log. */
 const stateStatement = `SELECT pg_is_in_recovery() AS recovering, pg_last_wal_replay_lsn()::text AS replayed,
@@ -128,6 +134,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         throw error;
       }
     }).begin;
+    const locks = watchLocks();
     return {
       // The rows have the columns of the statement above.
       sql: createSql(pool, createStatementNames(), {
@@ -141,7 +148,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         return connections.isAlive();
       },
       get isBusy() {
-        return pool.waitingCount >= pool.options.max;
+        return pool.waitingCount >= pool.options.max || locks.isHeld();
       },
       get connections() {
         return pool.totalCount;
@@ -149,6 +156,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
       refresh,
       committedOf: (transactions) => committedOf(watcher, transactions),
       failed(error) {
+        locks.failed(error);
         if (error instanceof StandbyUnusable || !isOfStatement(error)) connections.lose(error);
       },
       end: connections.end,
@@ -158,6 +166,19 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
     connections.lose(error);
     throw error;
   }
+}
+
+/** Watches whether reads wait for a lock in vain. */
+function watchLocks() {
+  let lastFailure = Number.NEGATIVE_INFINITY;
+  return {
+    /** Whether one did a moment ago. */
+    isHeld: () => performance.now() - lastFailure < lockPause,
+    failed(error: unknown): void {
+      if (error instanceof pg.DatabaseError && error.code === lockNotAvailable)
+        lastFailure = performance.now();
+    },
+  };
 }
 
 /**
@@ -228,7 +249,9 @@ function createHealth({ take, timeline: expected }: Primary) {
 
 /** Connections for reads. Each is checked to lead to the server that the watcher is connected to. */
 function openPool({ url, bounds }: StandbyOptions, began: string, connections: ConnectionGroup): pg.Pool {
-  const makeSettings = sessionSettingsOf(bounds);
+  // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
+  const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
+  const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
   const pool = new pg.Pool({
     ...serverOf(url),
     ...poolLimits(bounds),

@@ -311,7 +311,6 @@ describe('a standby', () => {
       'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
     );
     await cluster.isReplayed(pair);
-    const reading = activeOf(gateway, alice);
     const cancel = async () => {
       const cancelled = await Promise.all(
         pair.map((standby) =>
@@ -322,12 +321,37 @@ describe('a standby', () => {
       );
       return cancelled.flat().length;
     };
-    await expect.poll(cancel).toBe(1);
+    // It begins before the read, since that waits for the lock for a second only.
+    const cancelling = expect.poll(cancel, { interval: 5 }).toBe(1);
+    const reading = activeOf(gateway, alice);
+    await cancelling;
     await locking.query('ROLLBACK');
     await locking.end();
     await reading;
     expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
     expect(healthyOf(gateway)).toBe(2);
+  });
+
+  it('costs one retry when it holds a lock whose transaction it does not replay to the end', async () => {
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await locking.connect();
+    await locking.query(
+      'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
+    );
+    await cluster.isReplayed(pair);
+    await pause();
+    await locking.query('COMMIT');
+    await locking.end();
+    const began = performance.now();
+    await activeOf(gateway, alice);
+    expect(performance.now() - began).toBeLessThan(4_000);
+    // Others do not wait for it again.
+    await activeOf(gateway, bobby);
+    expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
+    expect(healthyOf(gateway)).toBe(1);
+    expect(gateway.log).toEqual([]);
   });
 
   it('is not read from when its URL leads to a primary or to another database', async () => {
