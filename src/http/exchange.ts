@@ -143,19 +143,19 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
   const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
   return Object.create(outer, {
     ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
-    operation: {
-      get: () => outer.operation,
-      set(operation: string | undefined) {
-        outer.operation = operation;
-      },
-    },
-    deadline: {
-      get: () => outer.deadline,
-      set(deadline: number) {
-        outer.deadline = deadline;
-      },
-    },
+    operation: sharedWith(outer, 'operation'),
+    deadline: sharedWith(outer, 'deadline'),
   });
+}
+
+/** A property that has the outer exchange's value, and sets it. */
+function sharedWith<Name extends 'operation' | 'deadline'>(outer: Exchange, name: Name): PropertyDescriptor {
+  return {
+    get: () => outer[name],
+    set(value: Exchange[Name]) {
+      outer[name] = value;
+    },
+  };
 }
 
 /**
