@@ -33,15 +33,21 @@ export interface Workers extends Serving {
   close(): Promise<void>;
 }
 
+interface StartOptions {
+  /** Aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`. */
+  readonly stopping?: AbortSignal;
+  /** Told of each worker. */
+  readonly onStart?: ((worker: Worker) => void) | undefined;
+}
+
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
- * @param onStart told of each.
- * @returns undefined when one ended before all of them served: it has said why.
+ * @returns undefined when one ended before all of them served, which has said why, or when they were to stop before.
  */
 export async function startWorkers(
   count: number,
   logger: Logger,
-  onStart: (worker: Worker) => void = () => {},
+  { stopping, onStart }: StartOptions = {},
 ): Promise<Workers | undefined> {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
@@ -53,7 +59,7 @@ export async function startWorkers(
     return new Promise((settle) => {
       // What else it sends is for others.
       worker.on('message', (sent: Serving | object) => 'url' in sent && settle(sent));
-      onStart(worker);
+      onStart?.(worker);
       worker.once('exit', (code, signal) => {
         running.delete(worker);
         settle(undefined);
@@ -72,16 +78,19 @@ export async function startWorkers(
     await Promise.all(ends);
   }
 
+  const stop = () => void close();
+  stopping?.addEventListener('abort', stop);
   // One after the other, since the first to come applies the migrations.
   let told: Serving = { url: '', hasUsers: false };
   for (let started = 0; started < count; started++) {
-    const serving = await start();
-    if (!serving) {
+    const serving = stopping?.aborted ? undefined : await start();
+    if (!serving || stopping?.aborted) {
       await close();
       return undefined;
     }
     told = serving;
   }
+  stopping?.removeEventListener('abort', stop);
   state = 'serving';
   // One may have died while the others started.
   while (running.size < count) start();

@@ -1,6 +1,7 @@
 /** Starts the gateway, says how to reach it, and stops it when told to. */
 
 import cluster from 'node:cluster';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config.ts';
@@ -20,21 +21,22 @@ import { collectWhenIdle } from './idleMemory.ts';
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
   if (cluster.isWorker) prepareWorker();
   const config = readConfig({ ...process.env, ...options });
-  let stop = () => {};
-  const stopped = new Promise<void>((settle) => {
-    stop = settle;
-  });
+  const stopping = new AbortController();
+  const stopped = once(stopping.signal, 'abort');
+  const stop = () => stopping.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // Whoever signals all processes signals a worker twice: the process that started it tells it as well.
-    if (cluster.isWorker) process.on(signal, stop);
-    else process.once(signal, stop);
+    // It may come twice: from a terminal and from npm, which passes on what its child has had already, or as a worker from
+    // whoever signals all processes. Not to listen any more would let the second one end the process at once.
+    process.on(signal, stop);
   }
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
-  const opening = open(config);
-  stopped.then(() => endUnlessOpened(opening, config));
+  const opening = open(config, stopping.signal);
+  // Of several workers the first serve already while others start: all are told to stop, and waited for.
+  if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));
   const gateway = await opening;
   if (!gateway) {
-    process.exitCode = 1;
+    if (stopping.signal.aborted) sayStopped();
+    else process.exitCode = 1;
     return;
   }
   if (cluster.isWorker) reportServing({ url: gateway.url, hasUsers: gateway.hasUsers });
@@ -90,23 +92,34 @@ async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Conf
     () => true,
   );
   if (await Promise.race([over, sleep(longest, false, { ref: false })])) return;
-  process.stderr.write('Stopped before the gateway was ready.\n');
+  // The process that started a worker says it for all of them.
+  if (!cluster.isWorker) sayStopped();
   process.exit(0);
 }
+
+function sayStopped(): void {
+  process.stderr.write('Stopped before the gateway was ready.\n');
+}
+
+/** Whether other processes serve, which this one starts. */
+const startsWorkers = (config: Config) => !cluster.isWorker && workersOf(config) > 1;
 
 interface Serving extends Omit<Banner, 'workers'> {
   readonly failure?: Promise<void>;
   close(): Promise<void>;
 }
 
-async function open(config: Config): Promise<Serving | undefined> {
+/** @returns undefined when it was told to stop before all workers served, or one ended before, which has said why. */
+async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
   if (!cluster.isWorker) await checkPorts(config);
-  const count = workersOf(config);
-  if (count === 1 || cluster.isWorker) return openGateway(config);
+  if (!startsWorkers(config)) return openGateway(config);
   // Workers ask this process for the messages in the log, where changes are announced by those.
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const sharing = url === undefined ? undefined : shareMessages(serverOf(url));
-  const workers = await startWorkers(count, createLogger(config.LOG_LEVEL), sharing?.serve);
+  const workers = await startWorkers(workersOf(config), createLogger(config.LOG_LEVEL), {
+    stopping,
+    onStart: sharing?.serve,
+  });
   if (!workers) return undefined;
   // Each of them has read the file.
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));

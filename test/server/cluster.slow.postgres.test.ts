@@ -5,8 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { freePort } from '../support/freePort.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+import { endProcesses, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -23,7 +24,7 @@ afterEach(endProcesses);
 afterAll(() => database?.close());
 
 /** Sends a request on a connection of its own, since connections are distributed among the workers. */
-async function ask({ url }: ServedGateway, path: string, init: RequestInit = {}) {
+async function ask({ url }: Pick<ServedGateway, 'url'>, path: string, init: RequestInit = {}) {
   const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
   const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
   return { status: response.status, body: await response.json() };
@@ -46,6 +47,14 @@ async function askUntilServedBy(gateway: ServedGateway, count: number): Promise<
     expect(pids).toHaveLength(count);
     return pids;
   }, timeouts);
+}
+
+/** How many statements wait for the table of sessions. */
+async function countWaiting() {
+  const { rows } = await database.pool.query<{ count: number }>(
+    `SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = '"DttSession"'::regclass`,
+  );
+  return rows[0]?.count;
 }
 
 describe('several workers', () => {
@@ -113,6 +122,34 @@ describe('several workers', () => {
   });
 });
 
+describe('several workers of which the last still starts', () => {
+  needsEngine('postgres', 'the embedded database belongs to one process');
+
+  it('finish the requests in flight when the process that started them is told to stop', async () => {
+    const port = await freePort();
+    const late = `if(process.env.NODE_UNIQUE_ID==='2')await(new(Promise)(settle=>setTimeout(settle,60000)))`;
+    const { child, exit } = startCli(['serve', '--workers', '2', '--port', String(port)], {
+      DATABASE_URL: database.pool.options.connectionString ?? '',
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=data:text/javascript,${late}`,
+    });
+    const url = `http://127.0.0.1:${port}`;
+    await expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status), timeouts).toBe(200);
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('BEGIN; LOCK TABLE "DttSession"');
+      const asked = ask({ url }, '/dtt/sessions');
+      await expect.poll(countWaiting, timeouts).toBe(1);
+      child.kill('SIGTERM');
+      await sleep(200);
+      await holder.query('ROLLBACK');
+      expect((await asked).status).toBe(200);
+    } finally {
+      holder.release();
+    }
+    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
+  });
+});
+
 describe('several workers that get SIGTERM themselves, as does the process that started them', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
@@ -130,13 +167,7 @@ describe('several workers that get SIGTERM themselves, as does the process that 
     try {
       await holder.query('BEGIN; LOCK TABLE "DttSession"');
       const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
-      const waiting = async () => {
-        const { rows } = await database.pool.query<{ count: number }>(
-          `SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = '"DttSession"'::regclass`,
-        );
-        return rows[0]?.count;
-      };
-      await expect.poll(waiting, timeouts).toBeGreaterThan(0);
+      await expect.poll(countWaiting, timeouts).toBeGreaterThan(0);
       const pids = [gateway.child.pid ?? 0, ...workers];
       for (const pid of first === 'parent' ? pids : pids.toReversed()) process.kill(pid, 'SIGTERM');
       await sleep(200);
@@ -223,6 +254,29 @@ describe('startWorkers', () => {
     expect(settled).toHaveBeenCalledWith(undefined);
     // The worker has logged the reason itself.
     expect(log()).toEqual([]);
+  });
+
+  it.each([
+    ['after one of them serves', 1],
+    ['before any of them serves', 0],
+  ])('stops all workers if it is told to %s, and waits for their end', async (_, served) => {
+    const { workers, logger } = open();
+    const stopping = new AbortController();
+    const settled = vi.fn();
+    const starting = startWorkers(3, logger, { stopping: stopping.signal }).then(settled);
+    if (served) await workers[0]?.serve();
+    stopping.abort();
+    await turn();
+    expect(workers.map(({ process: { kill } }) => kill.mock.calls)).toEqual(
+      Array(served + 1).fill([['SIGTERM']]),
+    );
+    for (const worker of workers.slice(1)) worker.emit('exit', null, 'SIGTERM');
+    if (served) await turn();
+    expect(settled).not.toHaveBeenCalled();
+    workers[0]?.emit('exit', 0, null);
+    await starting;
+    expect(settled).toHaveBeenCalledWith(undefined);
+    expect(workers).toHaveLength(served + 1);
   });
 
   it('replaces a worker that died while the others started, once all of them serve', async () => {

@@ -6,6 +6,7 @@ import { type ClientRequest, createServer, type IncomingMessage, request } from 
 import type { AddressInfo } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -67,7 +68,10 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(await response.toArray()).toString();
 }
 
-/** Stops the gateway while an activation is half sent, and checks that it gets its response. Returns what the gateway wrote. */
+/**
+ * Stops the gateway while an activation is half sent, and checks that it gets its response. Tells it twice, as npm and a terminal do.
+ * Returns what the gateway wrote.
+ */
 async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
   const inFlight = await beginActivation(gateway);
   const responded = once(inFlight, 'response');
@@ -81,6 +85,8 @@ async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
       ),
     )
     .toBe('refused');
+  gateway.child.kill(signal);
+  await sleep(100);
   expect(gateway.child.exitCode).toBeNull();
   inFlight.end(':true}');
   const [response] = await responded;
@@ -359,7 +365,7 @@ describe('the process that starts workers', () => {
       return worker as unknown as Worker;
     });
     const stops = new Map<string | symbol, () => void>();
-    vi.spyOn(process, 'once').mockImplementation((event, listener) => {
+    vi.spyOn(process, 'on').mockImplementation((event, listener) => {
       stops.set(event, listener);
       return process;
     });
