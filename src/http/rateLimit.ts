@@ -36,8 +36,8 @@ const noLimit: RateLimit = {
 
 /**
  * Counts in memory, so that no request waits for the database. Gateways that share one tell it a portion at a time
- * and hear what all of them counted: together they let through at most a portion each more than the limit, and a
- * gateway that cannot reach the database counts for itself.
+ * and hear what all of them counted: together they let through at most a portion each more than the limit, and what comes
+ * before they hear. A gateway that cannot reach the database counts for itself, and tells the others later.
  */
 export function createRateLimit({ name, limit, shared }: RateLimitOptions): RateLimit {
   if (limit === 0) return noLimit;
@@ -69,6 +69,8 @@ interface Count {
   points: number;
   /** Those of them that other gateways have not been told of. */
   untold: number;
+  /** Those of them that came after the others were last told, or were to be. */
+  recent: number;
   /** In milliseconds by a clock that nobody sets. */
   ends: number;
 }
@@ -88,7 +90,7 @@ function createCounts() {
       if (ends > now) break;
       counts.delete(old);
     }
-    const begun = { points: 0, untold: 0, ends: now + window * 1_000 };
+    const begun = { points: 0, untold: 0, recent: 0, ends: now + window * 1_000 };
     // Behind all others, where it may have had a place among them.
     counts.delete(key);
     counts.set(key, begun);
@@ -134,16 +136,25 @@ function shareCounts(
   const portion = Math.ceil(limit / portions);
 
   /** Adds the points to what all gateways counted, and counts on from there. */
-  async function tell(key: string, points: number): Promise<void> {
-    const { consumedPoints, msBeforeNext } = await store.penalty(key, points);
+  async function tell(key: string, points: number, ends: number): Promise<void> {
+    // Where nobody else counts yet, the common window is not to end after ours: clients have been told when that ends. The
+    // store takes whole seconds, and 0 for a window without an end.
+    const customDuration = Math.max(1, Math.floor((ends - performance.now()) / 1_000));
+    const { consumedPoints, msBeforeNext } = await store.penalty(key, points, { customDuration });
     // The clock of the gateway that began to count may be another than ours, by hours.
     counts.hear(key, consumedPoints, Math.min(msBeforeNext, window * 1_000));
   }
 
   return (key, count, requests) => {
     count.untold += requests;
-    if (count.untold < portion) return;
-    tell(key, count.untold).catch(() => {});
+    count.recent += requests;
+    if (count.recent < portion) return;
+    const points = count.untold;
     count.untold = 0;
+    count.recent = 0;
+    // With the next portion, so that a database that is away is not asked by each request.
+    tell(key, points, count.ends).catch(() => {
+      count.untold += points;
+    });
   };
 }

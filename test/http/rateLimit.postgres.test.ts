@@ -167,7 +167,8 @@ describe('a rate limit', () => {
   function openStore() {
     const counted = new Map<string, { points: number; expire: number }>();
     const query = vi.fn(async (_text: string, [key, points, expire]: [string, number, number]) => {
-      const row = counted.get(key) ?? { points: 0, expire };
+      const known = counted.get(key);
+      const row = known && known.expire > now ? known : { points: 0, expire };
       counted.set(key, { ...row, points: row.points + points });
       return { rows: [counted.get(key)] };
     });
@@ -225,6 +226,32 @@ describe('a rate limit', () => {
     // 20 of others, 2 of its own that were shared, 1 that was not, and this one.
     const { headers } = await limit.spend('alice');
     expect(headers.RateLimit).toBe('"x";r=16;t=30');
+  });
+
+  it.each([50_000, 50_300, 59_999])(
+    'lets all requests of the next window through, although it began to share its count only %d ms after the first request',
+    async (later) => {
+      const { shared } = openStore();
+      const limit = createRateLimit({ name: 'x', limit: 40, shared });
+      await spendAll(limit, 1);
+      now += later;
+      expect(await spendAll(limit, 100)).toBe(39);
+      const { headers } = limit.spend('alice');
+      now += Number(headers['Retry-After']) * 1_000;
+      expect(await spendAll(limit, 100)).toBe(40);
+    },
+  );
+
+  it('shares what it counted while the database was away with the next portion, and tries no more often', async () => {
+    const { shared, shares, query } = openStore();
+    const respond = query.getMockImplementation();
+    query.mockRejectedValue(new Error('away'));
+    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    for (let time = 0; time < 7; time++) await spendAll(limit, 1);
+    expect(shares().map(([, points]) => points)).toEqual([2, 4, 6]);
+    if (respond) query.mockImplementation(respond);
+    for (let time = 0; time < 3; time++) await spendAll(limit, 1);
+    expect(shares().map(([, points]) => points)).toEqual([2, 4, 6, 8, 2]);
   });
 
   it('never counts less than its own requests, whatever the shared count is', async () => {
