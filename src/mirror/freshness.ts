@@ -6,6 +6,7 @@ import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
+import { allParts } from './pullAccount.ts';
 import type { Relay } from './relay.ts';
 
 /** How long, in milliseconds, a request waits at most. */
@@ -72,7 +73,9 @@ async function makeFresh(
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
   if (account.freshness.isOutdated || (wanted !== undefined && account.freshness.age > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-    if (isAllowed && !account.isUnreachable) await resultWithin(longest.freshness, account.refresh());
+    const since = Date.now() - (wanted ?? Number.POSITIVE_INFINITY);
+    if (isAllowed && !account.isUnreachable)
+      await resultWithin(longest.freshness, account.refresh(allParts, since));
   }
 }
 

@@ -74,8 +74,12 @@ export interface MirroredAccount {
   arrival(): Promise<boolean> | undefined;
   /** Notes, for all gateways, that a client has written upstream, which may have changed these lists. The next run reads them. */
   noteWrite(parts: readonly Part[]): Promise<void>;
-  /** Reads at least these lists, or all of them, by a run that begins after the call. Returns whether that succeeded. */
-  refresh(parts?: readonly Part[]): Promise<boolean>;
+  /**
+   * Reads at least these lists, or all of them, by a run that begins after the call. Returns whether that succeeded.
+   * @param since when a run of another process has to have begun at the earliest to count as well, in milliseconds since the
+   * epoch. It always has to have begun after every write.
+   */
+  refresh(parts?: readonly Part[], since?: number): Promise<boolean>;
   add(credential: Credential): void;
   remove(credential: Credential): void;
   /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
@@ -101,6 +105,8 @@ interface AccountState extends MirroredAccountOptions {
   askedAt: number;
   /** The lists that the next run has to read. */
   readonly wanted: Set<Part>;
+  /** As in `refresh`: the latest that was asked for. */
+  since: number;
   progress: number;
   /** Starts the next run. Undefined while a run is under way, and while no client uses the account. */
   timer: NodeJS.Timeout | undefined;
@@ -125,6 +131,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     closing: new AbortController(),
     askedAt: Date.now(),
     wanted: new Set(),
+    since: 0,
     progress: 0,
     timer: undefined,
     isTicking: false,
@@ -150,8 +157,9 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     },
     arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
     noteWrite: (parts) => noteWrite(self, parts),
-    refresh(parts = allParts) {
+    refresh(parts = allParts, since = 0) {
       want(self, parts);
+      self.since = Math.max(self.since, since);
       return refreshes.begin();
     },
     add: (credential) => void credentials.add(credential),
@@ -312,8 +320,9 @@ async function awaitOtherRun(
   while (performance.now() < deadline) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
     const { hasChanged, isLeased } = await freshness.reload();
-    // The other run may have begun before the write of this process.
-    if (hasChanged && freshness.refreshedAt !== undefined && !freshness.isOutdated) return true;
+    const { refreshedAt = 0 } = freshness;
+    // The other run may have begun before the write of this process, or before a client asked for fresher data.
+    if (hasChanged && refreshedAt > 0 && refreshedAt >= self.since && !freshness.isOutdated) return true;
     if (isLeased) continue;
     want(self, parts);
     return read(self, credential, deadline);

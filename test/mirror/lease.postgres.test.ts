@@ -94,3 +94,20 @@ it('an account that is new to two gateways is read by the second as soon as the 
   expect(performance.now() - began).toBeLessThan(5_000);
   await first;
 });
+
+it('a request with no-cache gets what the upstream had when it came, even while the other gateway reads the account', async () => {
+  const { gateway, service, openAnother } = await open({ settings });
+  const other = await openAnother();
+  for (const each of [gateway, other]) await arrive(each, alice);
+  service.misbehave(faults.slow(500), { path: /^\/dtt\/sessions$/ });
+  service.forgetRequests();
+  const refreshed = (each: typeof gateway) =>
+    ask(each, alice, '{ dttTemplate(databaseId: 1) { name } }', { 'Cache-Control': 'no-cache' });
+  const first = refreshed(gateway);
+  // The last list is being read, and the one of the templates is not read any more.
+  await expect.poll(() => service.count({ path: '/ossm' })).toBe(1);
+  const updatedAt = new Date(Date.now() + 1_000).toISOString();
+  Object.assign(service.world.templates.get(1) ?? {}, { name: 'A new name', updatedAt });
+  expect((await refreshed(other)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  await first;
+});
