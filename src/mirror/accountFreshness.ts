@@ -9,8 +9,6 @@ import type { StoredFreshness } from './storedFreshness.ts';
 export interface ListsRead {
   /** When the run began, by the database's clock, in milliseconds since the epoch. */
   readonly began: number;
-  /** Whether rows here have changed by it. */
-  readonly hasChanges: boolean;
   /** Whether it has read some of the lists alone. */
   readonly isPart: boolean;
 }
@@ -101,7 +99,7 @@ function createStoredState(
 
 /**
  * @param read what the database says.
- * @param onChanged told of what has changed here, whichever process brought it.
+ * @param onChanged told when lists were read, by whichever process: rows may have changed here.
  */
 export function createAccountFreshness(
   read: () => Promise<StoredFreshness>,
@@ -145,8 +143,9 @@ export function createAccountFreshness(
       notedWrite = Math.max(notedWrite ?? 0, writtenAt);
     },
     noteShown: () => void Object.assign(last, { shown: Date.now() }),
-    set(askedAt, { began, hasChanges, isPart }) {
-      if (hasChanges || refreshedAt === undefined) onChanged();
+    set(askedAt, { began, isPart }) {
+      // Another process may have brought what the run has found here, and its announcement may be late.
+      onChanged();
       // The run has read what was written before it began.
       last.read = askedAt;
       if (isPart) return;

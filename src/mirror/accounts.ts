@@ -58,6 +58,8 @@ export interface Accounts {
   getOrAdd(userId: number): MirroredAccount;
   /** Removes an account that no token here can read upstream any more. */
   removeUnreachable(userId: number): void;
+  /** Must be called when the database may say otherwise of an account than was announced. */
+  noteChange(userId: number): void;
   /** Must be called with errors outside of the runs. */
   noteFailure(error: unknown): void;
   /** A line about the state of the mirror, without private data. */
@@ -90,6 +92,12 @@ function createBudgets(rate: number, onSent: () => unknown) {
     keep: (userId: number, budget: Budget) => void left.set(userId, budget),
   };
 }
+
+const figuresOf = (accounts: ReadonlyMap<number, MirroredAccount>, requests: number): MirrorFigures => ({
+  accounts: accounts.size,
+  skipped: [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0),
+  requests,
+});
 
 const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} records left out` : '');
 
@@ -144,17 +152,17 @@ export function createAccounts(options: AccountsOptions): Accounts {
     return account;
   }
 
-  function figures(): MirrorFigures {
-    const skipped = [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
-    return { accounts: accounts.size, skipped, requests };
-  }
+  const figures = () => figuresOf(accounts, requests);
 
   return {
     getOrAdd,
+    noteChange: (userId) => accounts.get(userId)?.freshness.markStale(),
     noteFailure: runLog.fail,
     async of(userId) {
       if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
       const account = getOrAdd(userId);
+      // Another process may have noted a write that was not announced here.
+      if (!feed.mayCache(userId)) account.freshness.markStale();
       await account.freshness.ensureLoaded();
       return account;
     },

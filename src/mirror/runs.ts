@@ -58,7 +58,6 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
       return {
         began: report.began.getTime(),
-        hasChanges: changes !== undefined,
         isPart: parts !== undefined,
       };
     },

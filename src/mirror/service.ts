@@ -50,6 +50,8 @@ export interface MirrorService {
   readonly tokens: UpstreamTokens | undefined;
   /** Whether the upstream token of a viewer is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
+  /** Must be called with a viewer who knows of a change that may not have been announced here. */
+  noteChange(viewerId: number): void;
   /** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again. */
   waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
   /** The function that relays requests of a viewer; undefined if they are not relayed. */
@@ -136,14 +138,13 @@ export async function openMirrorService(
     onTokenStatus: (credential, said, askedAt) => tokens?.noteStatus(credential, said, askedAt),
   });
   const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
-  const waits = { ...usualWaits, ...options.waits };
   const parts: Parts = {
     ...options,
     config,
     base,
     accounts,
     check,
-    waits,
+    waits: { ...usualWaits, ...options.waits },
     timing: { ...activationTiming, ...timing },
   };
   const tokens = own === undefined ? openTokens(parts, idle) : undefined;
@@ -159,9 +160,10 @@ export async function openMirrorService(
       accounts.getOrAdd(viewer.id).touch();
       return true;
     },
+    noteChange: accounts.noteChange,
     waitUntilFresh: async (exchange, viewer) => {
       const account = await accounts.of(viewer.id);
-      return account && waitUntilFresh(exchange, account, { waits, relay: relayFor(viewer) });
+      return account && waitUntilFresh(exchange, account, { waits: parts.waits, relay: relayFor(viewer) });
     },
     status: accounts.status,
     figures: accounts.figures,

@@ -126,7 +126,12 @@ export function createPipeline(
   const cors = createConfiguredCors(options);
   const connectionQuota = createUserQuota(config.MAX_CONNECTIONS);
   const onChanged = createOnChanged(options);
-  const positions = database.embedded ? undefined : createPositions(database.sql, feed, onChanged);
+  const positions = database.embedded
+    ? undefined
+    : createPositions(database.sql, feed, (viewerId) => {
+        onChanged(viewerId);
+        mirror?.noteChange(viewerId);
+      });
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
   const handlers = createHandlers(options, { viewers, connectionQuota, open, statements });
   const { page, graphql, rest, watch, hasEnded, persistedFile } = handlers;
@@ -159,13 +164,15 @@ function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId:
   };
 }
 
-/** First the mirror reads the account if it has to, then the position that the client sends is waited for. */
+/** First the position that the client sends is waited for: the mirror may have to read the account since it knows of that. */
 function createWaitUntilCurrent(
   mirror: MirrorService | undefined,
   positions: Positions | undefined,
 ): Steps['waitUntilCurrent'] {
   return (exchange, viewer) => {
-    const receive = () => positions?.receive(exchange, viewer);
-    return mirror ? mirror.waitUntilFresh(exchange, viewer).then((early) => early ?? receive()) : receive();
+    const receiving = positions?.receive(exchange, viewer);
+    if (!mirror) return receiving;
+    if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
+    return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
   };
 }

@@ -87,7 +87,7 @@ const unavailable = { status: 503, age: undefined, retryAfter: '5' };
 
 describe('a request about an account', () => {
   it('is served with the age of the mirror if the account has been read', async () => {
-    freshness.set(Date.now() - 7_900, { began: 0, hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 7_900, { began: 0, isPart: false });
     for (const endpoint of ['rest', 'graphql'] as const)
       expect(await request(endpoint)).toEqual({ ...served, age: '7' });
     expect(run).not.toHaveBeenCalled();
@@ -98,7 +98,7 @@ describe('a request about an account', () => {
     expect(await request('rest', {}, false)).toEqual(unavailable);
     expect(await request('graphql')).toEqual(unavailable);
     run.mockImplementation(async () => {
-      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { began: 0, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(served);
@@ -107,11 +107,11 @@ describe('a request about an account', () => {
   it('is relayed over REST until a run has begun after the last relayed response', async () => {
     const began = Date.now() - 1_000;
     expect(await request('rest')).toBe('relayed');
-    freshness.set(began, { began: 0, hasChanges: true, isPart: false });
+    freshness.set(began, { began: 0, isPart: false });
     expect(await request('rest')).toBe('relayed');
     // No relayed response was sent over GraphQL, so its clients need not wait.
     expect(await request('graphql')).toEqual({ ...served, age: '1' });
-    freshness.set(Date.now(), { began: 0, hasChanges: false, isPart: false });
+    freshness.set(Date.now(), { began: 0, isPart: false });
     expect(await request('rest')).toEqual(served);
   });
 
@@ -135,23 +135,23 @@ describe('a request about an account', () => {
   });
 
   it('is relayed, or waits for a run, or is rejected with 503 if a write has not been read back', async () => {
-    freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 1_000, { began: 0, isPart: false });
     freshness.noteWrite();
     expect(await request('rest')).toBe('relayed');
     expect(await request('graphql')).toEqual(unavailable);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => {
-      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { began: 0, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(served);
   });
 
   it('waits for the refresh that it starts if it is the first request for a while', async () => {
-    freshness.set(Date.now() - 60_000, { began: 0, hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 60_000, { began: 0, isPart: false });
     run.mockImplementation(async () => {
       await setImmediate();
-      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { began: 0, isPart: false });
       return true;
     });
     account = { ...account, touch: () => run() };
@@ -159,7 +159,7 @@ describe('a request about an account', () => {
   });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
-    freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 1_000, { began: 0, isPart: false });
     account.budget.pauseUntil(Date.now() + 60_000);
     expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).not.toHaveBeenCalled();

@@ -25,7 +25,6 @@ let account: MirroredAccount;
 /** The report of a run that begins now. */
 const succeed = async (isPart = false): Promise<ListsRead> => ({
   began: Date.now(),
-  hasChanges: false,
   isPart,
 });
 
@@ -156,7 +155,7 @@ describe('an account of the mirror', () => {
     const began = performance.now();
     lists.mockImplementationOnce(async () => {
       vi.advanceTimersByTime(5_000);
-      return { began: Date.now(), hasChanges: false, isPart: false };
+      return { began: Date.now(), isPart: false };
     });
     await account.refresh();
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
@@ -188,7 +187,7 @@ describe('an account of the mirror', () => {
     lists.mockImplementationOnce(
       () =>
         new Promise((resolve) => {
-          settle = () => resolve({ began: Date.now(), hasChanges: false, isPart: true });
+          settle = () => resolve({ began: Date.now(), isPart: true });
         }),
     );
     const first = account.refresh(['locks']);
@@ -228,6 +227,14 @@ describe('an account of the mirror', () => {
     readStored.mockResolvedValueOnce(stored(Date.now()));
     expect(await account.refresh()).toBe(true);
     expect(lists).toHaveBeenCalledTimes(1);
+  });
+
+  it('is read again if the run of another process began before a client asked for fresher data', async () => {
+    lists.mockResolvedValueOnce(undefined);
+    const began = Date.now();
+    readStored.mockResolvedValueOnce(stored(began, true)).mockResolvedValueOnce(stored(began));
+    expect(await account.refresh(undefined, began + 1)).toBe(true);
+    expect(lists).toHaveBeenCalledTimes(2);
   });
 
   it('has a write recorded in the database, and removed there once a run of the written lists has read it', async () => {

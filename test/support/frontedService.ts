@@ -1,6 +1,7 @@
 /** A stand-in for the live service with a gateway in front of it. Clients use the tokens of the service. */
 
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import { type MirrorServiceOptions, openMirrorService } from '../../src/mirror/service.ts';
 import { openTestDatabase, openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
@@ -9,8 +10,8 @@ export interface FrontedService {
   readonly service: StandIn;
   readonly gateway: TestGateway;
   readonly database: TestDatabase;
-  /** Another gateway over the same database. */
-  openAnother(settings?: Record<string, string>): Promise<TestGateway>;
+  /** Another gateway over the same database. @param feed in place of its change feed. */
+  openAnother(settings?: Record<string, string>, feed?: ChangeFeed): Promise<TestGateway>;
   close(): Promise<void>;
 }
 
@@ -37,9 +38,9 @@ async function openFrontedService(
   const gateways: TestGateway[] = [];
   const { timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 }, waits, idle } = options;
 
-  async function open(settings: Record<string, string> = {}): Promise<TestGateway> {
+  async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
     const gateway = await openTestGateway(
-      { ...database, close: async () => {} },
+      { ...database, ...(feed && { openChangeFeed: async () => feed }), close: async () => {} },
       {
         settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
         logLevel: 'debug',

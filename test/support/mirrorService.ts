@@ -36,6 +36,7 @@ export function stillMirror(
     },
     tokens: undefined,
     isValid: async () => false,
+    noteChange() {},
     waitUntilFresh: async () => undefined,
     relayFor: () => undefined,
     status: () => 'test',
