@@ -1,5 +1,6 @@
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
 
+import pg from 'pg';
 import type { Sql } from '../reader/sql.ts';
 import type { Standby } from './standby.ts';
 
@@ -19,8 +20,17 @@ export interface OperationOptions {
   retried(): void;
 }
 
-/** A read is repeated on the primary only if it failed on the standby within this share of its time limit. */
+/** A read whose statement was stopped is repeated on the primary only within this share of its time limit. */
 const retryUntil = 0.9;
+
+/**
+ * Whether a statement was stopped while it ran: by the server, of which the code does not say whether that was for its time
+ * (`query_canceled`), or since the server was silent for longer.
+ */
+const wasStopped = (error: unknown) =>
+  error instanceof pg.DatabaseError
+    ? error.code === '57014'
+    : error instanceof Error && error.message === 'Query read timeout';
 
 export function createOperationSql(
   primary: Sql,
@@ -38,8 +48,8 @@ export function createOperationSql(
     try {
       return await onStandby(standby, use);
     } catch (error) {
-      // On the primary it would probably take as long.
-      if (performance.now() - began > retryUntil * longest) throw error;
+      // On the primary it would probably take as long. Whatever else took time was a wait there: for a connection, or for a lock.
+      if (wasStopped(error) && performance.now() - began > retryUntil * longest) throw error;
       retried();
       choosing = Promise.resolve(undefined);
       return backOnPrimary(use);

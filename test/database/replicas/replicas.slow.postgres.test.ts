@@ -5,14 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
+import { openReplicas } from '../../../src/database/replicas/replicas.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type Cluster, type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
+import { createFakeFeed } from '../../support/feed.ts';
 import {
   openTestGateway,
   postJson,
@@ -72,6 +74,19 @@ async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
 
 const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
 const resume = () => Promise.all(pair.map((standby) => standby.resumeReplay()));
+
+/** Pauses the standbys at a lock of the templates. Its transaction is over on the primary. */
+async function pauseWithLock(): Promise<void> {
+  const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+  await locking.connect();
+  await locking.query(
+    'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
+  );
+  await cluster.isReplayed(pair);
+  await pause();
+  await locking.query('COMMIT');
+  await locking.end();
+}
 
 const figuresOf = ({ replicas }: TestGateway) => {
   if (!replicas) throw new Error('it has no standbys');
@@ -337,15 +352,7 @@ describe('a standby', () => {
   it('costs one retry when it holds a lock whose transaction it does not replay to the end', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
-    const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-    await locking.connect();
-    await locking.query(
-      'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
-    );
-    await cluster.isReplayed(pair);
-    await pause();
-    await locking.query('COMMIT');
-    await locking.end();
+    await pauseWithLock();
     const began = performance.now();
     await activeOf(gateway, alice);
     expect(performance.now() - began).toBeLessThan(4_000);
@@ -354,6 +361,35 @@ describe('a standby', () => {
     expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
     expect(healthyOf(gateway)).toBe(1);
     expect(gateway.log).toEqual([]);
+  });
+
+  it('costs no error when reads wait there one behind the other, each for a lock', async () => {
+    const database = await open();
+    onTestFinished(database.close);
+    const replicas = await openReplicas({
+      urls: [at(lines, 0).url],
+      sql: database.sql,
+      feed: createFakeFeed().feed,
+      bounds: { connections: 1, statement: 2_000 },
+      onChange() {},
+    });
+    onTestFinished(replicas.close);
+    const count = (viewer: number) =>
+      replicas.sqlFor({ id: viewer }).run('SELECT count(*)::int AS templates FROM "DttTemplate"', []);
+    await expect
+      .poll(async () => {
+        await count(1);
+        return at(replicas.figures().standbys, 0).reads;
+      })
+      .toBeGreaterThan(0);
+    const [before] = await count(1);
+    await pauseWithLock();
+    const first = count(1);
+    await sleep(100);
+    // It waits for the only connection and then for the lock, which together takes nearly as long as a statement may.
+    const second = count(2);
+    expect([await first, await second]).toEqual([[before], [before]]);
+    expect(replicas.figures().retried).toBe(2);
   });
 
   it('is not read from when its URL leads to a primary or to another database', async () => {
