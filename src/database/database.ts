@@ -1,5 +1,6 @@
 /** The one way to the data: PostgreSQL, embedded or not. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
@@ -8,7 +9,7 @@ import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { endWhenSilent } from './connection/silence.ts';
-import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { assertOwnFolder } from './embedded/owner.ts';
 import type { AnnounceMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
@@ -100,17 +101,30 @@ export async function openDatabase(
 /**
  * Opens the database for a command that may run beside a gateway: the embedded engine is shared with the
  * process that has it open, and opened here only if none has.
+ * @throws {SetupError} as `openDatabase`, and when another process has had the folder for long without listening.
  */
 export async function joinDatabase(
   config: DatabaseSettings,
   listener?: MigrationListener,
 ): Promise<Connected> {
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
-  const running = await findEmbedded(config.DATA_DIR);
-  if (running) return connectTo(running.connection, { release: running.close });
-  await assertOwnFolder(config.DATA_DIR);
-  return openDatabase(config, undefined, listener);
+  const deadline = performance.now() + longestOpening;
+  for (;;) {
+    const running = await findEmbedded(config.DATA_DIR);
+    if (running) return connectTo(running.connection, { release: running.close });
+    await assertOwnFolder(config.DATA_DIR);
+    try {
+      return await openDatabase(config, undefined, listener);
+    } catch (error) {
+      if (!(error instanceof FolderInUse) || performance.now() > deadline) throw error;
+    }
+    await sleep(openingPause);
+  }
 }
+
+/** How long, in milliseconds, a command waits for a process that opens the folder or closes it, and how often it looks. */
+const longestOpening = 10_000;
+const openingPause = 100;
 
 async function openServer(
   urls: ServerUrls,

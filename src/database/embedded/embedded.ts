@@ -33,9 +33,12 @@ export interface EmbeddedOptions extends Pick<SocketOptions, 'silenceLimit'> {
   readonly packed?: string;
 }
 
+/** Another process has the folder open. */
+export class FolderInUse extends SetupError {}
+
 /**
  * Opens the database of the folder, creating it if there is none.
- * @throws {SetupError} when another process has it open, it belongs to another user, or it cannot be a folder.
+ * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
 export async function openEmbedded(
   dataDir: string,
@@ -58,7 +61,7 @@ export async function openEmbedded(
       throw unusableFolder(dataDir, error);
     });
     if ('holder' in claimed) {
-      throw new SetupError(
+      throw new FolderInUse(
         `DATA_DIR ${JSON.stringify(dataDir)} is in use by ${claimed.holder}. Stop it, or set DATA_DIR to another folder.`,
       );
     }

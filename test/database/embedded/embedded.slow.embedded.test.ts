@@ -18,6 +18,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
@@ -29,6 +30,7 @@ import {
   hasDatabase,
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
+import { lockFolder } from '../../../src/database/embedded/folderLock.ts';
 import type { Change } from '../../../src/database/feed/changeFeed.ts';
 import { listenToEngine } from '../../../src/database/feed/engine.ts';
 import { migrate } from '../../../src/database/migrate.ts';
@@ -306,6 +308,17 @@ describe('a second process', () => {
     expect((await client.query('SELECT value FROM stored')).rows).toEqual([{ value: 7 }]);
     await client.end();
     await close?.();
+  });
+
+  it('waits, if it is a command, for one that has the folder and does not listen yet, or any more', async () => {
+    const lock = await lockFolder(folder);
+    if ('holder' in lock) throw new Error('the folder is new');
+    const joining = joinDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+    await sleep(300);
+    await lock.release();
+    const { pool, close } = await joining;
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    await close();
   });
 
   it('opens the folder of one that was killed', async () => {
