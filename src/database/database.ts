@@ -108,23 +108,32 @@ export async function joinDatabase(
   listener?: MigrationListener,
 ): Promise<Connected> {
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
-  const deadline = performance.now() + longestOpening;
-  for (;;) {
+  return whileInUse(longestOpening, async () => {
     const running = await findEmbedded(config.DATA_DIR);
     if (running) return connectTo(running.connection, { release: running.close });
     await assertOwnFolder(config.DATA_DIR);
+    return openDatabase(config, undefined, listener);
+  });
+}
+
+/** How long, in milliseconds, a command waits for a process that opens the folder or closes it. */
+const longestOpening = 10_000;
+
+/** How often, in milliseconds, it is looked whether a folder is still in use. */
+const inUsePause = 100;
+
+/** Tries to open a database again and again, for so many milliseconds, while another process has its folder open. */
+export async function whileInUse<Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> {
+  const deadline = performance.now() + longest;
+  for (;;) {
     try {
-      return await openDatabase(config, undefined, listener);
+      return await open();
     } catch (error) {
       if (!(error instanceof FolderInUse) || performance.now() > deadline) throw error;
     }
-    await sleep(openingPause);
+    await sleep(inUsePause);
   }
 }
-
-/** How long, in milliseconds, a command waits for a process that opens the folder or closes it, and how often it looks. */
-const longestOpening = 10_000;
-const openingPause = 100;
 
 async function openServer(
   urls: ServerUrls,

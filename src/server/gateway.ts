@@ -7,7 +7,13 @@ import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
 import { hostPortText } from '../database/connection/hosts.ts';
-import { type Database, type FeedChoice, openDatabase, type PoolLimits } from '../database/database.ts';
+import {
+  type Database,
+  type FeedChoice,
+  openDatabase,
+  type PoolLimits,
+  whileInUse,
+} from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
@@ -42,6 +48,9 @@ export interface Gateway {
 /** How long the mirror waits for what, where it is not as long as it usually does. */
 type Times = Pick<MirrorServiceOptions, 'idle' | 'timing'>;
 
+/** How long, in milliseconds, a start waits for a command to leave the folder of the embedded database, or for a gateway that closes. */
+const longestLeaving = 3_000;
+
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config, times: Times = {}): Promise<Gateway> {
   checkStandbys(config);
@@ -54,14 +63,17 @@ export async function openGateway(config: Config, times: Times = {}): Promise<Ga
   }
 }
 
+const boundsOf = ({ DATABASE_CONNECTIONS, STATEMENT_TIMEOUT }: Config): PoolLimits => ({
+  connections: DATABASE_CONNECTIONS,
+  statement: STATEMENT_TIMEOUT * 1_000,
+});
+
 async function openParts(config: Config, parts: Parts, times: Times): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
   if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
-  const bounds = {
-    connections: config.DATABASE_CONNECTIONS,
-    statement: config.STATEMENT_TIMEOUT * 1_000,
-  };
-  const database = parts.add(await openDatabase(config, bounds, logMigrations(logger)));
+  const bounds = boundsOf(config);
+  const open = () => openDatabase(config, bounds, logMigrations(logger));
+  const database = parts.add(await whileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
   logMoves(database, logger);
   const direct = embedded ? undefined : database.direct;

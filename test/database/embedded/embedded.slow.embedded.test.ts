@@ -22,6 +22,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { readConfig } from '../../../src/config.ts';
 import { joinDatabase, openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
@@ -35,6 +36,7 @@ import type { Change } from '../../../src/database/feed/changeFeed.ts';
 import { listenToEngine } from '../../../src/database/feed/engine.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
+import { openGateway } from '../../../src/server/gateway.ts';
 import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';
 import { endProcesses, type RunningProcess, serve, startScript, written } from '../../support/processes.ts';
 
@@ -319,6 +321,17 @@ describe('a second process', () => {
     const { pool, close } = await joining;
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
     await close();
+  });
+
+  it('waits, if it is a gateway, for one that soon leaves the folder, as a command does', async () => {
+    const lock = await lockFolder(folder);
+    if ('holder' in lock) throw new Error('the folder is new');
+    const opening = openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' }));
+    await sleep(300);
+    await lock.release();
+    const gateway = await opening;
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+    await gateway.close();
   });
 
   it('opens the folder of one that was killed', async () => {
