@@ -2,6 +2,7 @@
 
 import pg from 'pg';
 import type { Sql } from '../reader/sql.ts';
+import { isUnresponsive } from '../session.ts';
 import type { Standby } from './standby.ts';
 
 export interface OperationOptions {
@@ -28,9 +29,7 @@ const retryUntil = 0.9;
  * (`query_canceled`), or since the server was silent for longer.
  */
 const wasStopped = (error: unknown) =>
-  error instanceof pg.DatabaseError
-    ? error.code === '57014'
-    : error instanceof Error && error.message === 'Query read timeout';
+  error instanceof pg.DatabaseError ? error.code === '57014' : isUnresponsive(error);
 
 export function createOperationSql(
   primary: Sql,
