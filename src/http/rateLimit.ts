@@ -30,6 +30,12 @@ const window = 60;
 /** A gateway tells the others what it counted in this many portions of the limit. */
 const portions = 20;
 
+/**
+ * In milliseconds by a clock that nobody sets. Whole ones, with which sums are exact: of a time with a fraction, a window may
+ * end after 60.00000000000001 seconds, which a client would be told as 61.
+ */
+const currentTime = () => Math.floor(performance.now());
+
 const noLimit: RateLimit = {
   spend: () => ({ isExceeded: false, headers: {} }),
 };
@@ -46,7 +52,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
     spend(key, requests = 1) {
-      const now = performance.now();
+      const now = currentTime();
       const count = counts.current(key, now);
       count.points += requests;
       const { points } = count;
@@ -71,7 +77,7 @@ interface Count {
   untold: number;
   /** Those of them that came after the others were last told, or were to be. */
   recent: number;
-  /** In milliseconds by a clock that nobody sets. */
+  /** By `currentTime`. */
   ends: number;
 }
 
@@ -101,7 +107,7 @@ function createCounts() {
     current,
     /** Counts on from what all gateways were told of, if that is more. */
     hear(key: string, told: number, left: number): void {
-      const now = performance.now();
+      const now = currentTime();
       const count = current(key, now);
       if (told + count.untold <= count.points) return;
       count.points = told + count.untold;
@@ -139,7 +145,7 @@ function shareCounts(
   async function tell(key: string, points: number, ends: number): Promise<void> {
     // Where nobody else counts yet, the common window is not to end after ours: clients have been told when that ends. The
     // store takes whole seconds, and 0 for a window without an end.
-    const customDuration = Math.max(1, Math.floor((ends - performance.now()) / 1_000));
+    const customDuration = Math.max(1, Math.floor((ends - currentTime()) / 1_000));
     const { consumedPoints, msBeforeNext } = await store.penalty(key, points, { customDuration });
     // The clock of the gateway that began to count may be another than ours, by hours.
     counts.hear(key, consumedPoints, Math.min(msBeforeNext, window * 1_000));

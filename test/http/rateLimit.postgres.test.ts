@@ -146,6 +146,17 @@ describe('a rate limit', () => {
     expect(spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });
   });
 
+  it('says a minute to whoever asks first, at any time', () => {
+    const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
+    let clients = 0;
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 1e9 }), (microseconds) => {
+        now = microseconds / 1_000;
+        expect(spend(`client ${clients++}`).headers.RateLimit).toBe('"x";r=0;t=60');
+      }),
+    );
+  });
+
   it('evicts the count of a client without requests for a minute', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
     const set = vi.spyOn(Map.prototype, 'set');
