@@ -13,12 +13,14 @@ import { type Banner, bannerOf } from './banner.ts';
 import { prepareWorker, reportServing, startWorkers } from './cluster.ts';
 import { openGateway } from './gateway.ts';
 import { collectWhenIdle } from './idleMemory.ts';
+import { createObjectsAmongYoungest } from './pretenuring.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
+  createObjectsAmongYoungest();
   if (cluster.isWorker) prepareWorker();
   const config = readConfig({ ...process.env, ...options });
   const stopping = new AbortController();
