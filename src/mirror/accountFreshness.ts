@@ -32,8 +32,8 @@ export interface AccountFreshness {
   noteShown(): void;
   /** Notes what a run has read. @param askedAt when it began, in milliseconds since the epoch. */
   set(askedAt: number, read: ListsRead): void;
-  /** Reads the database, where another process may have noted more. `hasChanged` says whether lists were read since. */
-  reload(): Promise<{ readonly hasChanged: boolean; readonly isLeased: boolean }>;
+  /** Reads the database, where another process may have noted more. */
+  reload(): Promise<Pick<StoredFreshness, 'isLeased'>>;
   /** Reads the database if that was not done since it may have changed. */
   ensureLoaded(): Promise<void>;
   /** Takes note that the database may say otherwise than is known here. */
@@ -70,7 +70,7 @@ function createStoredState(
     const hasChanged = found.refreshedAt !== stored.refreshedAt;
     stored = found;
     if (hasChanged) onRefreshed(found.refreshedAt === undefined ? undefined : timeAgo(askedAt, age));
-    return { hasChanged, isLeased };
+    return { isLeased };
   }
 
   return {

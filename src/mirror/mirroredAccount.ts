@@ -268,7 +268,7 @@ async function read(
   const parts = [...self.wanted];
   self.wanted.clear();
   // Its lists are among those.
-  const { notedWrite } = freshness;
+  const { notedWrite, refreshedAt } = freshness;
   const advanced = (records: number) => {
     self.progress = records;
   };
@@ -282,7 +282,7 @@ async function read(
       advanced,
       parts.length < allParts.length ? parts : undefined,
     );
-    if (!report) return await awaitOtherRun(self, credential, parts, deadline);
+    if (!report) return await awaitOtherRun(self, credential, { parts, refreshedAt, deadline });
     self.onTokenStatus(credential, 'valid', tokenAskedAt);
     freshness.set(askedAt, report);
     self.onSuccess();
@@ -309,20 +309,28 @@ async function clearWrite(
   else if (notedWrite !== undefined) await freshnessStore.clearWrite(notedWrite, notedWrite);
 }
 
+interface OwnRun {
+  readonly parts: readonly Part[];
+  /** When the lists were read that were here before. */
+  readonly refreshedAt: number | undefined;
+  readonly deadline: number;
+}
+
 /** Waits for the run of another process. If that has not read the lists when it ends, reads them by a run of our own. */
 async function awaitOtherRun(
   self: AccountState,
   credential: Credential,
-  parts: readonly Part[],
-  deadline: number,
+  { parts, refreshedAt: before, deadline }: OwnRun,
 ): Promise<boolean> {
   const { freshness, closing } = self;
   while (performance.now() < deadline) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
-    const { hasChanged, isLeased } = await freshness.reload();
+    const { isLeased } = await freshness.reload();
     const { refreshedAt = 0 } = freshness;
-    // The other run may have begun before the write of this process, or before a client asked for fresher data.
-    if (hasChanged && refreshedAt > 0 && refreshedAt >= self.since && !freshness.isOutdated) return true;
+    // A request may have found this out already. The other run may have begun before the write of this process, or before a client
+    // asked for fresher data.
+    const isRead = refreshedAt > 0 && refreshedAt !== before;
+    if (isRead && refreshedAt >= self.since && !freshness.isOutdated) return true;
     if (isLeased) continue;
     want(self, parts);
     return read(self, credential, deadline);

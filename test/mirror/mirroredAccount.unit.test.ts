@@ -229,6 +229,18 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(1);
   });
 
+  it('is not read again if the run of another process has refreshed it, and a request has found that out first', async () => {
+    lists.mockResolvedValueOnce(undefined);
+    const run = account.touch();
+    await vi.advanceTimersByTimeAsync(1);
+    readStored.mockResolvedValue(stored(Date.now()));
+    account.freshness.markStale();
+    await account.freshness.ensureLoaded();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await run).toBe(true);
+    expect(lists).toHaveBeenCalledTimes(1);
+  });
+
   it('is read again if the run of another process began before a client asked for fresher data', async () => {
     lists.mockResolvedValueOnce(undefined);
     const began = Date.now();
