@@ -67,6 +67,13 @@ export function watchConnections(
     detach(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
+  // `close` calls it as well. Node's own takes a connection for idle as soon as its response is written, and would cut off what
+  // the client has not read yet.
+  server.closeIdleConnections = () => {
+    for (const [socket, { latest }] of connections)
+      if (latest?.request.complete && latest.response.writableFinished) socket.destroy();
+  };
+
   closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
 
   return {

@@ -2,10 +2,11 @@
 
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type DestinationStream, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
@@ -123,6 +124,31 @@ describe('a gateway', () => {
     });
     await response.text();
     await gateway.close();
+  });
+});
+
+describe('a gateway that closes', () => {
+  it('sends a large response to its end to a client that is still reading it', async () => {
+    const gateway = await open({});
+    await gateway.database.pool.query(
+      `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 2000000)`,
+    );
+    const { hostname, port } = new URL(gateway.url);
+    const asking = request({
+      hostname,
+      port,
+      path: '/api/v1/users/me',
+      headers: { Authorization: `Bearer ${gateway.demoToken}` },
+    });
+    asking.end();
+    const [response] = await once(asking, 'response');
+    // More is on its way than the sockets of both sides hold.
+    const closing = gateway.close();
+    await sleep(200);
+    let size = 0;
+    for await (const chunk of response) size += chunk.length;
+    expect(size).toBe(Number(response.headers['content-length']));
+    await closing;
   });
 });
 
