@@ -14,7 +14,10 @@ const overRest = async (gateway: TestGateway) => (await rest(gateway, alice, '/d
 const overGraphql = (gateway: TestGateway) => ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }');
 
 it('every gateway relays REST reads and rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
-  const { gateway, openAnother, service } = await open({ settings, waits: { write: 300, freshness: 10_000 } });
+  const { gateway, openAnother, service } = await open({
+    settings,
+    waits: { write: 300, freshness: 10_000 },
+  });
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
   service.misbehave(faults.error500, lists);
