@@ -309,7 +309,8 @@ async function clearWrite(
   else if (notedWrite !== undefined) await freshnessStore.clearWrite(notedWrite, notedWrite);
 }
 
-interface OwnRun {
+/** A run that was not made, since another process had one under way. */
+interface YieldedRun {
   readonly parts: readonly Part[];
   /** When the lists were read that were here before. */
   readonly refreshedAt: number | undefined;
@@ -320,7 +321,7 @@ interface OwnRun {
 async function awaitOtherRun(
   self: AccountState,
   credential: Credential,
-  { parts, refreshedAt: before, deadline }: OwnRun,
+  { parts, refreshedAt: before, deadline }: YieldedRun,
 ): Promise<boolean> {
   const { freshness, closing } = self;
   while (performance.now() < deadline) {

@@ -7,8 +7,8 @@ import { setFlagsFromString } from 'node:v8';
  *
  * V8 would create objects among the old ones right away where most of those that the same code had created before were still in
  * use ("pretenuring"). Some code of Node and of the libraries creates objects that last while the gateway starts, and for each
- * request later. One such object among the old ones keeps its whole request from being collected cheaply: in every second or
- * third process, depending on when V8 looked, each request of a POST took half as much processor time again.
+ * request later. One such object among the old ones keeps its whole request from being collected cheaply: in about half of all
+ * processes, depending on when V8 looked, each POST took half as much processor time again.
  */
 export function createObjectsAmongYoungest(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
