@@ -247,13 +247,20 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
   };
 }
 
-/** Waits until the standbys have received, or replayed, what the server has written. */
+/**
+ * Waits until the standbys have received, or replayed, what the server has written. The server sends only what is on its
+ * disk. What a transaction has written that goes on is there after the next commit, or up to 15 seconds later, so this
+ * statement commits something.
+ */
 async function haveAll(
   what: 'receive' | 'replay',
   from: ClusterServer,
   standbys: readonly Standby[],
 ): Promise<void> {
-  const [written] = await from.query<{ position: string }>('SELECT pg_current_wal_insert_lsn() AS position');
+  const [written] = await from.query<{ position: string }>(
+    // Not waiting for synchronous standbys, which may be those that are waited for here.
+    `SELECT pg_current_wal_insert_lsn() AS position, pg_current_xact_id(), set_config('synchronous_commit', 'local', true)`,
+  );
   if (!written) throw new Error(`${from.name} does not say where it is`);
   for (const standby of standbys)
     await until(`the ${what} of ${standby.name} has come to ${written.position}`, async () => {

@@ -75,17 +75,24 @@ async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
 const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
 const resume = () => Promise.all(pair.map((standby) => standby.resumeReplay()));
 
-/** Pauses the standbys at a lock of the templates. Its transaction is over on the primary. */
-async function pauseWithLock(): Promise<void> {
+/** Begins a transaction that locks the templates, on the primary and on the standbys. */
+async function lockTemplates(): Promise<pg.Client> {
   const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
   await locking.connect();
+  // If something fails, the lock must not hold up the other tests.
+  onTestFinished(() => locking.end());
   await locking.query(
     'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
   );
   await cluster.isReplayed(pair);
+  return locking;
+}
+
+/** Pauses the standbys at a lock of the templates. Its transaction is over on the primary. */
+async function pauseWithLock(): Promise<void> {
+  const locking = await lockTemplates();
   await pause();
   await locking.query('COMMIT');
-  await locking.end();
 }
 
 const figuresOf = ({ replicas }: TestGateway) => {
@@ -321,13 +328,7 @@ describe('a standby', () => {
   it('costs one retry when it cancels a statement, and stays healthy', async () => {
     const gateway = await start();
     const alice = at(accounts, 0);
-    const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-    await locking.connect();
-    // The standbys replay the lock, so statements there wait for it as well.
-    await locking.query(
-      'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
-    );
-    await cluster.isReplayed(pair);
+    const locking = await lockTemplates();
     const cancel = async () => {
       const cancelled = await Promise.all(
         pair.map((standby) =>
@@ -343,7 +344,6 @@ describe('a standby', () => {
     const reading = activeOf(gateway, alice);
     await cancelling;
     await locking.query('ROLLBACK');
-    await locking.end();
     await reading;
     expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
     expect(healthyOf(gateway)).toBe(2);
