@@ -1,5 +1,6 @@
 /** The settings: every environment variable that Dovetail reads, with its check and its documentation. */
 
+import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { complaintAboutUrl, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
@@ -38,6 +39,9 @@ const databaseUrl = (description: string) => ({
   advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutUrl(value)),
 });
 
+/** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
+const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(text);
+
 const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
 
 const onOff = z.enum(['on', 'off']);
@@ -47,8 +51,8 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 export const settings = {
   HOST: setting(
     'address to listen on',
-    'a host name or IP address',
-    z.string().regex(/^\S+$/).default('127.0.0.1'),
+    'a host name or IP address, without a port or brackets',
+    z.string().refine(isHost).default('127.0.0.1'),
   ),
   PORT: setting(
     'port to listen on; 0 picks a free one',
@@ -143,17 +147,23 @@ export const settings = {
     'off, read or write',
     z.enum(['off', 'read', 'write']).default('off'),
   ),
-  CORS_ORIGINS: setting(
-    'origins whose pages may use both APIs; none unless named',
-    'origins such as https://app.example.com, separated by commas',
-    z
-      .string()
-      .transform((text) => text.split(',').map((origin) => origin.trim().replace(/\/$/, '')))
-      .refine((origins) =>
-        origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
-      )
-      .optional(),
-  ),
+  CORS_ORIGINS: {
+    ...setting(
+      'origins whose pages may use both APIs; none unless named',
+      'origins such as https://app.example.com, separated by commas',
+      z
+        .string()
+        .transform((text) => text.split(',').map((origin) => origin.trim().replace(/\/$/, '')))
+        .refine((origins) =>
+          origins.every(
+            (origin) => !origin.includes('*') && URL.canParse(origin) && new URL(origin).origin === origin,
+          ),
+        )
+        .optional(),
+    ),
+    // A wildcard would be compared literally, with origins that no page can have.
+    advice: (value: string) => (value.includes('*') ? 'Name each one: there are no wildcards.' : undefined),
+  },
   PERSISTED_OPERATIONS_FILE: setting(
     'operations that requests may name by id: a manifest in JSON, or GraphQL',
     'a path that ends in .json, .graphql or .gql',

@@ -81,6 +81,8 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   const accepted: [env: Record<string, string>, expected: Partial<Config>][] = [
     [{ HOST: '::' }, { HOST: '::' }],
     [{ HOST: 'localhost' }, { HOST: 'localhost' }],
+    [{ HOST: 'fe80::1%eth0' }, { HOST: 'fe80::1%eth0' }],
+    [{ HOST: 'my_host.example' }, { HOST: 'my_host.example' }],
     [{ PORT: '0' }, { PORT: 0 }],
     [{ PORT: '65535' }, { PORT: 65535 }],
     [{ DATABASE_URL: 'postgres://u:p@h/d' }, { DATABASE_URL: 'postgres://u:p@h/d' }],
@@ -169,17 +171,16 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
 
   const url = 'a URL such as postgresql://user:password@host:5432/database';
   const wrongSettings: [name: string, wrong: string, takes: string][] = [
-    ['HOST', 'a b', 'a host name or IP address'],
-    ['HOST', ' ', 'a host name or IP address'],
     ['LOG_LEVEL', 'INFO', 'one of fatal, error, warn, info, debug, trace, silent'],
   ];
+  for (const wrong of ['a b', ' ', 'http://localhost', 'localhost:4000', '127.0.0.1:4000', '[::1]'])
+    wrongSettings.push(['HOST', wrong, 'a host name or IP address, without a port or brackets']);
   for (const wrong of ['http', '-1', '65536', '80.5', '1e3', '0x50', ' 80', '99999999999999999999'])
     wrongSettings.push(['PORT', wrong, 'an integer from 0 to 65535']);
   for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
     wrongSettings.push(['DATABASE_URL', wrong, url]);
 
   for (const wrong of [
-    '*',
     'null',
     'a.example',
     'https://a.example/app',
@@ -233,6 +234,15 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
     );
   });
+
+  it.each(['*', 'https://*.example.com', 'https://a.example,http://localhost:*'])(
+    'rejects CORS_ORIGINS=%s, since there are no wildcards',
+    (wrong) => {
+      expect(complaintAbout({ CORS_ORIGINS: wrong })).toBe(
+        `CORS_ORIGINS is "${wrong}", but takes origins such as https://app.example.com, separated by commas. Name each one: there are no wildcards.`,
+      );
+    },
+  );
 
   it.each(['two words', 'line\nbreak', 'ünusual'])(
     'rejects an invalid token without showing it: %j',

@@ -15,7 +15,7 @@ describe('dovetail serve', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const text = stdout.replace(/\s+/g, ' ');
     for (const line of [
-      '--host <address> address to listen on (HOST; a host name or IP address; default: 127.0.0.1)',
+      '--host <address> address to listen on (HOST; a host name or IP address, without a port or brackets; default: 127.0.0.1)',
       '--port <number> port to listen on; 0 picks a free one (PORT; an integer from 0 to 65535; default: 4000)',
       '--database-url <url> PostgreSQL (15 or later) to use instead of the embedded one (DATABASE_URL; a URL such as',
       '--data-dir <folder> folder of the embedded database; unused with DATABASE_URL (DATA_DIR; a path; default: .data)',
