@@ -11,7 +11,7 @@ const prefix = 'dvt_';
 const randomLength = 32;
 const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
 
-/** Who may have tokens at all: only the highest tier has access to the API. */
+/** The tier whose users can be given tokens. Tokens that a user has when they leave it stay valid. */
 export const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 

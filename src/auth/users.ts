@@ -27,29 +27,40 @@ export async function createUser(sql: Sql, username: string, tier: string): Prom
      ON CONFLICT DO NOTHING RETURNING id`,
     [username, tier],
   );
-  if (!created) throw new SetupError(`There is already a user named ${JSON.stringify(username)}.`);
-  return created.id;
+  if (created) return created.id;
+  // Other commands take the name as it is written there.
+  const [taken] = await sql.run<{ username: string }>(
+    'SELECT username FROM "User" WHERE lower(username) = lower($1)',
+    [username],
+  );
+  throw new SetupError(`There is already a user named ${JSON.stringify(taken?.username ?? username)}.`);
 }
+
+/** An expression for how many tokens of the user `u` are not revoked. */
+const tokensOfUser =
+  '(SELECT count(*)::int FROM "ApiToken" t WHERE t."userId" = u.id AND "revokedAt" IS NULL) AS tokens';
 
 /** All users, by name. */
 export function listUsers(sql: Sql): Promise<ListedUser[]> {
   return sql.run<ListedUser>(
-    `SELECT id, username, "subscriptionTier" AS tier, (
-       SELECT count(*)::int FROM "ApiToken" t WHERE t."userId" = u.id AND "revokedAt" IS NULL
-     ) AS tokens FROM "User" u ORDER BY lower(username), id`,
+    `SELECT id, username, "subscriptionTier" AS tier, ${tokensOfUser} FROM "User" u ORDER BY lower(username), id`,
     [],
   );
 }
 
-/** @throws {SetupError} for an unknown user, for what is no tier, and for a mirror. */
-export async function setTier(sql: Sql, username: string, tier: string): Promise<void> {
+/**
+ * Moves a user to another tier, and returns how many tokens they have that are not revoked.
+ * @throws {SetupError} for an unknown user, for what is no tier, and for a mirror.
+ */
+export async function setTier(sql: Sql, username: string, tier: string): Promise<number> {
   checkWord('tier', tier);
   await rejectMirror(sql);
-  const changed = await sql.write<{ id: number }>(
-    'UPDATE "User" SET "subscriptionTier" = $2 WHERE username = $1 RETURNING id',
+  const [changed] = await sql.write<{ tokens: number }>(
+    `UPDATE "User" u SET "subscriptionTier" = $2 WHERE username = $1 RETURNING ${tokensOfUser}`,
     [username, tier],
   );
-  if (changed.length === 0) throw new SetupError(`There is no user named ${JSON.stringify(username)}.`);
+  if (!changed) throw new SetupError(`There is no user named ${JSON.stringify(username)}.`);
+  return changed.tokens;
 }
 
 /** The tier of a user, or undefined if there is no such user. */

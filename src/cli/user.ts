@@ -13,7 +13,7 @@ userCommand
   .command('create')
   .description('create a user')
   .argument('<name>', 'what they are called; no two have the same, in whatever case')
-  .option('--tier <tier>', 'their subscription tier; only ultra may have tokens', requiredTier)
+  .option('--tier <tier>', 'their subscription tier; only ultra may create tokens', requiredTier)
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
     withDatabase(
@@ -23,7 +23,7 @@ userCommand
           tier === requiredTier
             ? `token create --user ${shellWord(name)} --name laptop`
             : `user tier ${shellWord(name)} ${requiredTier}`;
-        const why = tier === requiredTier ? 'Next' : 'Only ultra may have tokens';
+        const why = tier === requiredTier ? 'Next' : 'Only ultra may create tokens';
         process.stderr.write(
           `Created user ${id}, ${name}, of the tier ${tier}, in ${locationText(config)}. ${why}: ${commandLine(config, next)}\n`,
         );
@@ -51,11 +51,14 @@ userCommand
   .command('tier')
   .description('move a user to another subscription tier')
   .argument('<name>', 'whom')
-  .argument('<tier>', 'where to; only ultra may have tokens')
+  .argument('<tier>', 'where to; only ultra may create tokens, and those that are there stay valid')
   .action((name: string, tier: string) =>
-    withDatabase(async ({ sql }) => {
-      await setTier(sql, name, tier);
-      process.stderr.write(`${name} has the tier ${tier} now.\n`);
+    withDatabase(async ({ sql }, config) => {
+      const tokens = await setTier(sql, name, tier);
+      const list = commandLine(config, `token list --user ${shellWord(name)}`);
+      const note =
+        tier === requiredTier || tokens === 0 ? '' : ` Tokens that are still valid: ${tokens}. See ${list}`;
+      process.stderr.write(`${name} has the tier ${tier} now.${note}\n`);
     }),
   );
 

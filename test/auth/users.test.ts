@@ -28,7 +28,7 @@ it('users are created, found, listed by name and moved to another tier', async (
 
 const words = 'it takes visible characters, and no space at either end.';
 it.each([
-  ['BOB', 'free', 'There is already a user named "BOB".'],
+  ['BOB', 'free', 'There is already a user named "Bob".'],
   [' amy', 'free', `The name " amy" cannot be used: ${words}`],
   ['', 'free', `The name "" cannot be used: ${words}`],
   ['a\u0007', 'free', `The name "a\\u0007" cannot be used: ${words}`],

@@ -41,7 +41,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     const created = await dovetail('user', 'create', 'Bob Two', '--tier', 'free', '--json');
     expect(JSON.parse(created.stdout)).toEqual({ id: 2, username: 'Bob Two', tier: 'free' });
     expect(created.stderr).toContain(
-      `Only ultra may have tokens: DATA_DIR=${folder} npx dovetail user tier 'Bob Two' ultra\n`,
+      `Only ultra may create tokens: DATA_DIR=${folder} npx dovetail user tier 'Bob Two' ultra\n`,
     );
     expect((await dovetail('user', 'list')).stdout).toBe(
       'ID  TIER   TOKENS  NAME\n2   free   0       Bob Two\n1   ultra  1       zoe\n',
@@ -49,6 +49,14 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     expect(await dovetail('user', 'tier', 'Bob Two', 'ultra')).toMatchObject({
       code: 0,
       stderr: 'Bob Two has the tier ultra now.\n',
+    });
+    expect(await dovetail('user', 'tier', 'zoe', 'free')).toMatchObject({
+      code: 0,
+      stderr: `zoe has the tier free now. Tokens that are still valid: 1. See DATA_DIR=${folder} npx dovetail token list --user zoe\n`,
+    });
+    expect(await dovetail('user', 'tier', 'zoe', 'ultra')).toMatchObject({
+      code: 0,
+      stderr: 'zoe has the tier ultra now.\n',
     });
     const { stdout } = await dovetail('user', 'list', '--json');
     expect(JSON.parse(stdout)).toEqual([
@@ -66,7 +74,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
 
     const blank = 'cannot be used: it takes visible characters, and no space at either end.';
     it.each([
-      [1, ['user', 'create', 'ZOE'], 'There is already a user named "ZOE".'],
+      [1, ['user', 'create', 'ZOE'], 'There is already a user named "zoe".'],
       [1, ['user', 'create', ' '], `The name " " ${blank}`],
       [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
       [1, ['user', 'create', 'amy', '--tier', ''], `The tier "" ${blank}`],
