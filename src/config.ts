@@ -346,6 +346,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const config = Object.fromEntries(entries) as Config;
   if (config.METRICS_PORT && config.METRICS_PORT === config.PORT)
     complaints.push(`METRICS_PORT is ${config.METRICS_PORT}, as PORT is, but takes a port of its own.`);
+  if (config.CHANGE_FEED === 'logical' && !env.DATABASE_URL)
+    complaints.push(
+      'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
+    );
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));

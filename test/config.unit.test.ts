@@ -124,8 +124,11 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
       { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
     ]);
-  for (const CHANGE_FEED of ['auto', 'notify', 'logical'] as const)
-    accepted.push([{ CHANGE_FEED }, { CHANGE_FEED }]);
+  for (const CHANGE_FEED of ['auto', 'notify'] as const) accepted.push([{ CHANGE_FEED }, { CHANGE_FEED }]);
+  accepted.push([
+    { CHANGE_FEED: 'logical', DATABASE_URL: 'postgres://h/d' },
+    { CHANGE_FEED: 'logical', DATABASE_URL: 'postgres://h/d' },
+  ]);
   for (const MCP of ['off', 'read', 'write'] as const) accepted.push([{ MCP }, { MCP }]);
   it.each(accepted)('accepts %o', (env, expected) => {
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
@@ -284,6 +287,13 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
         `${name} is set without ${other}, which it goes with.`,
       );
     expect(readConfig({ [name]: '' })).toEqual(defaults);
+  });
+
+  it('rejects CHANGE_FEED=logical with the embedded database', () => {
+    for (const rest of [{}, { DATABASE_URL: '' }])
+      expect(complaintAbout({ ...rest, CHANGE_FEED: 'logical' })).toBe(
+        'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
+      );
   });
 
   it('rejects the same port for the gateway and its metrics, but accepts 0, a free port, for both', () => {

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config.ts';
-import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
@@ -59,9 +58,6 @@ export interface Database extends Connected {
   openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
 
-const engineNotifies =
-  'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
-
 /** What of the settings says which database it is, and how it is reached. */
 export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
   Partial<Pick<Config, 'DATABASE_DIRECT_URL'>>;
@@ -87,10 +83,8 @@ export async function openDatabase(
       embedded: true,
       direct: connection,
       failure: postgres.failure,
-      async openChangeFeed(choice) {
-        if (choice?.wanted === 'logical') throw new SetupError(engineNotifies);
-        return listenToEngine(postgres);
-      },
+      // The engine announces in one way only: `readConfig` rejects any other.
+      openChangeFeed: () => listenToEngine(postgres),
     };
   } catch (error) {
     await postgres.close();
