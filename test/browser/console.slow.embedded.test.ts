@@ -101,11 +101,23 @@ async function expectAccessible(page: Page, name: string): Promise<void> {
   expect(problems).toEqual([]);
 }
 
+/** The widths of windows, of phones, tablets and halves of a screen, in which a page is wider than the window, with by how much. */
+async function overhangs(page: Page): Promise<Record<number, number>> {
+  const found: Record<number, number> = {};
+  for (let width = 1200; width >= 320; width -= 20) {
+    await page.setViewportSize({ width, height: 900 });
+    const pixels = await overhang(page);
+    if (pixels > 0) found[width] = pixels;
+  }
+  return found;
+}
+
 it.each(Object.entries(views))(
   'renders the view %s accessibly, with the data of the demo account',
   async (name, view: ConsoleView) => {
     const { page, complaints } = await openView(view);
     expect(await page.title()).toBe(`${view.title} · Dovetail`);
+    expect(await overhangs(page)).toEqual({});
     await expectAccessible(page, name);
 
     // In the narrow window that was the last: the layout does not shift while it loads, and Tab follows the reading order.
@@ -120,6 +132,37 @@ it.each(Object.entries(views))(
     await page.locator('.sources pre').first().waitFor();
     await expectAccessible(page, `${name}-opened`);
     expect(complaints).toEqual([]);
+  },
+);
+
+it.each([1200, 360])(
+  'moves no program in a window of %i pixels when the active one arrives after the list',
+  async (width) => {
+    const { page } = await browser.open(`${gateway.url}/console`, { viewport: { width, height: 900 } });
+    await signIn(page, gateway.token);
+    const deliver: (() => void)[] = [];
+    await page.routeWebSocket('**/graphql', (socket) => {
+      const server = socket.connectToServer();
+      let late: unknown;
+      socket.onMessage((message) => {
+        const { id, payload } = JSON.parse(String(message));
+        if (payload?.query?.includes('NowActive')) late = id;
+        server.send(message);
+      });
+      server.onMessage((message) => {
+        const { id } = JSON.parse(String(message));
+        if (id !== undefined && id === late) deliver.push(() => socket.send(message));
+        else socket.send(message);
+      });
+    });
+    await page.goto(`${gateway.url}/console/programs`);
+    const program = page.getByRole('heading', { level: 3 }).first();
+    await program.waitFor();
+    const before = await program.boundingBox();
+    await expect.poll(() => deliver.length).toBeGreaterThan(0);
+    for (const each of deliver) each();
+    await page.getByText('Active now:').first().waitFor();
+    expect(await program.boundingBox()).toEqual(before);
   },
 );
 

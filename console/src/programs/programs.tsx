@@ -2,7 +2,7 @@
 
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { ProgramsQuery } from '../../generated/graphql.ts';
+import type { NowActiveQuery, ProgramsQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
@@ -118,10 +118,12 @@ export function Programs() {
 
 function NowActive() {
   const { data } = useLive(nowActive, {});
-  if (!data?.viewer) return null;
-  const { activeDttTemplate: active, scheduleType } = data.viewer;
+  return <p class="now-active">{data?.viewer && <NowActiveText {...data.viewer} />}</p>;
+}
+
+function NowActiveText({ activeDttTemplate: active, scheduleType }: NonNullable<NowActiveQuery['viewer']>) {
   return (
-    <p>
+    <>
       {active ? (
         <>
           Active now: <a href={`/console/programs/${active.databaseId}`}>{active.name}</a>
@@ -130,7 +132,7 @@ function NowActive() {
         'No program is active now.'
       )}
       {scheduleType && ` · Schedule: ${scheduleType.toLowerCase()}`}
-    </p>
+    </>
   );
 }
 
