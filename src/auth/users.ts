@@ -77,8 +77,13 @@ export async function hasUsers(sql: Sql): Promise<boolean> {
   return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
 }
 
+/** Whether the users are accounts of an upstream. */
+export async function isMirror(sql: Sql): Promise<boolean> {
+  return (await sql.count('Mirror', {})) > 0;
+}
+
 async function rejectMirror(sql: Sql): Promise<void> {
-  if ((await sql.count('Mirror', {})) > 0)
+  if (await isMirror(sql))
     throw new SetupError(
       'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );

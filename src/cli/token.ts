@@ -9,7 +9,7 @@ import {
   revokeToken,
   TokenError,
 } from '../auth/tokens.ts';
-import { findTier } from '../auth/users.ts';
+import { findTier, isMirror } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
 import type { Connected } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
@@ -90,6 +90,10 @@ async function create(
     if (!(error instanceof TokenError) || complaintAboutTokenName(name) !== undefined) throw error;
     const tier = await findTier(sql, user);
     if (tier === requiredTier) throw error;
+    if (await isMirror(sql))
+      throw new TokenError(
+        `${error.message} This is a mirror, whose accounts come from the upstream: ${commandLine(config, 'user list')}`,
+      );
     const next =
       tier === undefined
         ? `user create ${shellWord(user)} --tier ${requiredTier}`

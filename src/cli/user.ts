@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
-import { createUser, type ListedUser, listUsers, setTier } from '../auth/users.ts';
+import { createUser, isMirror, type ListedUser, listUsers, setTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
 import { locationText, withDatabase } from './database.ts';
 import { table } from './table.ts';
@@ -42,8 +42,12 @@ userCommand
       const users = await listUsers(sql);
       process.stderr.write(`Users of ${locationText(config)}:\n`);
       process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
-      if (users.length === 0)
-        process.stderr.write(`There are none. Create one: ${commandLine(config, 'user create me')}\n`);
+      if (users.length > 0) return;
+      process.stderr.write(
+        (await isMirror(sql))
+          ? `There are none: an account comes to a mirror with its first request, or by ${commandLine(config, 'sync')}\n`
+          : `There are none. Create one: ${commandLine(config, 'user create me')}\n`,
+      );
     }),
   );
 

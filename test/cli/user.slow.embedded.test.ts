@@ -110,6 +110,23 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
             'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
         });
     });
+
+    it('advises nothing in a mirror that a mirror rejects', async () => {
+      await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')
+        ON CONFLICT DO NOTHING`);
+      const create = (name: string) => dovetail('token', 'create', '--user', name, '--name', 'x');
+      expect((await create('nobody')).stderr).toBe(
+        `There is no user named "nobody". This is a mirror, whose accounts come from the upstream: DATA_DIR=${folder} npx dovetail user list\n`,
+      );
+      await database.pool.query(`UPDATE "User" SET "subscriptionTier" = 'free' WHERE username = 'zoe'`);
+      expect((await create('zoe')).stderr).toBe(
+        `Creating a token needs the ultra tier; zoe has "free". This is a mirror, whose accounts come from the upstream: DATA_DIR=${folder} npx dovetail user list\n`,
+      );
+      await database.pool.query('DELETE FROM "User"');
+      expect((await dovetail('user', 'list')).stderr).toBe(
+        `Users of the embedded database in ${folder}:\nThere are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail sync\n`,
+      );
+    });
   });
 });
 
