@@ -92,6 +92,6 @@ function reject([found]: readonly Census[]): void {
     );
   if (found?.isEmpty || found?.isDemo) return;
   throw new SetupError(
-    'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
+    'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
   );
 }

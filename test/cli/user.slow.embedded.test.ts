@@ -83,12 +83,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
       [
         1,
         ['demo'],
-        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
+        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
       ],
       [
         1,
         ['demo', '--reset'],
-        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
+        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
       ],
     ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
       expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
