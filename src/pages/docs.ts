@@ -79,6 +79,7 @@ const pageWith = (demoToken = '') => `<!doctype html>
 </head>
 <body>
   <p>${demoToken ? 'The token of the demo account is filled in: every request can be tried as it is.' : 'To try requests, put your token in by the button Authorize.'}</p>
+  <noscript><p>The form for each route needs JavaScript. <a href="${documentPath}">The OpenAPI document</a> has the same text.</p></noscript>
   <div id="reference" data-token="${demoToken}"></div>
   <script src="/docs/swagger-ui-bundle.js"></script>
   <script src="/docs/start.js"></script>
@@ -87,7 +88,7 @@ const pageWith = (demoToken = '') => `<!doctype html>
 `;
 
 const pageStyle = `body { margin: 0 }
-body > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
+body > p, noscript > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
 `;
 
 /** Swagger UI's dark theme is a class of the root element. `validatorUrl: null` keeps it from using a validator on another server. */

@@ -35,10 +35,15 @@ describe('the page of the reference', () => {
     const loaded = [...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path = '']) => path);
     expect(loaded).toContain('/docs/swagger-ui-bundle.js');
     for (const path of loaded.filter((each) => each !== 'data:,')) {
-      expect(path).toMatch(/^\/docs\/[\w.-]+$/);
+      expect(path).toMatch(/^\/docs\/[\w.-]+$|^\/openapi\.json$/);
       const { status, headers } = await ask(path);
       expect([path, status, headers.get('X-Content-Type-Options')]).toEqual([path, 200, 'nosniff']);
     }
+  });
+
+  it('leads a browser without JavaScript to the OpenAPI document', async () => {
+    const page = await (await ask('/docs')).text();
+    expect(/<noscript>.*<\/noscript>/.exec(page)?.[0]).toContain('<a href="/openapi.json">');
   });
 
   it('is isolated by its headers', async () => {
