@@ -42,6 +42,16 @@ const databaseUrl = (description: string) => ({
 /** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
 const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(text);
 
+/**
+ * Whether a text is an origin that a page may have, as browsers write it in `Origin`. Apps and extensions have schemes of their
+ * own, such as `capacitor://localhost`, for which `URL` knows no origin. A file has none.
+ */
+export function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { origin, protocol, host } = new URL(text);
+  return host !== '' && text === (origin === 'null' ? `${protocol}//${host}` : origin);
+}
+
 const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
 
 const onOff = z.enum(['on', 'off']);
@@ -154,11 +164,7 @@ export const settings = {
       z
         .string()
         .transform((text) => text.split(',').map((origin) => origin.trim().replace(/\/$/, '')))
-        .refine((origins) =>
-          origins.every(
-            (origin) => !origin.includes('*') && URL.canParse(origin) && new URL(origin).origin === origin,
-          ),
-        )
+        .refine((origins) => origins.every((origin) => !origin.includes('*') && isOrigin(origin)))
         .optional(),
     ),
     // A wildcard would be compared literally, with origins that no page can have.

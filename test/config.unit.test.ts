@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Config, commandLine, readConfig, shellWord, workersOf } from '../src/config.ts';
+import { type Config, commandLine, isOrigin, readConfig, shellWord, workersOf } from '../src/config.ts';
 import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
@@ -110,6 +110,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       { CORS_ORIGINS: 'https://a.example/, http://localhost:5173' },
       { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
     ],
+    [{ CORS_ORIGINS: 'capacitor://localhost/' }, { CORS_ORIGINS: ['capacitor://localhost'] }],
     [{ MAX_DEPTH: '007' }, { MAX_DEPTH: 7 }],
     [{ WORKERS: 'auto' }, { WORKERS: 'auto' }],
     [{ SHOW_DEMO_TOKEN: 'on' }, { SHOW_DEMO_TOKEN: 'on' }],
@@ -189,6 +190,9 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     'https://a.example/app',
     'https://a.example:443',
     'https://a.example,',
+    'localhost:5173',
+    'file:///',
+    'capacitor://localhost/app',
   ])
     wrongSettings.push([
       'CORS_ORIGINS',
@@ -380,4 +384,23 @@ describe('the number of processes', () => {
   ])('is %s', (_, env, count) => {
     expect(workersOf(readConfig(env))).toBe(count);
   });
+});
+
+it.each([
+  ['https://app.example.com', true],
+  ['http://[::1]:5173', true],
+  ['capacitor://localhost', true],
+  ['moz-extension://2c1d0b6e-9f0e-4e0b-8a5a-1f1f6d1d2c3b', true],
+  ['HTTPS://app.example.com', false],
+  ['https://app.example.com/', false],
+  ['https://app.example.com:443', false],
+  ['https://user@app.example.com', false],
+  ['capacitor://localhost/app', false],
+  ['capacitor://user@localhost', false],
+  ['blob:https://app.example.com', false],
+  ['file://', false],
+  ['localhost:5173', false],
+  ['null', false],
+])('%s is an origin that a page may have: %s', (text, isSo) => {
+  expect(isOrigin(text)).toBe(isSo);
 });

@@ -1,6 +1,7 @@
 /** Cross-origin requests (CORS protocol of the Fetch standard): the pages of the origins in `CORS_ORIGINS` may make them. */
 
 import corsHeaders from 'cors';
+import { isOrigin } from '../config.ts';
 import { errorResponse } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
@@ -111,13 +112,13 @@ function createRejectionMessages(
 const served = 'http://localhost:5173';
 
 /**
- * Says how to allow the origin. Only pages that come by HTTP have an origin: for a file browsers send `null`.
+ * Says how to allow the origin. A file has none: browsers send `null` for it.
  * @param remedy says how to change the setting so that it names one more origin.
  */
 function hintFor(origin: string, remedy: (added: string) => string): string {
   if (origin === 'null')
     return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, ${remedy(served)}, and open ${served}`;
-  if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
+  if (!isOrigin(origin)) return '';
   return `: to allow them, ${remedy(origin)}`;
 }
 

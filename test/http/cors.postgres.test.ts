@@ -204,7 +204,7 @@ describe('the preflight of an origin that is not allowed', () => {
     await named.close();
   });
 
-  it.each(['https://', 'x', 'x-http://a', 'file://', 'chrome-extension://abc'])(
+  it.each(['https://', 'x', 'x://', 'file://', 'chrome-extension://abc/page', 'a.example:5173'])(
     'is rejected without a setting where CORS_ORIGINS cannot have the origin: %s',
     async (origin) => {
       const response = await preflight(closed, '/api/v1/users/me', origin);
@@ -215,6 +215,23 @@ describe('the preflight of an origin that is not allowed', () => {
     },
   );
 });
+
+it.each(['capacitor://localhost', 'tauri://localhost', 'chrome-extension://abc', 'https://localhost'])(
+  'the origin of an app or an extension is allowed if CORS_ORIGINS has it: %s',
+  async (origin) => {
+    const rejected = await preflight(closed, '/api/v1/users/me', origin);
+    expect(await rejected.json()).toMatchObject({
+      error: expect.stringContaining(`set CORS_ORIGINS=${origin}`),
+    });
+    const named = await openTestGateway(await openBeside(closed.database), {
+      settings: { CORS_ORIGINS: origin },
+    });
+    expect(corsHeaders(await preflight(named, '/api/v1/users/me', origin))).toMatchObject({
+      'access-control-allow-origin': origin,
+    });
+    await named.close();
+  },
+);
 
 it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS naming it', async () => {
   const response = await ask(open, '/api/v1/users/me', { headers: { Origin: open.url } });
