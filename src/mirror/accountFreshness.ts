@@ -75,9 +75,8 @@ function createStoredState(
 
   return {
     get: () => stored,
-    /** Sets when this process has read all lists. */
+    /** Sets when this process has read all lists. What else the database says may have changed meanwhile. */
     setRefreshed(refreshedAt: number): void {
-      isCurrent = true;
       stored = { ...stored, refreshedAt };
     },
     reload,

@@ -48,6 +48,16 @@ describe('the freshness of an account', () => {
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
+  it('is read again if it was marked as stale during a run, which says nothing of a write of another process', async () => {
+    read.mockResolvedValue(stored(5));
+    await freshness.ensureLoaded();
+    freshness.markStale();
+    freshness.set(Date.now(), { ...whole, began: 6 });
+    read.mockResolvedValue(stored(6, 7));
+    await freshness.ensureLoaded();
+    expect(freshness.isOutdated).toBe(true);
+  });
+
   it('announces that another process has refreshed or removed the account, once each', async () => {
     read.mockResolvedValue(stored(5));
     await freshness.reload();

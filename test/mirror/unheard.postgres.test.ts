@@ -1,6 +1,7 @@
 /** A gateway of a mirror that has not heard, or not yet, what another gateway over the same database has announced. */
 
 import { describe, expect, it } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { arrive, ask, type FrontedService, openForEachTest, patch } from '../support/frontedService.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -16,10 +17,13 @@ async function read(gateway: TestGateway, headers: Record<string, string> = {}) 
   return { status, age: said.get('Age'), name: body.data?.dttTemplate?.name };
 }
 
-/** Has all requests for lists fail from now on. */
-function hideLists({ service }: FrontedService): void {
+/** Has requests for lists fail from now on: all of them, or those of a path. */
+function hideLists({ service }: FrontedService, path?: RegExp): void {
   const failure = { status: 500, body: { ok: false, error: 'broken' } };
-  service.misbehave({ after: (reply, { method }) => (method === 'GET' ? failure : reply) });
+  service.misbehave(
+    { after: (reply, { method }) => (method === 'GET' ? failure : reply) },
+    path ? { path } : undefined,
+  );
 }
 
 describe('a write that has not been read back is not hidden by older data', () => {
@@ -47,6 +51,31 @@ describe('a write that has not been read back is not hidden by older data', () =
       .poll(() => read(other, headers), { timeout: 20_000 })
       .toEqual({ status: 200, age: '0', name: 'A new name' });
   });
+});
+
+it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {
+  const fronted = await open({ settings, waits: { ...waits, freshness: 5_000 } });
+  const { gateway, service, openAnother } = fronted;
+  const other = await openAnother();
+  await arrive(gateway, alice);
+  await arrive(other, alice);
+  const reached = createSignal();
+  const end = createSignal();
+  const hold = async <Reply>(reply: Reply) => {
+    reached.settle();
+    await end.promise;
+    return reply;
+  };
+  // It is read after the templates.
+  service.misbehave({ after: hold }, { path: /^\/dtt\/sessions$/ });
+  const reading = read(other, { 'Cache-Control': 'no-cache' });
+  await reached.promise;
+  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+  // Nobody reads the write back.
+  hideLists(fronted, /^\/dtt\/templates$/);
+  end.settle();
+  expect((await reading).status).toBe(200);
+  expect(await read(other)).toEqual({ status: 503, age: null, name: undefined });
 });
 
 it('a response after a refresh has what is here by then, also if another process has brought it, and the feed is late', async () => {
