@@ -13,7 +13,7 @@ import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits, type RateLimits } from '../http/rateLimits.ts';
-import { asksForPage, isMisaddressed } from '../http/requestChecks.ts';
+import { asksForPage, isMisaddressed, isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse } from '../http/response.ts';
 import type { Batch } from '../http/task.ts';
 import type { McpHandler } from '../mcp/mcp.ts';
@@ -169,10 +169,16 @@ function createWaitUntilCurrent(
   mirror: MirrorService | undefined,
   positions: Positions | undefined,
 ): Steps['waitUntilCurrent'] {
+  async function waitForMirror(service: MirrorService, exchange: Exchange, viewer: Viewer) {
+    const early = await service.waitUntilFresh(exchange, viewer);
+    // While the account is not as new as it has to be, writes are passed on from here.
+    if (early && !isRead(exchange)) await positions?.addTo(exchange, early);
+    return early;
+  }
   return (exchange, viewer) => {
     const receiving = positions?.receive(exchange, viewer);
     if (!mirror) return receiving;
-    if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
-    return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
+    if (!receiving) return waitForMirror(mirror, exchange, viewer);
+    return receiving.then((early) => early ?? waitForMirror(mirror, exchange, viewer));
   };
 }

@@ -53,6 +53,19 @@ describe('a write that has not been read back is not hidden by older data', () =
   });
 });
 
+it('a write that is passed on while the one before it has not been read back responds with its position, as that one does', async () => {
+  const fronted = await open({ settings, waits });
+  await arrive(fronted.gateway, alice);
+  hideLists(fronted);
+  for (const name of ['A new name', 'Another name']) {
+    const { status, headers } = await patch(fronted.gateway, alice, '/dtt/templates/1', { name });
+    expect({ status, position: headers.get('Dovetail-Position') }).toEqual({
+      status: 200,
+      position: expect.any(String),
+    });
+  }
+});
+
 it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {
   const fronted = await open({ settings, waits: { ...waits, freshness: 5_000 } });
   const { gateway, service, openAnother } = fronted;
