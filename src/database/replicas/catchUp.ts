@@ -27,11 +27,13 @@ const stillOpen = `SELECT id FROM unnest($1::text[]) AS id
   WHERE NOT pg_visible_in_snapshot(id::xid8, pg_current_snapshot())`;
 
 /**
- * The transactions whose commit waits for synchronous replication. The view has the lower 32 bits of their ids. Which
- * standby they wait for is visible to some roles only.
+ * The transactions whose commit waits for synchronous replication. The view has the lower 32 bits of their ids. A COMMIT
+ * PREPARED waits without an id, and may commit any prepared transaction. Which standby they wait for is visible to some
+ * roles only.
  */
-const waiting = `SELECT id FROM unnest($1::text[]) AS id WHERE EXISTS (
-  SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid::text::bigint = id::bigint & 4294967295)`;
+const waiting = `SELECT id FROM unnest($1::text[]) AS id, LATERAL (SELECT id::bigint & 4294967295) AS lower(half)
+  WHERE EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND CASE WHEN backend_xid IS NULL
+    THEN half IN (SELECT transaction::text::bigint FROM pg_prepared_xacts) ELSE backend_xid::text::bigint = half END)`;
 
 interface Transaction {
   readonly id: string;

@@ -34,7 +34,7 @@ let accounts: Account[];
 let lines: TcpProxy[];
 
 beforeAll(async () => {
-  cluster = await startCluster(2, { log_statement: 'all' });
+  cluster = await startCluster(2, { log_statement: 'all', max_prepared_transactions: '1' });
   await cluster.createDatabase(name);
   const database = withClient(await open());
   accounts = [await createAccount(database.client, 'alice'), await createAccount(database.client, 'bobby')];
@@ -537,6 +537,33 @@ describe('a change that a standby shows before its primary', () => {
     await expect(activeOf(gateway, alice, headers)).rejects.toThrow(/has not caught up/);
     await releaseCommits();
     expect(await activeOf(gateway, alice, headers)).toBe(template);
+  });
+
+  it('does not disappear from reads at the primary when the standby is gone, if it was prepared for two-phase commit', async () => {
+    // A transaction that has notified cannot be prepared.
+    const announceBy = (mode: string) => cluster.primary.query(`SELECT announce_by('${mode}')`, name);
+    await announceBy('logical');
+    onTestFinished(() => announceBy('notify').then(() => {}));
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const alice = at(accounts, 0);
+    const before = await activeOf(gateway, alice);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await writer.connect();
+    await writer.query('BEGIN');
+    await writer.query(`UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`);
+    await writer.query(`PREPARE TRANSACTION 'prepared'`);
+    await holdCommits();
+    // Acknowledged only when the standby has it.
+    const committing = writer.query(`COMMIT PREPARED 'prepared'`);
+    committing.catch(() => {});
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    await at(pair, 0).stop('immediate');
+    await expect(activeOf(gateway, alice)).rejects.toThrow(/has not caught up/);
+    await releaseCommits();
+    await committing;
+    expect(await activeOf(gateway, alice)).toBe(template);
+    await writer.end();
   });
 
   it('is not confused with a transaction that runs long, which reads at the primary do not wait for', async () => {
