@@ -4,6 +4,7 @@ import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts } from './pullAccount.ts';
@@ -37,7 +38,8 @@ export async function waitUntilFresh(
   const isHere = () => freshness.refreshedAt !== undefined && !freshness.isBehind;
   if (goOn && !isHere()) {
     // Before `touch`, which may start a run: one that began earlier may have read older data than what is relayed now.
-    if (freshness.refreshedAt === undefined) freshness.noteShown();
+    if (freshness.refreshedAt === undefined || (freshness.isOutdated && isRead(exchange)))
+      freshness.noteShown();
     account.touch();
     return goOn(exchange);
   }

@@ -234,8 +234,8 @@ async function run(self: AccountState): Promise<boolean> {
   const hasSucceeded = await readWith(self, credential);
   const untilNext = isPart && hasSucceeded ? Math.max(interval - freshness.age, 0) : interval;
   if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
-  // Clients may have been shown something newer by relayed requests in the meantime.
-  if (isFirst && hasSucceeded && freshness.isBehind) {
+  // Clients may have been shown something newer by relayed requests in the meantime. A write has a run of its own.
+  if (hasSucceeded && freshness.isBehind && (isFirst || !freshness.isOutdated)) {
     want(self, allParts);
     self.refreshes.begin();
   }

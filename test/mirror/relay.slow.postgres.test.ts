@@ -2,6 +2,7 @@
 
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import {
   arrive,
   ask,
@@ -136,6 +137,36 @@ describe('the response to a relayed request', () => {
       expect((await ask(gateway, alice, '{ viewer { username } }')).status).toBe(200);
     }
   });
+});
+
+it('a relayed read is not followed by an older response once the write before it has been read back', async () => {
+  const { gateway, service } = await open({ waits: { write: 300 } });
+  await arrive(gateway, alice);
+  const reached = createSignal();
+  const end = createSignal();
+  async function hold<Reply>(reply: Reply, { method }: { readonly method: string }): Promise<Reply> {
+    if (method !== 'GET') return reply;
+    reached.settle();
+    await end.promise;
+    return reply;
+  }
+  service.misbehave({ after: hold }, { path: /^\/dtt\/templates$/ });
+  await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
+  await reached.promise;
+  // Another client changes it upstream after the list was read.
+  const updatedAt = new Date(Date.now() + 1_000).toISOString();
+  Object.assign(service.world.templates.get(2) ?? {}, { name: 'Newer', updatedAt });
+  const read = async () => {
+    const { status, body, headers } = await rest(gateway, alice, '/dtt/templates/2');
+    return { status, data: body.data, isRelayed: headers.get('Age') === null };
+  };
+  const newer = { status: 200, data: expect.objectContaining({ name: 'Newer' }) };
+  expect(await read()).toEqual({ ...newer, isRelayed: true });
+  end.settle();
+  let last = await read();
+  for (const until = Date.now() + 10_000; last.isRelayed && Date.now() < until; last = await read())
+    expect(last).toMatchObject(newer);
+  expect(last).toEqual({ ...newer, isRelayed: false });
 });
 
 describe('a relayed write', () => {
