@@ -55,7 +55,7 @@ const overloadEndsAfter = 200;
  * (about as many as are let through in one turn of the event loop), or `least`, so that one client cannot fill the
  * queue alone. The largest of the three counts (docs/failures.md#overload).
  */
-const shortLine = { lasts: 15, share: 0.75, least: 3 };
+const shortLine = { lasts: 8, share: 0.75, least: 3 };
 
 /** How often, in milliseconds, the queue is looked at while nothing else happens. */
 const interval = 5;
@@ -176,6 +176,8 @@ function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload
   const { concurrency, statements } = options;
   let isServing = false;
   let isWatched = false;
+  /** Requests and statements take turns: neither may keep the others waiting for as long as more come. */
+  let isTurnOfStatements = false;
 
   concurrency.onEnded(() => {
     if (isServing || (line.entries === 0 && statements.users === 0)) return;
@@ -183,8 +185,13 @@ function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload
     // The connection is free again only after this event.
     queueMicrotask(() => {
       isServing = false;
+      if (isTurnOfStatements && statements.serve()) {
+        isTurnOfStatements = false;
+        return;
+      }
       // If requests were let through, the connection is for them.
-      if (!letThrough(line, options, overload)) statements.serve();
+      isTurnOfStatements = letThrough(line, options, overload);
+      if (!isTurnOfStatements) statements.serve();
     });
   });
 

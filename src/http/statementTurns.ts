@@ -15,8 +15,11 @@ export interface StatementTurns {
   /** The number of users with waiting statements. */
   readonly users: number;
   isWaiting(key: Waiting['key']): boolean;
-  /** Starts as many waiting statements as there is room for. Must be called when a connection has become free. */
-  serve(): void;
+  /**
+   * Starts as many waiting statements as there is room for. Must be called when a connection has become free.
+   * @returns whether any was started.
+   */
+  serve(): boolean;
 }
 
 interface Entry extends Waiting {
@@ -30,8 +33,10 @@ export function createStatementTurns(concurrency: Concurrency): StatementTurns {
   const queue = createFairQueue<Entry>();
   let isWatched = false;
 
-  function serve(): void {
+  function serve(): boolean {
+    const before = queue.entries;
     while (queue.entries > 0 && concurrency.free() > 0) queue.take()?.start();
+    return queue.entries < before;
   }
 
   function watch(): void {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createConcurrency } from '../../src/database/concurrency.ts';
 import { openExchange } from '../../src/http/exchange.ts';
 import { createLoadShedder } from '../../src/http/loadShedding.ts';
+import { createStatementTurns } from '../../src/http/statementTurns.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { SimulatedPool } from '../support/simulatedPool.ts';
 
@@ -19,20 +20,33 @@ const capacity = 500;
 function open(duration = (running: number) => 4 * Math.max(1, running / 2), connections = 10) {
   const pool = new SimulatedPool(connections, duration);
   const concurrency = createConcurrency(pool);
+  const statements = createStatementTurns(concurrency);
   const { shed, figures } = createLoadShedder({
     concurrency,
-    statements: { users: 0, isWaiting: () => false, serve() {} },
+    statements,
     maxWaiting: 100,
     begun: () => {},
   });
 
-  /** @param size how many statements the request runs at once. */
-  async function ask(client: number, size = 1): Promise<{ client: number; isShed: boolean; took: number }> {
+  /**
+   * @param size how many statements the request runs at once.
+   * @param steps how often it does so, one after the other.
+   */
+  async function ask(
+    client: number,
+    size = 1,
+    steps = 1,
+  ): Promise<{ client: number; isShed: boolean; took: number }> {
     const began = performance.now();
     const incoming = { headers: {}, url: '/' } as IncomingMessage;
     const exchange = openExchange(incoming, new EventEmitter() as ServerResponse, nobodyListens);
     const isShed = await shed(exchange, () => client, size);
-    if (!isShed) await Promise.all(Array.from({ length: size }, () => pool.run()));
+    const run = () => statements.run(client, () => pool.run());
+    for (let step = 0; step < steps && !isShed; step++) {
+      // A request does something else before, while others are let through.
+      await Promise.resolve();
+      await Promise.all(Array.from({ length: size }, run));
+    }
     return { client, isShed, took: performance.now() - began };
   }
 
@@ -40,11 +54,21 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
    * Sends so many requests a second, whether or not there are responses.
    * @param next returns the client of the next request.
    * @param apart how long after each request the next one comes, as a multiple of the average.
+   * @param stepsOf returns how many steps a request of the client has.
    */
-  async function load(rate: number, milliseconds: number, next: () => number, apart = () => 1) {
+  async function load(
+    rate: number,
+    milliseconds: number,
+    next: () => number,
+    apart = () => 1,
+    stepsOf = (_client: number) => 1,
+  ) {
     const asked: ReturnType<typeof ask>[] = [];
     for (let time = 1, due = 0; time <= milliseconds; time++) {
-      for (; due < time; due += (apart() * 1_000) / rate) asked.push(ask(next()));
+      for (; due < time; due += (apart() * 1_000) / rate) {
+        const client = next();
+        asked.push(ask(client, 1, stepsOf(client)));
+      }
       await vi.advanceTimersByTimeAsync(1);
     }
     await vi.advanceTimersByTimeAsync(5_000);
@@ -126,6 +150,26 @@ it('has the requests of a client that floods the gateway wait behind each other,
   expect(others.length).toBeGreaterThan(300);
   expect(others.filter(({ isShed }) => isShed)).toEqual([]);
   expect(p99(others)).toBeLessThan(36);
+});
+
+it('serves the statements of requests that have begun, however many other requests come', async () => {
+  const { load } = open();
+  let asked = 0;
+  // They are few, so the connections are always wanted for requests that have not begun.
+  const isLarge = (client: number) => client % 100 === 0;
+  const stepsOf = (client: number) => (isLarge(client) ? 5 : 1);
+  const all = await load(
+    4 * capacity,
+    4_000,
+    () => asked++ % 1_000,
+    () => 1,
+    stepsOf,
+  );
+  const accepted = all.slice(2_000).filter(({ isShed }) => !isShed);
+  const large = accepted.filter(({ client }) => isLarge(client));
+  expect(large.length).toBeGreaterThan(10);
+  expect(p99(large)).toBeLessThan(100);
+  expect(p99(accepted)).toBeLessThan(50);
 });
 
 it.each([5, 20])('serves a batch of %d while another client floods the gateway', async (size) => {
