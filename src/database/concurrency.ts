@@ -91,7 +91,7 @@ function createLimit(most: number) {
   let isHigh = true;
   let isWorthIt = false;
   let before: Trial | undefined;
-  let window = openWindow(current);
+  let window = createWindow(current);
 
   function judge(now: number): void {
     const rate = window.statements / (now - window.began);
@@ -119,7 +119,7 @@ function createLimit(most: number) {
     isHigh = !isHigh;
     const few = between(least, Math.round(middle / probe), Math.max(most - 1, least));
     current = isHigh ? between(few + 1, Math.round(middle * probe), most) : few;
-    window = openWindow(current);
+    window = createWindow(current);
   }
 
   return {
@@ -128,7 +128,7 @@ function createLimit(most: number) {
     },
     /** Begins to measure anew. */
     restart(): void {
-      window = openWindow(current);
+      window = createWindow(current);
     },
     /** Called when a request has to wait. Raises the limit if nothing has finished for `stuck`: then a lock is in the way, not load. */
     noteWaiting(): void {
@@ -157,7 +157,7 @@ function gain(one: Trial, other: Trial): number {
 }
 
 /** What was measured since the limit was changed. */
-function openWindow(limit: number) {
+function createWindow(limit: number) {
   const now = performance.now();
   // Statements that began before the change do not count.
   return { began: now, lastEnded: now, statements: 0, full: 0, others: limit };
@@ -177,6 +177,6 @@ function count(window: Window, wasFull: boolean, now: number): void {
 const isEnough = ({ statements, began }: Window, now: number, times: number) =>
   statements >= times * judgement.statements && now - began >= times * judgement.time;
 
-type Window = ReturnType<typeof openWindow>;
+type Window = ReturnType<typeof createWindow>;
 
 const between = (least: number, value: number, most: number) => Math.min(Math.max(least, value), most);

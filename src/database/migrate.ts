@@ -93,9 +93,9 @@ export async function migrate(
 }
 
 /** What tells these migrations from any others: a database that has applied them is the same wherever it was made. */
-export async function digestOfMigrations(folder = checkedIn): Promise<string> {
+export async function digestOfMigrations(): Promise<string> {
   const digest = createHash('sha256');
-  for (const { name, sql } of await readMigrations(folder)) digest.update(JSON.stringify([name, sql]));
+  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
   return digest.digest('hex');
 }
 
@@ -125,8 +125,8 @@ const isAmong = (migrations: readonly Migration[]) => (name: string) =>
   migrations.some((migration) => migration.name === name);
 
 /** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
-export async function readForeignTables(client: pg.Client, folder = checkedIn) {
-  return findForeignTables(client, isAmong(await readMigrations(folder)));
+export async function readForeignTables(client: pg.Client) {
+  return findForeignTables(client, isAmong(await readMigrations(checkedIn)));
 }
 
 /**
@@ -184,8 +184,8 @@ export interface Progress {
 }
 
 /** How far the database has come, which this only reads. */
-export async function readProgress(client: pg.ClientBase, folder = checkedIn): Promise<Progress> {
-  const migrations = await readMigrations(folder);
+export async function readProgress(client: pg.ClientBase): Promise<Progress> {
+  const migrations = await readMigrations(checkedIn);
   const applied = await readApplied(client);
   const pending = migrations.map(({ name }) => name).filter((name) => !applied.delete(name));
   return { applied: migrations.length - pending.length, pending, unknown: [...applied] };
@@ -214,8 +214,8 @@ async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
  * What the migration that is next will find that does not fit, and what will become of it. What a later one finds nobody
  * knows before.
  */
-export async function readRepairs(client: pg.ClientBase, folder = checkedIn): Promise<string[]> {
-  const [next] = await readPending(client, await readMigrations(folder));
+export async function readRepairs(client: pg.ClientBase): Promise<string[]> {
+  const [next] = await readPending(client, await readMigrations(checkedIn));
   return readFindings(client, next?.findings);
 }
 

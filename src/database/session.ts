@@ -10,7 +10,7 @@ import { makeSessionSettings } from './pooler.ts';
 export const longestConnecting = 5_000;
 
 /** How long, in milliseconds, a statement of a start may take that only looks at something. */
-export const startStatementTimeout = 15_000;
+const startStatementTimeout = 15_000;
 
 /** How long, in milliseconds, a server may take to end a connection. */
 const longestEnding = 1_000;

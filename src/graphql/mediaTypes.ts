@@ -18,7 +18,7 @@ export type WholeType = (typeof wholeTypes)[number];
 export type ResultType = WholeType | (typeof streamTypes)[number];
 
 /** The media types of subscriptions, as error messages name them. */
-export const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
+const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
 
 export const notAcceptable = `Accept must name ${graphqlType} or ${jsonType} for a query or mutation, ${streamingTypes} for a subscription`;
 

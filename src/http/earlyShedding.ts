@@ -27,7 +27,9 @@ export function createEarlyShedder({ shedder, onRejected }: EarlySheddingOptions
   const loop = watchLoop();
   return {
     rejectEarly(request, response, last) {
-      if (!shedder.isOverload() || !loop.noteRequest() || !last || !isAskedAgain(request, last)) return false;
+      if (!shedder.isOverload()) return false;
+      loop.noteRequest();
+      if (!loop.isBehind() || !last || !isAskedAgain(request, last)) return false;
       // A request that needed the database is mostly followed by another that does. An address may be that of a proxy, which
       // sends what comes from others over the same connection.
       if (typeof last.waitsAs !== 'number' || !shedder.tryReject(last.waitsAs)) return false;
@@ -74,15 +76,16 @@ function watchLoop() {
   }
 
   return {
-    /** Must be called for each request that comes. Returns whether the event loop is behind. */
-    noteRequest(): boolean {
+    /** Must be called for each request that comes. */
+    noteRequest(): void {
       const now = performance.now();
       if (began === undefined) {
         began = now;
         setImmediate(endTurn);
       }
       look(now);
-      return now - lastBehind < remembered;
     },
+    /** Whether a turn of the event loop has been too long, a moment ago or now. */
+    isBehind: () => performance.now() - lastBehind < remembered,
   };
 }

@@ -6,7 +6,7 @@
  */
 export function originOf(host: string, port: number): string {
   const bracketed = host.includes(':') ? `[${host}]` : host;
-  return `http://${ownAddress[canonical(bracketed)] ?? bracketed}:${port}`;
+  return `http://${ownAddress[canonicalHost(bracketed)] ?? bracketed}:${port}`;
 }
 
 /** Where a server is found that listens everywhere; the last is the first as IPv6 writes it. */
@@ -18,11 +18,14 @@ const ownAddress: Readonly<Record<string, string>> = {
 
 /** Whether a value of HOST listens on every address of the machine. */
 export function isEverywhere(host: string): boolean {
-  return Object.hasOwn(ownAddress, canonical(host.includes(':') ? `[${host}]` : host));
+  return Object.hasOwn(ownAddress, canonicalHost(host.includes(':') ? `[${host}]` : host));
 }
 
-/** An address in the one form that URLs have for it: the system takes `0` for `0.0.0.0` as well. */
-function canonical(host: string): string {
+/**
+ * The host as URLs have it: a name in lower case, an IPv4 address in its usual form, where the system takes `10.1` for
+ * `10.0.0.1` and `0` for `0.0.0.0`. An IPv6 address without brackets stays as it is.
+ */
+export function canonicalHost(host: string): string {
   const url = `http://${host}`;
   return URL.canParse(url) ? new URL(url).hostname : host;
 }

@@ -9,7 +9,7 @@ export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
 export const restPath = '/api/v1';
 
 /** The path of the tools for language models. */
-export const mcpPath = '/mcp';
+const mcpPath = '/mcp';
 
 export function endpointOf(path: string): Endpoint {
   if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';

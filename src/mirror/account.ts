@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { firstIssue } from './fetchRecord.ts';
 import { recordId, replaceInvalid } from './fields.ts';
 import { readPages } from './list.ts';
-import { getOptional, incomprehensible, routeOf, type Upstream, UpstreamError } from './upstream.ts';
+import { getOptional, type Upstream, UpstreamError, unreadable } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 
 /** The account's row, and notes about values that the mirror replaces because they made no sense. */
@@ -29,8 +29,7 @@ export type IdentifyAccount = (
 export async function readAccountId(upstream: Upstream, signal?: AbortSignal): Promise<number> {
   const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me', signal));
   if (data) return data.id;
-  const failure = { failure: incomprehensible, method: 'GET', route: '/users/me' };
-  throw new UpstreamError(`GET /users/me: ${firstIssue(error)}`, failure);
+  throw unreadable('/users/me', firstIssue(error));
 }
 
 /**
@@ -96,9 +95,6 @@ async function ownersOfRecords(
 
 function parseAccount(path: string, data: unknown): IdentifiedAccount {
   const { data: account, error } = userSchema.safeParse(data);
-  if (!account) {
-    const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
-    throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`, failure);
-  }
+  if (!account) throw unreadable(path, firstIssue(error));
   return replaceInvalid(account, `${path}: `);
 }

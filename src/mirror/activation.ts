@@ -10,14 +10,13 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import { longestWait, type WithActivationLock } from './activationLock.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import {
-  incomprehensible,
   isMissing,
-  routeOf,
   type Timing,
   Unavailable,
   type Upstream,
   UpstreamBusy,
   UpstreamError,
+  unreadable,
 } from './upstream.ts';
 import { readVersions } from './versions.ts';
 import { transactionOn, writeRecords } from './writer.ts';
@@ -106,15 +105,14 @@ async function fetchTemplate(
 ): Promise<void> {
   const kind = kindsOf(accountId).dttTemplates;
   const path = `${kind.item}${templateId}`;
-  const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
   // A run may write a newer version in the meantime.
   const asked = await readVersions(pool, kind, [templateId]);
   const { data: record } = kind.record.safeParse(await upstream.get(path));
-  if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
+  if (record?.row.id !== templateId) throw unreadable(path, 'not valid');
   // If the token has come to mean another account, its templates are not this account's.
   if (record.row.ownerId !== accountId) throw notOwned();
   const onRejected = (_record: unknown, reason: string) => {
-    throw new UpstreamError(`${path}: ${reason}`, failure);
+    throw unreadable(path, reason);
   };
   await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
 }

@@ -17,7 +17,7 @@ export const longestWait = 20_000;
 const longestTurn = 60_000;
 
 /** The key of the advisory lock, beside the account's id. Nothing else here uses the number. */
-export const activationLockKey = 0x507e7a12;
+const activationLockKey = 0x507e7a12;
 
 /** PostgreSQL's code for a lock timeout: `lock_not_available`. */
 const notAvailable = '55P03';

@@ -19,7 +19,6 @@ export interface RecordOptions {
   /** A client of the upstream that sends the token of the account. */
   readonly upstream: Upstream;
   readonly accountId: number;
-  readonly signal?: AbortSignal;
 }
 
 export interface DetailsOptions extends RecordOptions {
@@ -49,10 +48,10 @@ async function fetchOne(
   id: number,
   attempts = maxAttempts,
 ): Promise<FetchResult> {
-  const { pool, upstream, accountId, signal } = options;
+  const { pool, upstream, accountId } = options;
   const before = await readVersion(pool, kind, id);
   if (before === undefined) return 'settled';
-  const fetched = await fetchRecord(upstream, kind, id, signal);
+  const fetched = await fetchRecord(upstream, kind, id);
   if (fetched === undefined) return 'missing';
   if (typeof fetched !== 'object') return 'unusable';
   const result = await inTransaction(pool, async (client) => {
@@ -94,7 +93,7 @@ export function createDetails(): Details {
 
   return {
     async fetch(options) {
-      const { accountId, model, ids, signal } = options;
+      const { accountId, model, ids } = options;
       const kind = kindOf(model, accountId);
       const results = await pMap(
         ids,
@@ -107,7 +106,7 @@ export function createDetails(): Details {
           underWay.set(key, result);
           return result;
         },
-        { concurrency, ...(signal && { signal }) },
+        { concurrency },
       );
       return ids.filter((_id, index) => results[index] !== 'settled');
     },

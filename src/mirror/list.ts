@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { numeric, recordId } from './fields.ts';
-import { incomprehensible, type Upstream, UpstreamError } from './upstream.ts';
+import { type Upstream, unreadable } from './upstream.ts';
 
 /** The most that the REST interface gives at once (docs/rest.md#paging). */
 const pageSize = 100;
@@ -91,6 +91,3 @@ export async function* readPages(
   }
   throw unreadable(path, `the list does not end within ${maxPages} pages`);
 }
-
-const unreadable = (path: string, why: string) =>
-  new UpstreamError(`GET ${path}: ${why}`, { failure: incomprehensible, method: 'GET', route: path });

@@ -2,6 +2,7 @@
 
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
+import { relayedMethods } from '../http/cors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
@@ -13,9 +14,6 @@ import { wasNotSent } from './upstreamErrors.ts';
 
 /** The largest body of a relayed request, in bytes. */
 const maxRequest = 64 * 1024;
-
-/** The methods that are relayed. */
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
 const ofConnection = [
@@ -98,8 +96,8 @@ export async function relay(
   delete exchange.headers.Age;
   const place = upstreamUrlFor(base, target);
   if (!place) return restErrorResponse(404, messages.notFound);
-  if (!methods.has(method))
-    return restErrorResponse(405, messages.methodNotAllowed, { Allow: [...methods].join(', ') });
+  if (!relayedMethods.includes(method))
+    return restErrorResponse(405, messages.methodNotAllowed, { Allow: relayedMethods.join(', ') });
   const body = isRead(exchange) ? Buffer.alloc(0) : (message?.body ?? (await readBody(request, maxRequest)));
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
 

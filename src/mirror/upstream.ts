@@ -14,6 +14,7 @@ import {
   incomprehensible,
   isMissing,
   isNotOffered,
+  routeOf,
   Unauthorized,
   Unavailable,
   UpstreamBusy,
@@ -59,11 +60,6 @@ const defaultTiming: Timing = {
 };
 
 const maxRedirects = 3;
-
-/** A path as it may be told to anybody. */
-export function routeOf(path: string): string {
-  return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
-}
 
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {

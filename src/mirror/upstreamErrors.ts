@@ -28,6 +28,19 @@ export class UpstreamError extends Error {
 /** What is told of a response that makes no sense. */
 export const incomprehensible = 'responded with what cannot be understood';
 
+/** A path as it may be told to anybody. */
+export function routeOf(path: string): string {
+  return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
+}
+
+/** The error for what was read from a path and makes no sense. The reason is for the terminal only. */
+export const unreadable = (path: string, reason: string) =>
+  new UpstreamError(`GET ${path}: ${reason}`, {
+    failure: incomprehensible,
+    method: 'GET',
+    route: routeOf(path),
+  });
+
 /** The token is not accepted: no further request makes sense. */
 export class Unauthorized extends UpstreamError {
   override name = 'Unauthorized';

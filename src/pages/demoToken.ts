@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config.ts';
-import { isEverywhere } from '../http/origin.ts';
+import { canonicalHost, isEverywhere } from '../http/origin.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
@@ -19,7 +19,7 @@ export function createDemoTokenFor(
   { HOST: given, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
 ): DemoTokenFor {
   if (token === undefined || SHOW_DEMO_TOKEN === 'on') return () => token;
-  const HOST = normaliseHost(given);
+  const HOST = canonicalHost(given);
   if (isEverywhere(HOST)) return () => undefined;
   const ownNames = ['localhost', HOST];
   const ownAddresses = createAddressList('::1', HOST);
@@ -33,13 +33,6 @@ export function createDemoTokenFor(
     const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
     return isOwn(host) && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
   };
-}
-
-/** The host as URLs have it: a name in lower case, an IPv4 address in its usual form, where the system takes `10.1` for `10.0.0.1`. */
-function normaliseHost(host: string): string {
-  const url = `http://${host}`;
-  // An IPv6 address, which has no brackets here, makes no URL.
-  return URL.canParse(url) ? new URL(url).hostname : host;
 }
 
 /** The name or address in `name:port`, in lower case and without brackets; undefined for anything else. */

@@ -21,7 +21,7 @@ import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { type MirrorServiceOptions, openMirrorService } from '../mirror/service.ts';
+import { openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
@@ -45,18 +45,15 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** How long the mirror waits for what, where it is not as long as it usually does. */
-type Times = Pick<MirrorServiceOptions, 'idle' | 'timing'>;
-
 /** How long, in milliseconds, a start waits for a command to leave the folder of the embedded database, or for a gateway that closes. */
 const longestLeaving = 3_000;
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
-export async function openGateway(config: Config, times: Times = {}): Promise<Gateway> {
+export async function openGateway(config: Config): Promise<Gateway> {
   checkStandbys(config);
   const parts = createParts();
   try {
-    return await openParts(config, parts, times);
+    return await openParts(config, parts);
   } catch (error) {
     await parts.close();
     throw error;
@@ -68,7 +65,7 @@ const boundsOf = ({ DATABASE_CONNECTIONS, STATEMENT_TIMEOUT }: Config): PoolLimi
   statement: STATEMENT_TIMEOUT * 1_000,
 });
 
-async function openParts(config: Config, parts: Parts, times: Times): Promise<Gateway> {
+async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
   if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
   const bounds = boundsOf(config);
@@ -85,7 +82,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     maxAge: config.CACHE_MAX_AGE,
   });
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { ...times, pool, direct, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { pool, direct, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
   const replicas = await openStandbys(config, { database, bounds, feed, logger }, parts);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;

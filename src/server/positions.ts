@@ -19,7 +19,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { atMost } from '../http/lruLimit.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 
-export const positionHeader = 'Dovetail-Position';
+const positionHeader = 'Dovetail-Position';
 
 export interface Positions {
   /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */

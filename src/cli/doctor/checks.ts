@@ -68,7 +68,7 @@ async function checkPersisted(config: Config): Promise<CheckResult> {
 
 async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<CheckResult> {
   if (base === undefined) return skipped('there is none');
-  // Where clients bring tokens there is none to ask with: that any other is refused is as good an answer.
+  // Without UPSTREAM_TOKEN, each client sends the token of its own account. That the upstream rejects another one shows as well that it responds.
   const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
   try {
     await upstream.get('/users/me');

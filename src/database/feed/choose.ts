@@ -2,6 +2,7 @@
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
+import type { Config } from '../../config.ts';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { createSession } from '../session.ts';
 import {
@@ -15,8 +16,6 @@ import {
 } from './announceMode.ts';
 import { checkReplicationSlot } from './slotCheck.ts';
 
-export type WantedAnnounceMode = 'auto' | 'notify' | 'logical';
-
 /** How long, in milliseconds, a start waits for running writers before it switches the database back to NOTIFY. */
 const longestWait = 2_000;
 
@@ -27,7 +26,7 @@ const longestWait = 2_000;
  * @throws {SetupError} when the mode that is asked for cannot be had.
  */
 export async function chooseAnnounceMode(
-  wanted: WantedAnnounceMode,
+  wanted: Config['CHANGE_FEED'],
   direct: pg.ClientConfig,
 ): Promise<{ mode: AnnounceMode; why?: string }> {
   const { client, connect, close } = createSession(direct);

@@ -5,8 +5,7 @@
 
 import pg from 'pg';
 import { serverOf } from '../connection/server.ts';
-import type { PoolLimits } from '../database.ts';
-import { limitSilence, poolLimits, sessionSettingsOf } from '../database.ts';
+import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '../database.ts';
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
 import type { PrimaryPositionReader } from '../position/primary.ts';

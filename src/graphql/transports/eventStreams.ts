@@ -25,10 +25,6 @@ export interface EventStreamsOptions {
   readonly isOnlyProcess: boolean;
   /** Aborted when the gateway closes, which no stream outlives. */
   readonly closing: AbortSignal;
-  /** How long, in milliseconds, a reserved stream may stay unopened. */
-  readonly longestUnopened?: number;
-  /** How often, in milliseconds, a stream without events says that it is there. */
-  readonly heartbeat?: number;
 }
 
 export interface EventStreams {
@@ -59,6 +55,12 @@ const severalProcesses = requestFailure(
 );
 
 const notAcceptable = requestFailure(406, 'Accept must name text/event-stream to open an event stream');
+
+/** How long, in milliseconds, a reserved stream may stay unopened. */
+const longestUnopened = 30_000;
+
+/** How often, in milliseconds, a stream without events says that it is there. */
+const heartbeat = 12_000;
 
 /** How many characters the id of an operation may have. Every event of the operation repeats it. */
 const longestId = 256;
@@ -119,8 +121,6 @@ function reserve(
     connectionQuota,
     isOnlyProcess,
     closing,
-    longestUnopened = 30_000,
-    heartbeat = 12_000,
   }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
 ): HttpResponse {
   if (!isOnlyProcess) return severalProcesses;

@@ -103,7 +103,7 @@ export function framingFor(accept: string | undefined): Framing | undefined {
   return wanted.some(({ type }) => type === '*/*' || type === 'text/*') ? serverSentEvents : undefined;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly framing: Framing;
   /** In milliseconds. */
   readonly heartbeat: number;
