@@ -400,7 +400,7 @@ describe('the load shedder', () => {
     expect(await later(0)).toEqual(['a1 ok', 'c1 ok']);
   });
 
-  it('has requests and statements take turns, so that neither wait for as long as more of the others come', async () => {
+  it('has requests and statements take turns, so that neither waits for as long as more of the others come', async () => {
     const { state, statements, waiting, ask, later, makeRoom } = open(4, 2);
     for (const name of ['a1', 'b1', 'c1']) ask(name);
     statements.add('d');
