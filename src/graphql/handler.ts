@@ -36,8 +36,8 @@ const postType = /^application\/json *(;|$)/i;
 export interface GraphqlOptions
   extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
-  /** The sources of a viewer's changes and of the version of their data: see `SubscribeOptions`. */
-  changes: Pick<SubscribeOptions, 'watchViewer' | 'versions'>;
+  /** What subscriptions need. Their context need not be that of requests. */
+  readonly changes: SubscribeOptions;
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
@@ -68,7 +68,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
-  const subscribe = createSubscribe({ ...options.changes, createContext });
+  const subscribe = createSubscribe(options.changes);
   const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });

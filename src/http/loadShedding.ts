@@ -31,8 +31,8 @@ export interface LoadShedder {
 
 export interface LoadSheddingOptions {
   readonly concurrency: Concurrency;
-  /** The statements of requests that were let through. */
-  readonly statements: Pick<StatementTurns, 'users' | 'isWaiting' | 'serve'>;
+  /** The statements of requests that were let through, and of live queries. */
+  readonly statements: Pick<StatementTurns, 'users' | 'isWaiting' | 'length' | 'serve'>;
   /** How many requests may wait, once the queue has not been empty for a while. */
   readonly maxWaiting: number;
   /** How long, in milliseconds, requests may wait before that counts as overload. */
@@ -180,7 +180,7 @@ function serve(line: FairQueue<Entry>, options: ServeOptions, overload: Overload
   let isTurnOfStatements = false;
 
   concurrency.onEnded(() => {
-    if (isServing || (line.entries === 0 && statements.users === 0)) return;
+    if (isServing || (line.entries === 0 && statements.length === 0)) return;
     isServing = true;
     // The connection is free again only after this event.
     queueMicrotask(() => {

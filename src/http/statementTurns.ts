@@ -7,14 +7,23 @@
 import type { Concurrency } from '../database/concurrency.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { longestConnecting } from '../database/session.ts';
-import { createFairQueue, type Waiting } from './fairQueue.ts';
+import { createFairQueue, type FairQueue, type Waiting } from './fairQueue.ts';
 
-export interface StatementTurns {
+export interface Turns {
   /** Runs a statement when it is the user's turn. Rejects if the turn takes as long to come as a connection may. */
   run<Result>(userId: number, statement: () => Promise<Result>): Promise<Result>;
-  /** The number of users with waiting statements. */
+}
+
+/** The turns of the statements of requests. */
+export interface StatementTurns extends Turns {
+  /** The turns of the statements of live queries. They begin without a request, so that there may be ever more of them. */
+  readonly live: Turns;
+  /** The number of users with waiting statements of requests. */
   readonly users: number;
+  /** Whether statements of requests of the user wait. */
   isWaiting(key: Waiting['key']): boolean;
+  /** How many statements wait, those of live queries included. */
+  readonly length: number;
   /**
    * Starts as many waiting statements as there is room for. Must be called when a connection has become free.
    * @returns whether any was started.
@@ -31,16 +40,26 @@ const interval = 5;
 
 export function createStatementTurns(concurrency: Concurrency): StatementTurns {
   const queue = createFairQueue<Entry>();
+  const live = createFairQueue<Entry>();
+  const length = () => queue.length + live.length;
+  let isTurnOfLive = false;
   let isWatched = false;
 
+  /** Takes a statement of a request and one of a live query in turn, where both wait. */
+  function take(): Entry | undefined {
+    const [first, second] = isTurnOfLive ? [live, queue] : [queue, live];
+    isTurnOfLive = !isTurnOfLive;
+    return first.take() ?? second.take();
+  }
+
   function serve(): boolean {
-    const before = queue.entries;
-    while (queue.entries > 0 && concurrency.free() > 0) queue.take()?.start();
-    return queue.entries < before;
+    const before = length();
+    while (length() > 0 && concurrency.free() > 0) take()?.start();
+    return length() < before;
   }
 
   function watch(): void {
-    if (isWatched || queue.entries === 0) return;
+    if (isWatched || length() === 0) return;
     isWatched = true;
     setTimeout(() => {
       isWatched = false;
@@ -50,11 +69,22 @@ export function createStatementTurns(concurrency: Concurrency): StatementTurns {
   }
 
   return {
+    ...createTurns(queue, concurrency, watch),
+    live: createTurns(live, concurrency, watch),
     serve,
     get users() {
       return queue.clients;
     },
+    get length() {
+      return length();
+    },
     isWaiting: queue.has,
+  };
+}
+
+/** @param onWaiting called when a statement begins to wait. */
+function createTurns(queue: FairQueue<Entry>, concurrency: Concurrency, onWaiting: () => void): Turns {
+  return {
     run<Result>(key: number, statement: () => Promise<Result>): Promise<Result> {
       if (!queue.has(key) && concurrency.free() > 0) return statement();
       return new Promise((settle, fail) => {
@@ -68,14 +98,14 @@ export function createStatementTurns(concurrency: Concurrency): StatementTurns {
           if (!isLate) statement().then(settle, fail);
         };
         queue.add({ key, size: 1, start });
-        watch();
+        onWaiting();
       });
     },
   };
 }
 
-/** The database for the requests of a user, whose statements wait for the user's turn. */
-export function inTurn(sql: Sql, { run }: StatementTurns, userId: number): Sql {
+/** The database for a user, whose statements wait for the user's turn. */
+export function inTurn(sql: Sql, { run }: Turns, userId: number): Sql {
   return {
     findMany: (model, query, given) => run(userId, () => sql.findMany(model, query, given)),
     count: (model, where, given, planning) => run(userId, () => sql.count(model, where, given, planning)),

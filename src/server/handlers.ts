@@ -5,7 +5,7 @@ import { workersOf } from '../config.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';
-import { inTurn, type StatementTurns } from '../http/statementTurns.ts';
+import { inTurn, type StatementTurns, type Turns } from '../http/statementTurns.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
@@ -24,6 +24,15 @@ interface HandlersOptions {
   readonly open: OpenOperation;
   readonly statements: StatementTurns;
 }
+
+/** Makes what makes contexts, by the turns of their statements. Those on a standby take no turns: it has a pool of its own. */
+const createContexts =
+  ({ database, replicas, mirror }: Pick<ServerOptions, 'database' | 'replicas' | 'mirror'>) =>
+  (turns: Turns) =>
+  (viewer: Viewer) => {
+    const sql = replicas?.sqlFor(viewer) ?? inTurn(database.sql, turns, viewer.id);
+    return createContext(sql, viewer, mirror?.upstream);
+  };
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 export function createHandlers(
@@ -44,14 +53,14 @@ export function createHandlers(
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
+  const demoTokenFor = createDemoTokenFor(demoToken, config);
+  const contextsBy = createContexts({ database, replicas, mirror });
+  const contextOf = contextsBy(statements);
   const changes = {
     watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
     versions: responseCache,
+    createContext: contextsBy(statements.live),
   };
-  const demoTokenFor = createDemoTokenFor(demoToken, config);
-  // Statements on a standby take no turns: it has a pool of its own.
-  const sqlFor = (viewer: Viewer) => replicas?.sqlFor(viewer) ?? inTurn(database.sql, statements, viewer.id);
-  const contextOf = (viewer: Viewer) => createContext(sqlFor(viewer), viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = workersOf(config) === 1;

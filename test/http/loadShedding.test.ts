@@ -314,6 +314,9 @@ describe('the load shedder', () => {
         get users() {
           return statements.size;
         },
+        get length() {
+          return statements.size;
+        },
         isWaiting: (key) => statements.has(key),
         serve() {
           const next = state.room > 0 ? waiting.shift() : undefined;

@@ -92,7 +92,20 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
     expect(figures.waiting).toBe(0);
     return outcomes;
   }
-  return { ask, load, loadInTurn };
+
+  /** So many live queries of each of so many users, each of which runs again as soon as it has run. Returns how many results they had. */
+  async function runLive(users: number, each: number, milliseconds: number): Promise<number> {
+    const until = performance.now() + milliseconds;
+    let results = 0;
+    const runAgain = async (user: number): Promise<void> => {
+      await statements.live.run(user, () => pool.run());
+      results++;
+      if (performance.now() < until) await runAgain(user);
+    };
+    await Promise.all(Array.from({ length: users * each }, (_, index) => runAgain(index % users)));
+    return results;
+  }
+  return { ask, load, loadInTurn, runLive };
 }
 
 type Outcome = Awaited<ReturnType<ReturnType<typeof open>['load']>>[number];
@@ -171,6 +184,24 @@ it('serves the statements of requests that have begun, however many other reques
   expect(p99(large)).toBeLessThan(100);
   expect(p99(accepted)).toBeLessThan(50);
 });
+
+it.each([
+  [1, 1],
+  [3, 10],
+  [30, 10],
+])(
+  'serves requests while live queries of %d users always wait, with %d connections',
+  async (users, connections) => {
+    const { load, runLive } = open(undefined, connections);
+    const running = runLive(users, 10, 4_000);
+    let asked = 0;
+    const all = await load(0.2 * capacity, 4_000, () => 1_000 + (asked++ % 50));
+    expect(all.filter(({ isShed }) => isShed)).toEqual([]);
+    expect(p99(all)).toBeLessThan(100);
+    // The live queries have what is left.
+    expect(await running).toBeGreaterThan(0.9 * 4 * (Math.min(connections, 2) - 0.4) * 250);
+  },
+);
 
 it.each([5, 20])('serves a batch of %d while another client floods the gateway', async (size) => {
   const { ask } = open();

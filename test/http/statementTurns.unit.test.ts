@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createConcurrency } from '../../src/database/concurrency.ts';
-import { createStatementTurns } from '../../src/http/statementTurns.ts';
+import { createStatementTurns, type Turns } from '../../src/http/statementTurns.ts';
 import { SimulatedPool } from '../support/simulatedPool.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
@@ -14,13 +14,15 @@ function open(duration = 100) {
   concurrency.onEnded(() => queueMicrotask(turns.serve));
   /** The statements in the order in which they began. The name of a statement begins with its user. */
   const begun: string[] = [];
-  const ask = (name: string) =>
-    turns.run(Number(name.charAt(0)), async () => {
-      begun.push(name);
-      await pool.run();
-      return name;
-    });
-  return { pool, turns, begun, ask };
+  const askBy =
+    ({ run }: Turns) =>
+    (name: string) =>
+      run(Number(name.charAt(0)), async () => {
+        begun.push(name);
+        await pool.run();
+        return name;
+      });
+  return { pool, turns, begun, ask: askBy(turns), askLive: askBy(turns.live) };
 }
 
 describe('a statement', () => {
@@ -42,6 +44,19 @@ describe('a statement', () => {
     expect(begun).toEqual(['1a', '1b', '1c', '2a', '1d', '2b', '1e', '1f']);
     expect(await Promise.all(all)).toEqual(['1a', '1b', '1c', '1d', '1e', '1f', '2a', '2b']);
     expect(turns.users).toBe(0);
+  });
+
+  it('of a request takes turns with those of live queries, which keep no request from being let through', async () => {
+    const { turns, begun, ask, askLive } = open();
+    void ask('1a');
+    void ask('1b');
+    for (const name of ['2l', '3l', '4l', '5l']) void askLive(name);
+    expect([turns.users, turns.isWaiting(2), turns.length]).toEqual([0, false, 4]);
+    for (const name of ['1c', '1d']) void ask(name);
+    expect([turns.users, turns.isWaiting(1), turns.length]).toEqual([1, true, 6]);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(begun).toEqual(['1a', '1b', '1c', '2l', '1d', '3l', '4l', '5l']);
+    expect(turns.length).toBe(0);
   });
 
   it('begins also when a connection becomes free without an event, as after a failed attempt to connect', async () => {
