@@ -44,12 +44,13 @@ const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(tex
 
 /**
  * Whether a text is an origin that a page may have, as browsers write it in `Origin`. Apps and extensions have schemes of their
- * own, such as `capacitor://localhost`, for which `URL` knows no origin. A file has none.
+ * own, such as `capacitor://localhost`, for which `URL` knows no origin. A file has none. `URL` takes some hosts that mean
+ * something to a shell, which the log must not advise to set.
  */
 export function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { origin, protocol, host } = new URL(text);
-  return host !== '' && text === (origin === 'null' ? `${protocol}//${host}` : origin);
+  return /^[\w.:[\]-]+$/.test(host) && text === (origin === 'null' ? `${protocol}//${host}` : origin);
 }
 
 const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];

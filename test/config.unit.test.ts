@@ -400,6 +400,9 @@ it.each([
   ['blob:https://app.example.com', false],
   ['file://', false],
   ['localhost:5173', false],
+  ['http://a;reboot', false],
+  ['app://$(reboot)', false],
+  ['http://a.example,b', false],
   ['null', false],
 ])('%s is an origin that a page may have: %s', (text, isSo) => {
   expect(isOrigin(text)).toBe(isSo);
