@@ -30,6 +30,7 @@ export function findFault(
   if (status === 304 || request.method === 'HEAD') return body === '' ? undefined : 'it has a body';
   const type = String(headers['content-type']);
   if (status === 201) return faultOfReservation(request, type, body);
+  if (status === 302) return faultOfRedirect(request, response);
   if (request.target.startsWith('/graphql')) return faultOfGraphql(type, response, others);
   if (!/^\/api\/v1($|[/?])/.test(request.target))
     return type.startsWith('text/plain') ? undefined : `it is ${type}`;
@@ -44,6 +45,16 @@ function faultOfReservation({ method, target }: FuzzRequest, type: string, body:
   if (method !== 'PUT' || !target.startsWith('/graphql')) return `the status is 201`;
   if (type !== 'text/plain; charset=utf-8') return `it is ${type}`;
   return /^[\w-]{43}$/.test(body) ? undefined : 'it is no token';
+}
+
+/** A browser without a token is sent from the base of the REST interface to its reference. */
+function faultOfRedirect(
+  { viewer, method, target, headers }: FuzzRequest,
+  response: FuzzResponse,
+): string | undefined {
+  const mayBeSent = viewer === 'nobody' && method === 'GET' && /^\/api\/v1\/?(\?|$)/.test(target);
+  if (!mayBeSent || headers.accept !== 'text/html') return 'it is a redirect';
+  return response.headers.location === '/docs' ? undefined : `it leads to ${response.headers.location}`;
 }
 
 function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
