@@ -165,7 +165,7 @@ export const settings = {
       z
         .string()
         .transform((text) => text.split(',').map((origin) => origin.trim().replace(/\/$/, '')))
-        .refine((origins) => origins.every((origin) => !origin.includes('*') && isOrigin(origin)))
+        .refine((origins) => origins.every(isOrigin))
         .optional(),
     ),
     // A wildcard would be compared literally, with origins that no page can have.

@@ -25,7 +25,7 @@ interface HandlersOptions {
   readonly statements: StatementTurns;
 }
 
-/** Makes what makes contexts, by the turns of their statements. Those on a standby take no turns: it has a pool of its own. */
+/** A factory of contexts for the given turns of their statements. Statements on a standby take no turns: it has a pool of its own. */
 const createContexts =
   ({ database, replicas, mirror }: Pick<ServerOptions, 'database' | 'replicas' | 'mirror'>) =>
   (turns: Turns) =>
