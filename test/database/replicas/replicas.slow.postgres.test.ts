@@ -75,14 +75,20 @@ async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
 const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
 const resume = () => Promise.all(pair.map((standby) => standby.resumeReplay()));
 
+/** Begins a transaction on the primary, with these statements. If the test fails, it must not hold up the other tests. */
+async function begin(...statements: readonly string[]): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+  await client.connect();
+  onTestFinished(() => client.end());
+  for (const statement of ['BEGIN', ...statements]) await client.query(statement);
+  return client;
+}
+
 /** Begins a transaction that locks the templates, on the primary and on the standbys. */
 async function lockTemplates(): Promise<pg.Client> {
-  const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-  await locking.connect();
-  // If something fails, the lock must not hold up the other tests.
-  onTestFinished(() => locking.end());
-  await locking.query(
-    'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
+  const locking = await begin(
+    'LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE',
+    'SELECT pg_current_xact_id()',
   );
   await cluster.isReplayed(pair);
   return locking;
@@ -224,10 +230,9 @@ describe('reads', () => {
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
     const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
-    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-    await writer.connect();
-    await writer.query('BEGIN');
-    await writer.query(`UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`);
+    const writer = await begin(
+      `UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`,
+    );
     // Once they have replayed this later change, the standbys are past the position of the statement above.
     await setActive(bobby, at(bobby.dttTemplates, 1));
     await cluster.isReplayed(pair);
@@ -238,7 +243,6 @@ describe('reads', () => {
       );
     });
     await writer.query('COMMIT');
-    await writer.end();
     await heard;
     expect(await activeOf(gateway, alice)).toBe(template);
   });
@@ -548,10 +552,9 @@ describe('a change that a standby shows before its primary', () => {
     const alice = at(accounts, 0);
     const before = await activeOf(gateway, alice);
     const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
-    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-    await writer.connect();
-    await writer.query('BEGIN');
-    await writer.query(`UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`);
+    const writer = await begin(
+      `UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`,
+    );
     await writer.query(`PREPARE TRANSACTION 'prepared'`);
     await holdCommits();
     // Acknowledged only when the standby has it.
@@ -563,17 +566,13 @@ describe('a change that a standby shows before its primary', () => {
     await releaseCommits();
     await committing;
     expect(await activeOf(gateway, alice)).toBe(template);
-    await writer.end();
   });
 
   it('is not confused with a transaction that runs long, which reads at the primary do not wait for', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
-    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
-    await writer.connect();
-    await writer.query('BEGIN');
-    await writer.query(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
+    const writer = await begin(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
     await holdCommits();
     await at(pair, 0).stop('immediate');
     /** How often the gateway has asked which transactions a standby that is gone may have shown. */
@@ -585,7 +584,6 @@ describe('a change that a standby shows before its primary', () => {
     expect(await reading).toBe(before);
     await releaseCommits();
     await writer.query('ROLLBACK');
-    await writer.end();
   });
 
   it('is read from the standby if that catches up before the primary shows the change', async () => {
