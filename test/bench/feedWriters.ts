@@ -88,6 +88,7 @@ async function measureRound(
       for (const count of listeners) {
         const missing = Array.from({ length: count - gateways.length }, () => startListening(options, feed));
         gateways.push(...(await Promise.all(missing)));
+        if (count > 0) for (let time = 0; time < warmUps; time++) await write(options, writers, gateways);
         cases.push([titleOf(feed, count), await measureCase(options, writers, gateways)]);
       }
     } finally {
@@ -98,6 +99,8 @@ async function measureRound(
 }
 
 const turns = 3;
+/** How often is written before a measurement, until most of the code of new gateways is compiled. */
+const warmUps = 4;
 
 /** Alternates with measurements without triggers, since a shared machine is not equally fast all the time. */
 async function measureCase(

@@ -6,6 +6,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findServer } from '../../src/database/connection/find.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { changesOf } from '../../src/database/feed/changeFeed.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
 
@@ -427,7 +428,11 @@ describe('a user who gets access to a record while another transaction changes i
     // Notifications arrive in the order of commits. If the viewer's own announcement is the last, it is sufficient.
     const ofWriter = announced.filter(({ pid }) => pid === actors[0].pid);
     const last = announced.at(-1)?.pid === actors[1].pid ? announced : ofWriter;
-    const isAnnounced = last.some(({ text }) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
+    const isAnnounced = last
+      .flatMap(({ text }) => changesOf(text))
+      .some((change) =>
+        change.kind === 'user' ? change.userId === scene.viewer : change.table !== undefined,
+      );
     const texts = announced.map(({ pid, text }) => `${pid === actors[0].pid ? 'w' : 'v'} ${text}`);
     return { haveCommitted: true, wrong: isAnnounced && ofWriter.length > 0 ? undefined : `${texts}` };
   }

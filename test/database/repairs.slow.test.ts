@@ -20,6 +20,7 @@ const newer = [
   '20261123000000_mirrored_writes',
   '20261123010000_listed_digest',
   '20261123060000_announce_replicated_entries',
+  '20261124000000_announce_updates_by_row',
 ];
 
 let database: TestDatabase;

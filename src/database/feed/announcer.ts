@@ -5,14 +5,15 @@ import type pg from 'pg';
 import { pause } from '../waiting.ts';
 import type { FeedKind } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
+import { parseSnapshot, type Snapshot } from './snapshot.ts';
 
 export interface Announcer {
   /** The first connection, before any renewal. */
   readonly client: pg.Client;
   /** Announces by the same mode as writes do, and returns the mode. */
   announce(payload: string): Promise<FeedKind>;
-  /** The ids of those of the transactions that have ended for every snapshot from now on, by commit or by rollback. */
-  findVisible(transactions: readonly string[]): Promise<readonly string[]>;
+  /** Takes a new snapshot of the database. */
+  readSnapshot(): Promise<Snapshot>;
   /** Waits until all transactions that have begun to write by now have ended. */
   awaitWriters(): Promise<void>;
   ping(): Promise<unknown>;
@@ -48,13 +49,10 @@ export async function createAnnouncer(
       return lastWay === 'notify' ? 'notify' : 'logical';
     },
 
-    async findVisible(transactions) {
-      const rows = await ask<{ id: string }>(
-        `SELECT id::text FROM pg_current_snapshot() AS snapshot, unnest($1::xid8[]) AS id
-         WHERE pg_visible_in_snapshot(id, snapshot)`,
-        [transactions],
-      );
-      return rows.map(({ id }) => id);
+    async readSnapshot() {
+      const [row] = await ask<{ snapshot: string }>('SELECT pg_current_snapshot()::text AS snapshot');
+      if (!row) throw new Error('the server has said nothing about its snapshot');
+      return parseSnapshot(row.snapshot);
     },
 
     async awaitWriters() {

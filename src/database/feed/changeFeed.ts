@@ -50,10 +50,14 @@ export interface ChangeFeed {
   close(): Promise<void>;
 }
 
-/** The change that a payload announces: `<user id> <table>`, or `* <table>` if it concerns all users. */
-export function changeOf(payload: string): Change {
-  const [user = '', table = ''] = payload.split(' ');
+/**
+ * The changes that a payload announces: `<user id> <table>`, `<user id>,<user id> <table>` if a row came from one user to another,
+ * or `* <table>` if it concerns all users.
+ */
+export function changesOf(payload: string): Change[] {
+  const [users = '', table = ''] = payload.split(' ');
   // The triggers send the names of their own tables.
-  if (/^\d+$/.test(user)) return { kind: 'user', userId: Number(user), table: table as Table };
-  return user === '*' && table !== '' ? { kind: 'all', table: table as Table } : { kind: 'all' };
+  if (/^\d+(,\d+)?$/.test(users))
+    return users.split(',').map((user) => ({ kind: 'user', userId: Number(user), table: table as Table }));
+  return [users === '*' && table !== '' ? { kind: 'all', table: table as Table } : { kind: 'all' }];
 }

@@ -6,8 +6,11 @@ import { createClient, type ServerConfig } from '../connection/client.ts';
 import { makeSessionSettings } from '../pooler.ts';
 
 /** @param lost aborted when the connection is; the connection is given up when it is aborted. */
-export async function openConnection(config: ServerConfig, lost: AbortController): Promise<pg.Client> {
-  const socket = new Socket();
+export async function openConnection(
+  config: ServerConfig,
+  lost: AbortController,
+  socket = new Socket(),
+): Promise<pg.Client> {
   const client = createClient({ ...config, stream: () => socket });
   const lose = () => lost.abort();
   client.on('error', lose).once('end', lose);

@@ -7,7 +7,7 @@
  */
 
 import { createSignal, pause, resultWithin } from '../waiting.ts';
-import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
+import { type Change, type ChangeFeed, type ChangeListener, changesOf, type FeedKind } from './changeFeed.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
 import { createUnseenChanges } from './unseenChanges.ts';
 
@@ -130,13 +130,17 @@ function createReceiver(isHeartbeat: (payload: string) => boolean, tell: ChangeL
       unseenChanges = own;
       return (payload, seen) => {
         if (lost.aborted || isHeartbeat(payload)) return;
-        const change = changeOf(payload);
-        if (!seen) return tell(change);
-        const remove = own.add(change);
-        seen.then(() => {
-          remove();
-          if (!lost.aborted) tell(change);
-        });
+        for (const change of changesOf(payload)) {
+          if (!seen) {
+            tell(change);
+            continue;
+          }
+          const remove = own.add(change);
+          seen.then(() => {
+            remove();
+            if (!lost.aborted) tell(change);
+          });
+        }
       };
     },
   };

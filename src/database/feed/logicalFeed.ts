@@ -21,7 +21,7 @@ export async function hearMessages(
   hear: OnAnnouncement,
   lost: AbortController,
 ): Promise<void> {
-  const seen = createVisibility(announcer.findVisible, lost);
+  const seen = createVisibility(announcer.readSnapshot, lost);
   const { readMessages } = await loadReader();
   const begun = readMessages(
     direct,

@@ -4,6 +4,8 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { Socket, type SocketConstructorOpts } from 'node:net';
+import type { Duplex, DuplexOptions } from 'node:stream';
 import type pg from 'pg';
 import { PgoutputPlugin } from 'pg-logical-replication';
 import { openConnection } from './connection.ts';
@@ -24,8 +26,14 @@ const longestStep = 5_000;
 /** How often, in milliseconds, the server is told which part of the log was read, so that it can remove it. */
 const reportInterval = 5_000;
 
-/** Called with each message: the transaction that sent it, and what it announces. */
-export type HearMessage = (transaction: string, payload: string) => void;
+/**
+ * How long, in milliseconds, nothing is read after what there was. The server sends each transaction in several small pieces.
+ * To read them one by one would take much more of the processor, of the gateway's machine and of the server's.
+ */
+const readingInterval = 2;
+
+/** Called with each message: the lower 32 bits of the id of the transaction that sent it, and what it announces. */
+export type HearMessage = (transaction: number, payload: string) => void;
 
 /**
  * Begins to read. Once it has resolved, the messages of every transaction that commits from then on are read.
@@ -52,6 +60,7 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
     const isAsked = !isData && chunk[17] === 1;
     report(chunk.readBigUInt64BE(1), isAsked);
   });
+  readAtIntervals(client.connection.stream);
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
   // Pending for as long as messages are read.
   const reading = plugin.start(client, slot, '0/0').finally(() => lost.abort());
@@ -79,7 +88,7 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     keepAliveInitialDelayMillis: 10_000,
   };
   async function open(): Promise<pg.Client> {
-    const client = await openConnection(config, lost);
+    const client = await openConnection(config, lost, createSocket());
     // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
     await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
     return client;
@@ -87,20 +96,45 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
   return loseAfter(longestStep, lost, open());
 }
 
+/** Makes a socket that does not read ahead while it is paused. */
+function createSocket(): Socket {
+  // `Socket` passes the option on to `Duplex`, which its types do not say.
+  const options: SocketConstructorOpts & DuplexOptions = { readableHighWaterMark: 1 };
+  return new Socket(options);
+}
+
+/** Reads what there is, pauses, and so on. What comes after a silence is read at once. */
+function readAtIntervals(stream: Duplex): void {
+  stream.on('data', () => {
+    if (stream.readableLength > 0) return;
+    stream.pause();
+    setTimeout(() => stream.resume(), readingInterval);
+  });
+}
+
+/** The first byte of what is sent at the end of a transaction. */
+const commit = 'C'.charCodeAt(0);
+
 /**
- * Reads what triggers announced: the id of their transaction, and the payload. Any role that may connect may send messages,
- * so a message that names another transaction than its own, which snapshots might never show, is ignored.
+ * Reads what triggers announced. Statements that change many rows may announce the same thing as often, which is passed on
+ * once for each transaction. Messages that belong to no transaction, which any role may send, are ignored.
  */
 function createHearData(plugin: PgoutputPlugin, hear: HearMessage): (data: Buffer) => void {
-  /** The lower 32 bits of the id of the transaction that is being read. */
-  let current: bigint | undefined;
+  let transaction: number | undefined;
+  const payloads = new Set<string>();
   return (data) => {
+    if (data[0] === commit) {
+      transaction = undefined;
+      payloads.clear();
+      return;
+    }
     const message = plugin.parse(data);
-    if (message.tag === 'begin') current = BigInt(message.xid >>> 0);
-    if (message.tag === 'commit') current = undefined;
-    if (message.tag !== 'message' || message.prefix !== prefix) return;
-    const [, transaction = '', payload = ''] = /^(\d{1,19}) (.*)$/s.exec(textOf(message.content)) ?? [];
-    if (transaction !== '' && BigInt.asUintN(32, BigInt(transaction)) === current) hear(transaction, payload);
+    if (message.tag === 'begin') transaction = message.xid >>> 0;
+    if (message.tag !== 'message' || message.prefix !== prefix || transaction === undefined) return;
+    const payload = textOf(message.content);
+    if (payloads.has(payload)) return;
+    payloads.add(payload);
+    hear(transaction, payload);
   };
 }
 

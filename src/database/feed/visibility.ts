@@ -4,45 +4,55 @@
  */
 
 import { createSignal, pause } from '../waiting.ts';
+import { isOver, type Snapshot } from './snapshot.ts';
 
-/** Gives those of the transactions that every snapshot from now on sees, or sees to have failed. */
-export type FindVisible = (transactions: readonly string[]) => Promise<readonly string[]>;
-
-/** The waits, in milliseconds, before it is asked again. */
-const shortestDelay = 1;
-const longestDelay = 50;
+/** How long, in milliseconds, a snapshot is the newest once some transactions were over for it: the next one serves all that come meanwhile. */
+const rest = 5;
+/** How long it is the first time that none was, and the longest, after some more times. */
+const shortestRetry = 1;
+const longestRetry = 50;
 
 /**
- * Makes a function that waits until a transaction is seen. One question at a time is asked for all that are waited for.
- * @param lost aborted when that cannot be asked any more: nobody is told then, and whoever waits goes on waiting.
+ * Makes a function that waits until a transaction is seen: until every snapshot from then on shows what it has written, or
+ * that it has failed. It takes the lower 32 bits of the transaction's id.
+ * @param readSnapshot takes a new snapshot.
+ * @param lost aborted when none can be taken any more: nobody is told then, and whoever waits goes on waiting.
  */
 export function createVisibility(
-  find: FindVisible,
+  readSnapshot: () => Promise<Snapshot>,
   lost: AbortController,
-): (transaction: string) => Promise<void> {
-  const awaited = new Map<string, ReturnType<typeof createSignal>>();
+): (transaction: number) => Promise<void> {
+  const awaited = new Map<number, ReturnType<typeof createSignal>>();
+  let retry = shortestRetry;
+  let nextSnapshot = 0;
 
-  async function ask(): Promise<void> {
-    let delay = shortestDelay;
+  /** Tells those who wait for transactions that are over. */
+  async function tell(): Promise<void> {
+    const snapshot = await readSnapshot();
+    const over = [...awaited].filter(([transaction]) => isOver(transaction, snapshot));
+    for (const [transaction, signal] of over) {
+      awaited.delete(transaction);
+      signal.settle();
+    }
+    nextSnapshot = performance.now() + (over.length > 0 ? rest : retry);
+    retry = over.length > 0 ? shortestRetry : Math.min(retry * 2, longestRetry);
+  }
+
+  async function tellAll(): Promise<void> {
     while (awaited.size > 0 && !lost.signal.aborted) {
-      const visible = await find([...awaited.keys()]);
-      for (const transaction of visible) {
-        awaited.get(transaction)?.settle();
-        awaited.delete(transaction);
-      }
-      if (visible.length > 0) delay = shortestDelay;
-      else if (await pause(delay, lost.signal)) delay = Math.min(delay * 2, longestDelay);
+      const wait = nextSnapshot - performance.now();
+      if (wait <= 0 || (await pause(wait, lost.signal))) await tell();
     }
   }
 
   return (transaction) => {
     const known = awaited.get(transaction);
     if (known) return known.promise;
-    const isAsking = awaited.size > 0;
+    const isTelling = awaited.size > 0;
     const signal = createSignal();
     awaited.set(transaction, signal);
-    // Not for each message: those that come together are asked for together.
-    if (!isAsking) setImmediate(() => ask().catch(() => lost.abort()));
+    // Not for each message: one snapshot serves those that come together.
+    if (!isTelling) setImmediate(() => tellAll().catch(() => lost.abort()));
     return signal.promise;
   };
 }

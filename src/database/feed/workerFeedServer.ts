@@ -15,7 +15,7 @@ export interface FromWorker {
 export interface FromParent {
   readonly reader: string;
   readonly feed: 'opened' | 'messages' | 'lost';
-  readonly messages?: readonly (readonly [transaction: string, payload: string])[];
+  readonly messages?: readonly (readonly [transaction: number, payload: string])[];
 }
 
 /** How many messages may be in flight to a worker. A worker that does not read them has to reconnect. */
@@ -114,7 +114,7 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
 
 /** Collects the messages that arrive in one turn of the event loop, and passes them on together. */
 function batchMessages(handOn: (messages: Messages) => void): HearMessage {
-  let waiting: (readonly [string, string])[] = [];
+  let waiting: (readonly [number, string])[] = [];
   return (transaction, payload) => {
     if (waiting.length === 0) {
       setImmediate(() => {
