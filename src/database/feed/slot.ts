@@ -27,10 +27,11 @@ const longestStep = 5_000;
 const reportInterval = 5_000;
 
 /**
- * How long, in milliseconds, nothing is read after what there was. The server sends each transaction in several small pieces.
- * To read them one by one would take much more of the processor, of the gateway's machine and of the server's.
+ * While more than so many bytes come within so many milliseconds, what comes is read at intervals. The server sends each
+ * transaction in several small pieces, and to read each of them at once would take more of the processor, of the gateway's
+ * machine and of the server's.
  */
-const readingInterval = 2;
+const much = { bytes: 2_048, within: 10, interval: 5 } as const;
 
 /** Called with each message: the lower 32 bits of the id of the transaction that sent it, and what it announces. */
 export type HearMessage = (transaction: number, payload: string) => void;
@@ -103,12 +104,20 @@ function createSocket(): Socket {
   return new Socket(options);
 }
 
-/** Reads what there is, pauses, and so on. What comes after a silence is read at once. */
+/** Pauses after each read while much is sent. */
 function readAtIntervals(stream: Duplex): void {
-  stream.on('data', () => {
-    if (stream.readableLength > 0) return;
+  let bytes = 0;
+  let since = 0;
+  stream.on('data', (data: Buffer) => {
+    const now = performance.now();
+    if (now - since > much.within) {
+      bytes = 0;
+      since = now;
+    }
+    bytes += data.length;
+    if (bytes < much.bytes || stream.readableLength > 0) return;
     stream.pause();
-    setTimeout(() => stream.resume(), readingInterval);
+    setTimeout(() => stream.resume(), much.interval);
   });
 }
 

@@ -6,9 +6,9 @@
 import { createSignal, pause } from '../waiting.ts';
 import { isOver, type Snapshot } from './snapshot.ts';
 
-/** How long, in milliseconds, a snapshot is the newest once some transactions were over for it: the next one serves all that come meanwhile. */
-const rest = 5;
-/** How long it is the first time that none was, and the longest, after some more times. */
+/** The longest time, in milliseconds, between two snapshots if many transactions come: one serves all that come meanwhile. */
+const longestRest = 10;
+/** The times between them if none is over, of which each is twice the one before. */
 const shortestRetry = 1;
 const longestRetry = 50;
 
@@ -34,7 +34,7 @@ export function createVisibility(
       awaited.delete(transaction);
       signal.settle();
     }
-    nextSnapshot = performance.now() + (over.length > 0 ? rest : retry);
+    nextSnapshot = performance.now() + (over.length > 0 ? Math.min(over.length, longestRest) : retry);
     retry = over.length > 0 ? shortestRetry : Math.min(retry * 2, longestRetry);
   }
 
