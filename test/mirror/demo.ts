@@ -1,20 +1,16 @@
 /** `npm run demo:upstream`: a stand-in for the live service, to try the mirror without an account. */
 
-import { parseArgs } from 'node:util';
-import { startDemo, tellDemo } from '../support/standIn/demo.ts';
+import { Command, InvalidArgumentError } from 'commander';
+import { type DemoOptions, startDemo, tellDemo } from '../support/standIn/demo.ts';
 
-const { values } = parseArgs({
-  options: {
-    sessions: { type: 'string', default: '60' },
-    rate: { type: 'string', default: '60' },
-    port: { type: 'string', default: '4100' },
-  },
-});
-const options = {
-  sessions: numberOf('sessions', 0, 100_000),
-  rate: numberOf('rate', 1, 1_000_000),
-  port: numberOf('port', 0, 65_535),
-};
+const options = new Command('npm run demo:upstream --')
+  .description('Starts a stand-in for the live service, with two accounts that it holds in memory.')
+  .option('--sessions <number>', 'training sessions of each account', integer(0, 100_000), 60)
+  .option('--rate <number>', 'requests a minute for each account', integer(1, 1_000_000), 60)
+  .option('--port <number>', 'the port that it listens to; 0 picks a free one', integer(0, 65_535), 4_100)
+  .showHelpAfterError()
+  .parse()
+  .opts<DemoOptions>();
 
 try {
   process.stdout.write(tellDemo(await startDemo(options), options));
@@ -24,9 +20,11 @@ try {
   process.exitCode = 1;
 }
 
-function numberOf(name: keyof typeof values, min: number, max: number): number {
-  const number = Number(values[name]);
-  if (Number.isInteger(number) && number >= min && number <= max) return number;
-  process.stderr.write(`--${name} must be an integer from ${min} to ${max}\n`);
-  process.exit(2);
+/** Makes a function that reads the value of an option. */
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`It takes an integer from ${min} to ${max}.`);
+  };
 }
