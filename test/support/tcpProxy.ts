@@ -24,7 +24,7 @@ export interface TcpProxy {
   hear(): void;
   /** Stalls each connection from when its client sends something with this text. */
   stallAt(text: string): void;
-  /** Ends `hold` and `deafen`, and drops all connections. New ones are forwarded. */
+  /** Ends `hold`, `deafen` and `stallAt`, and drops all connections. New ones are forwarded. */
   release(): void;
   /** Connects new connections to another database of the server, as if to another server. */
   redirect(other: Target): void;
@@ -119,6 +119,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
     release() {
       holding = false;
       deaf = false;
+      stalling = undefined;
       drop();
     },
     redirect(other) {

@@ -13,6 +13,7 @@ import { createStatementNames, limitStatements } from '../preparedStatements.ts'
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
+import { resultWithin } from '../waiting.ts';
 
 /** The database cluster and the database, which a standby has in common with its primary. */
 export interface Identity {
@@ -251,6 +252,14 @@ function openPool({ url, bounds }: StandbyOptions, began: string, connections: C
   // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
   const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
   const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
+  /** Makes the settings of a new connection. @returns when the server was started. */
+  async function prepare(client: pg.ClientBase): Promise<string | undefined> {
+    await makeSettings(client);
+    const { rows } = await client.query<{ began: string }>(
+      'SELECT pg_postmaster_start_time()::text AS began',
+    );
+    return rows[0]?.began;
+  }
   const pool = new pg.Pool({
     ...serverOf(url),
     ...poolLimits(bounds),
@@ -258,12 +267,11 @@ function openPool({ url, bounds }: StandbyOptions, began: string, connections: C
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     async onConnect(client) {
+      // A read waits for this, so it may not take as long as a statement may.
+      const found = await resultWithin(stateTimeout, prepare(client));
+      if (found === undefined) throw new StandbyUnusable('a new connection to it does not work');
+      if (found !== began) throw new StandbyUnusable('its address leads to another server by now');
       limitSilence(client, bounds);
-      await makeSettings(client);
-      const { rows } = await client.query<{ began: string }>(
-        'SELECT pg_postmaster_start_time()::text AS began',
-      );
-      if (rows[0]?.began !== began) throw new StandbyUnusable('its address leads to another server by now');
     },
   });
   pool.on('error', connections.lose);

@@ -353,6 +353,19 @@ describe('a standby', () => {
     expect(healthyOf(gateway)).toBe(2);
   });
 
+  it('costs one retry when it does not respond on a new connection', async () => {
+    const gateway = await start();
+    const [account] = accounts;
+    if (!account) throw new Error('there is no account');
+    const before = figuresOf(gateway).retried;
+    for (const line of lines) line.stallAt('SELECT pg_postmaster_start_time()');
+    const began = performance.now();
+    // More than there are connections: the others have to open new ones.
+    await Promise.all(Array.from({ length: 6 }, () => activeOf(gateway, account)));
+    expect(performance.now() - began).toBeLessThan(4_000);
+    expect(figuresOf(gateway).retried).toBeGreaterThan(before);
+  });
+
   it('costs one retry when it holds a lock whose transaction it does not replay to the end', async () => {
     const gateway = await start({ standbys: [at(lines, 0).url] });
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
