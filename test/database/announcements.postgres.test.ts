@@ -607,12 +607,12 @@ describe('a database session', () => {
     ['another search_path', 'CREATE SCHEMA IF NOT EXISTS elsewhere; SET search_path = elsewhere'],
     ['session_replication_role = replica', 'SET session_replication_role = replica'],
     [
-      'temporary tables that have the names of ours',
-      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttLibraryEntry" ()',
+      'temporary tables that have the names of ours, and of a type',
+      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttLibraryEntry" (); CREATE TEMP TABLE text (id int)',
     ],
     [
       'operators, types and functions that shadow those of PostgreSQL',
-      `CREATE SCHEMA own; CREATE DOMAIN own.text AS varchar(1);
+      `CREATE SCHEMA own; CREATE DOMAIN own.text AS int;
        CREATE FUNCTION own.never(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
        CREATE OPERATOR own.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = own.never);
        CREATE FUNCTION own.pg_notify(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';

@@ -1,6 +1,6 @@
 /** Migrations while gateways serve requests, and by roles that have timeouts for their sessions. */
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -56,6 +56,18 @@ async function countWaiting(): Promise<number | null> {
   );
   return rowCount;
 }
+
+it('the migration that announces updates row by row waits for nobody who reads', async () => {
+  await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+  const name = '20261124000000_announce_updates_by_row';
+  const filter = (path: string) => !path.includes(name);
+  await cp('prisma/migrations', folder, { recursive: true, filter });
+  await migrate(database.pool.options, pathToFileURL(`${folder}/`));
+  const reader = await connect();
+  await reader.query('BEGIN; SELECT FROM "User"');
+  expect(await migrate(database.pool.options)).toContain(name);
+  await reader.end();
+});
 
 describe('a migration that needs a lock which another session holds', () => {
   it('does not block requests, reports which session holds the lock, and is applied once the lock is free', async () => {

@@ -56,14 +56,14 @@ BEGIN
   EXECUTE format($function$
     CREATE OR REPLACE FUNCTION %1$I.announce_updated_user() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE
-      announced text;
+      announced pg_catalog.text;
     BEGIN
       announced := %2$s;
       RETURN NULL;
     END $$;
     CREATE OR REPLACE FUNCTION %1$I.announce_updated_row() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE
-      announced text;
+      announced pg_catalog.text;
     BEGIN
       announced := %3$s;
       RETURN NULL;
@@ -81,9 +81,8 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['User', 'DttDevice', 'DttSession', 'LkbxDevice', 'LockTemplate', 'LockSession', 'OssmDevice'] LOOP
-    -- A table that was made anew may have none.
-    EXECUTE format('DROP TRIGGER IF EXISTS announce_update ON %I', name);
-    EXECUTE format('CREATE TRIGGER announce_update AFTER UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION %I()', name,
+    -- Without DROP, which would wait for those who read the table, and have others wait.
+    EXECUTE format('CREATE OR REPLACE TRIGGER announce_update AFTER UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION %I()', name,
                    CASE name WHEN 'User' THEN 'announce_updated_user' ELSE 'announce_updated_row' END);
     EXECUTE format('ALTER TABLE %I ENABLE ALWAYS TRIGGER announce_update', name);
   END LOOP;
