@@ -5,11 +5,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { Socket, type SocketConstructorOpts } from 'node:net';
-import type { Duplex, DuplexOptions } from 'node:stream';
+import type { DuplexOptions } from 'node:stream';
 import type pg from 'pg';
 import { PgoutputPlugin } from 'pg-logical-replication';
 import { openConnection } from './connection.ts';
 import { heartbeat } from './heartbeats.ts';
+import { readAtIntervals } from './readAtIntervals.ts';
 
 /** The prefix of the gateway's messages. */
 const prefix = 'dovetail';
@@ -25,13 +26,6 @@ const longestStep = 5_000;
 
 /** How often, in milliseconds, the server is told which part of the log was read, so that it can remove it. */
 const reportInterval = 5_000;
-
-/**
- * While more than so many bytes come within so many milliseconds, what comes is read at intervals. The server sends each
- * transaction in several small pieces, and to read each of them at once would take more of the processor, of the gateway's
- * machine and of the server's.
- */
-const much = { bytes: 2_048, within: 10, interval: 5 } as const;
 
 /** Called with each message: the lower 32 bits of the id of the transaction that sent it, and what it announces. */
 export type HearMessage = (transaction: number, payload: string) => void;
@@ -102,23 +96,6 @@ function createSocket(): Socket {
   // `Socket` passes the option on to `Duplex`, which its types do not say.
   const options: SocketConstructorOpts & DuplexOptions = { readableHighWaterMark: 1 };
   return new Socket(options);
-}
-
-/** Pauses after each read while much is sent. */
-function readAtIntervals(stream: Duplex): void {
-  let bytes = 0;
-  let since = 0;
-  stream.on('data', (data: Buffer) => {
-    const now = performance.now();
-    if (now - since > much.within) {
-      bytes = 0;
-      since = now;
-    }
-    bytes += data.length;
-    if (bytes < much.bytes || stream.readableLength > 0) return;
-    stream.pause();
-    setTimeout(() => stream.resume(), much.interval);
-  });
 }
 
 /** The first byte of what is sent at the end of a transaction. */
