@@ -3,12 +3,12 @@
 import type { Duplex } from 'node:stream';
 
 /**
- * While more than so many bytes come within so many milliseconds, what comes is read at intervals. The server sends each
+ * While more than so many `bytes` come `within` so many milliseconds, the stream is read at intervals. The server sends each
  * transaction in several small pieces, and to read each of them at once would take more of the processor, of the gateway's
- * machine and of the server's. But who finds so many bytes at once that they are `behind`, as in a commit of very many rows,
- * reads on without a pause: the pauses alone would take longer than a heartbeat may.
+ * machine and of the server's. If there is more than one read takes (`behind`), as in a commit of very many rows, it goes on
+ * without pauses, which alone would take longer than a heartbeat may.
  */
-const much = { bytes: 2_048, within: 10, interval: 5, behind: 16_384 } as const;
+const much = { bytes: 2_048, within: 10, interval: 5, behind: 65_536 } as const;
 
 /** Pauses after each read while much is sent, unless it is so much that there is more to read at once. */
 export function readAtIntervals(stream: Duplex): void {
