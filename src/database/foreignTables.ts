@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import type { Diagnosis } from '../errors.ts';
 import { createDatabase } from './connectionError.ts';
+import { readLedger } from './migrationLedger.ts';
 
 /** How many tables are named. */
 const maxNamed = 3;
@@ -26,7 +27,7 @@ export async function findForeignTables(
   const { rows } = await client.query<{ name: string }>(relations);
   if (rows.length === 0) return undefined;
   const migrations = await readLedger(client);
-  if (migrations.some(isOurs)) return undefined;
+  if (migrations.some(({ name }) => isOurs(name))) return undefined;
   const tables = rows
     .map(({ name }) => name)
     .filter((name) => name !== '_prisma_migrations' || migrations.length > 0);
@@ -38,16 +39,4 @@ export async function findForeignTables(
     says: `the database ${JSON.stringify(client.database)} has tables of something else: ${[...named, ...more].join(', ')}`,
     advice: `Dovetail takes a database of its own. ${createDatabase(client, name)}. Name it in DATABASE_URL; or have a schema of its own here: CREATE SCHEMA dovetail, and ?options=-c%20search_path%3Ddovetail at the end of DATABASE_URL.`,
   };
-}
-
-/** The migrations that anybody's ledger names, in whatever state. */
-async function readLedger(client: pg.Client): Promise<string[]> {
-  const found = await client.query<{ found: boolean }>(
-    `SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS found`,
-  );
-  if (!found.rows[0]?.found) return [];
-  const { rows } = await client.query<{ name: string }>(
-    'SELECT migration_name AS name FROM "_prisma_migrations"',
-  );
-  return rows.map(({ name }) => name);
 }

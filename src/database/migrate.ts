@@ -7,6 +7,7 @@ import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
+import { readLedger } from './migrationLedger.ts';
 import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
@@ -200,14 +201,8 @@ async function readPending(client: pg.ClientBase, migrations: readonly Migration
 }
 
 async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
-  const found = await client.query<{ found: boolean }>(
-    `SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS found`,
-  );
-  if (!found.rows[0]?.found) return new Set();
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT migration_name AS name FROM "_prisma_migrations" WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`,
-  );
-  return new Set(rows.map(({ name }) => name));
+  const entries = await readLedger(client);
+  return new Set(entries.filter(({ isApplied }) => isApplied).map(({ name }) => name));
 }
 
 /**
