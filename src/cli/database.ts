@@ -62,32 +62,33 @@ const missingRightMessage = (error: unknown) =>
 /** The message of PostgreSQL, which is a part of Prisma's. */
 const reasonIn = (text: string) => /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
 
-export function reportWaiting(): void {
-  process.stderr.write('Waiting for another process that migrates the database.\n');
-}
-
-export function reportBlocked(by: string): void {
-  process.stderr.write(`A migration needs a lock, and is tried again; it is held by: ${by}\n`);
-}
+/** Reports on standard error what a migration waits for, and what it has repaired. */
+export const migrationReporter: MigrationListener = {
+  waiting() {
+    process.stderr.write('Waiting for another process that migrates the database.\n');
+  },
+  blocked(by) {
+    process.stderr.write(`A migration needs a lock, and is tried again; it is held by: ${by}\n`);
+  },
+  repaired(what) {
+    process.stderr.write(`Repaired: ${what}\n`);
+  },
+};
 
 /**
- * Creates a listener that reports on standard error that a database is about to be migrated.
+ * Creates a listener that also reports that a database is about to be migrated.
  * @param mayCreate whether a database without Dovetail's tables may be migrated too; otherwise it is an error.
  */
 export function createMigrationReporter(place: DatabaseLocation, mayCreate = true): MigrationListener {
   const { DATABASE_URL, DATA_DIR } = place;
   const name = DATABASE_URL === undefined ? resolve(DATA_DIR) : withoutPassword(DATABASE_URL);
   return {
-    waiting: reportWaiting,
-    blocked: reportBlocked,
+    ...migrationReporter,
     pending({ length }, isNew) {
       if (isNew && !mayCreate)
         throw new SetupError(`Nothing of Dovetail's is in ${locationText(place)}. ${whereToLook}`);
       const migrations = length === 1 ? '1 migration' : `${length} migrations`;
       process.stderr.write(`Applying ${migrations} to the database in ${name} first.\n`);
-    },
-    repaired(what) {
-      process.stderr.write(`Repaired: ${what}\n`);
     },
   };
 }

@@ -6,8 +6,8 @@ import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { assertOwnFolder } from '../database/embedded/owner.ts';
-import { type MigrationListener, migrate } from '../database/migrate.ts';
-import { databaseEnvironment, reportBlocked, reportWaiting } from './database.ts';
+import { migrate } from '../database/migrate.ts';
+import { databaseEnvironment, migrationReporter } from './database.ts';
 
 export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
@@ -21,20 +21,12 @@ export const migrateCommand = new Command('migrate')
     );
   });
 
-const listener: MigrationListener = {
-  waiting: reportWaiting,
-  blocked: reportBlocked,
-  repaired(what) {
-    process.stderr.write(`Repaired: ${what}\n`);
-  },
-};
-
 async function migrateConfigured(config: DatabaseSettings): Promise<string[]> {
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR } = config;
   if (url === undefined) return migrateEmbedded(DATA_DIR);
   // Connects to the server first, since `findServer` gives better error messages.
   const { direct } = await findServer({ url, directUrl });
-  return migrate(direct, undefined, listener);
+  return migrate(direct, undefined, migrationReporter);
 }
 
 /** Migrates through the gateway that has the folder open, or opens the folder if none has. */
@@ -43,7 +35,7 @@ async function migrateEmbedded(dataDir: string): Promise<string[]> {
   if (!running) await assertOwnFolder(dataDir);
   const { connection, close } = running ?? (await openEmbedded(dataDir));
   try {
-    return await migrate(connection, undefined, listener);
+    return await migrate(connection, undefined, migrationReporter);
   } finally {
     await close();
   }
