@@ -9,7 +9,7 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import { addGauge, collectBy } from './gauges.ts';
 
 /** What the metrics of a mirror are read from. */
-export interface MirrorFigures {
+export interface MirrorMetrics {
   figures(): { readonly accounts: number; readonly skipped: number; readonly requests: number };
 }
 
@@ -110,7 +110,7 @@ export function describeReplicas(registry: Registry, figures: Replicas['figures'
   });
 }
 
-export function describeMirror(registry: Registry, figures: MirrorFigures['figures']): void {
+export function describeMirror(registry: Registry, figures: MirrorMetrics['figures']): void {
   addGauge(
     registry,
     'dovetail_mirror_accounts',

@@ -15,7 +15,7 @@ import {
   describeMirror,
   describeReplicas,
   describeResponseCache,
-  type MirrorFigures,
+  type MirrorMetrics,
 } from './componentMetrics.ts';
 import { countRequests, type RequestMetrics } from './requestMetrics.ts';
 
@@ -33,7 +33,7 @@ export interface MetricsOptions {
   /** Set where there are standbys to read from. */
   readonly replicas?: Pick<Replicas, 'figures'> | undefined;
   /** Set where the database mirrors accounts. */
-  readonly mirror?: MirrorFigures | undefined;
+  readonly mirror?: MirrorMetrics | undefined;
 }
 
 /**
