@@ -250,6 +250,7 @@ export const settings = {
     z
       .url({ protocol: /^https?$/ })
       .regex(/^[^@?#]*$/)
+      .transform((url) => url.replace(/\/+$/, ''))
       .optional(),
   ),
   UPSTREAM_TOKEN: {

@@ -3,12 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import ora, { type Ora } from 'ora';
-import { readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { readId } from '../database/ids.ts';
+import { SetupError } from '../errors.ts';
 import type { SyncListener } from '../mirror/pullAccount.ts';
 import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
-import { upstreamOf } from '../mirror/service.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../mirror/upstream.ts';
 import { createMigrationReporter } from './database.ts';
@@ -45,7 +45,7 @@ async function runSync({ from, full = false, json = false, ...ids }: Flags): Pro
   /** Why the latest request had to be repeated, until one succeeds. */
   let lastError: string | undefined;
   const upstream = createUpstream({
-    ...upstreamOf(config),
+    ...accountOf(config),
     onRetry({ reason, attempt, attempts }) {
       lastError = reason;
       progress.retrying(`${reason}; trying again (${attempt} of ${attempts})`);
@@ -165,4 +165,12 @@ function parseIds(text: string, previous: readonly number[]): number[] {
 
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+/** @throws {SetupError} when the settings do not say where the account is, or lack its token. */
+function accountOf({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): { base: string; token: string } {
+  if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
+  if (token === undefined)
+    throw new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${base}.`);
+  return { base, token };
 }

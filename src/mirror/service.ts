@@ -10,7 +10,7 @@ import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { resultWithin } from '../database/waiting.ts';
-import { clientError, messages, SetupError } from '../errors.ts';
+import { clientError, messages } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -118,9 +118,9 @@ export async function openMirrorService(
   config: Settings,
   options: MirrorServiceOptions,
 ): Promise<MirrorService | undefined> {
-  if (config.UPSTREAM_URL === undefined) return undefined;
+  const { UPSTREAM_URL: base } = config;
+  if (base === undefined) return undefined;
   const { timing = {}, idle = 10 * 60_000 } = options;
-  const base = config.UPSTREAM_URL.replace(/\/+$/, '');
   await checkMirror(options.pool, base);
   const own = config.UPSTREAM_TOKEN;
   const identify = own === undefined ? identifyByUsersMe : identifyByAnyRoute;
@@ -346,17 +346,4 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
       return { kind: 'away', retryAfter: error instanceof UpstreamBusy ? error.retryAfter : undefined };
     }
   };
-}
-
-/** @throws {SetupError} when the settings do not say where the account is, or lack its token. */
-export function upstreamOf(config: Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'>): {
-  base: string;
-  token: string;
-} {
-  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
-  if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
-  if (token === undefined) {
-    throw new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${base}.`);
-  }
-  return { base, token };
 }

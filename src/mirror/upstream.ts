@@ -121,16 +121,15 @@ type Quote = (text: string) => string;
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
   const { inTurn = (send) => send() } = options;
-  const root = base.replace(/\/+$/, '');
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote = quoteWithout(token);
   const sender = createSender(token, quote, budget);
 
   return {
-    base: root,
+    base,
     requestCount: sender.count,
-    get: (path, signal) => repeat(callOf(root, 'GET', path), signal),
-    post: (path, body, signal) => repeat(callOf(root, 'POST', path, JSON.stringify(body)), signal),
+    get: (path, signal) => repeat(callOf(base, 'GET', path), signal),
+    post: (path, body, signal) => repeat(callOf(base, 'POST', path, JSON.stringify(body)), signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */

@@ -25,7 +25,7 @@ let upstream: Upstream;
 
 beforeEach(async () => {
   server = await openProxy();
-  upstream = createUpstream({ base: `${server.base}//`, token, timing: shortTiming });
+  upstream = createUpstream({ base: server.base, token, timing: shortTiming });
 });
 afterEach(() => server?.close());
 
