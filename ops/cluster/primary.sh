@@ -11,7 +11,8 @@ GRANT pg_read_all_stats TO dovetail;
 CREATE DATABASE dovetail OWNER dovetail;
 SELECT pg_create_physical_replication_slot('standby_1');
 SELECT pg_create_physical_replication_slot('standby_2');
--- Nothing that was acknowledged is lost when either standby is promoted. In effect from the next start.
+-- A commit waits for one of the standbys, whichever has it first. So nothing that was acknowledged is lost when the one is
+-- promoted that has received more (docs/scaling.md#promoting-a-standby). In effect from the next start.
 ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby_1, standby_2)';
 SQL
 echo 'host replication replicator all scram-sha-256' >> "$PGDATA/pg_hba.conf"
