@@ -75,7 +75,7 @@ type Lost = Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>;
 
 /**
  * Why a client cannot be used, and what to do about it.
- * @param url what the client was made of, if it was a URL.
+ * @param url what the client was made of; of one of several hosts, nothing.
  */
 export function reasonOf(
   client: Lost,
@@ -151,10 +151,9 @@ function reasonOfOne(
       says: 'cannot be reached: what it has for a host looks like a part of the password',
       advice: encodedPassword,
     };
-  return {
-    says: `cannot be reached: ${said}`,
-    advice: `Start the server, or correct ${setting}${setting === 'DATABASE_URL' ? '; unset it for the embedded database' : ''}.`,
-  };
+  // Who has named several hosts does not want an embedded database.
+  const without = setting === 'DATABASE_URL' && url !== '' ? '; unset it for the embedded database' : '';
+  return { says: `cannot be reached: ${said}`, advice: `Start the server, or correct ${setting}${without}.` };
 }
 
 /** Why the certificate of a server is not accepted, if that is what is wrong. */

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
+import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { type Progress, readForeignTables, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled } from '../../database/pooler.ts';
@@ -74,7 +75,13 @@ export async function askDatabase(
           says: isUnresponsive(error) ? unresponsive.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
         };
-    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
+    return [
+      { check: 'database', ...problem(`${name}: ${says}`, advice) },
+      // A pooler that leads to a primary that is gone says nothing of who is there.
+      ...(ways?.directUrl === undefined
+        ? []
+        : await checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL')),
+    ];
   } finally {
     await close();
   }

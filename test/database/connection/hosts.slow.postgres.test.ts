@@ -148,7 +148,7 @@ describe('several hosts', () => {
     const { primary, standby } = shared;
     const url = urlOf([{ ...primary, port: 1 }, standby]);
     await expect(open(url)).rejects.toThrow(
-      `DATABASE_URL is "${url.replace(':postgres@', ':***@')}", but none of its hosts can be used: 127.0.0.1:1: cannot be reached: connect ECONNREFUSED 127.0.0.1:1; 127.0.0.1:${standby.port}: it is a standby. Start the server, or correct DATABASE_URL; unset it for the embedded database.`,
+      `DATABASE_URL is "${url.replace(':postgres@', ':***@')}", but none of its hosts can be used: 127.0.0.1:1: cannot be reached: connect ECONNREFUSED 127.0.0.1:1; 127.0.0.1:${standby.port}: it is a standby. Start the server, or correct DATABASE_URL.`,
     );
     await expect(open(urlOf([standby], '?target_session_attrs=primary'))).rejects.toThrow(
       /it is a standby\. Name the primary as well, or promote a standby\.$/,
