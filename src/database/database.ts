@@ -13,6 +13,7 @@ import { assertOwnFolder } from './embedded/owner.ts';
 import type { AnnounceMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
+import type { FeedReport } from './feed/keepListening.ts';
 import { listenToServer } from './feed/server.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
@@ -40,6 +41,8 @@ export interface FeedChoice {
   readonly wanted: Config['CHANGE_FEED'];
   /** Told which way it is, where there was a choice. */
   chosen(outcome: { readonly mode: AnnounceMode; readonly why?: string }): void;
+  /** Told why announcements do not arrive, and when they do again. */
+  readonly report?: FeedReport;
 }
 
 export interface Database extends Connected {
@@ -84,7 +87,7 @@ export async function openDatabase(
       direct: connection,
       failure: postgres.failure,
       // The engine announces in one way only: `readConfig` rejects any other.
-      openChangeFeed: () => listenToEngine(postgres),
+      openChangeFeed: (choice) => listenToEngine(postgres, choice?.report),
     };
   } catch (error) {
     await postgres.close();
@@ -157,7 +160,7 @@ async function openServer(
       failure: new Promise(() => {}),
       async openChangeFeed(choice) {
         if (choice) await chooseFeed(choice, direct, decodes);
-        return listenToServer(direct, server);
+        return listenToServer(direct, server, undefined, choice?.report);
       },
     };
   } catch (error) {

@@ -76,7 +76,6 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
-  if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: config.CACHE_MAX_AGE,
@@ -146,6 +145,10 @@ function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice
     wanted,
     chosen: ({ mode, why }) =>
       logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
+    report: (why) =>
+      why === undefined
+        ? logger.info('changes are heard of again')
+        : logger.warn({ why }, 'changes are not heard of: nothing is cached'),
   };
 }
 

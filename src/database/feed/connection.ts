@@ -13,7 +13,7 @@ export async function openConnection(
 ): Promise<pg.Client> {
   const client = createClient({ ...config, stream: () => socket });
   const lose = () => lost.abort();
-  client.on('error', lose).once('end', lose);
+  client.on('error', (error) => lost.abort(error)).once('end', lose);
   // Not `client.end()`, which waits for what a dead connection never says.
   lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
   await client.connect();

@@ -6,6 +6,7 @@
  * only while its heartbeats arrive.
  */
 
+import { errorText } from '../../errors.ts';
 import { createSignal, pause, resultWithin } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changesOf, type FeedKind } from './changeFeed.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
@@ -35,11 +36,20 @@ export interface FeedConnection {
   readonly announce: Announce;
 }
 
-/**
- * Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long.
- * @param isHeardFirst whether every change is announced before it can be read.
- */
-export async function keepListening(connect: Connect, isHeardFirst = false): Promise<ChangeFeed> {
+/** Called with why announcements do not arrive, whenever that has changed; with undefined when they arrive again. */
+export type FeedReport = (problem: string | undefined) => void;
+
+interface ListeningOptions {
+  /** Whether every change is announced before it can be read. */
+  readonly isHeardFirst?: boolean;
+  readonly report?: FeedReport | undefined;
+}
+
+/** Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long. */
+export async function keepListening(
+  connect: Connect,
+  { isHeardFirst = false, report }: ListeningOptions = {},
+): Promise<ChangeFeed> {
   const heartbeats = createHeartbeats();
   const listeners = createListeners();
   const closing = new AbortController();
@@ -47,38 +57,24 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
   const status = createStatus(listeners.tell);
   const delay = createDelay();
   const hearing = createReceiver(heartbeats.hear, listeners.tell);
+  const problems = createProblems(report, closing.signal);
 
-  /** Listens until announcements no longer arrive. Rejects if it cannot connect. */
-  async function attempt(): Promise<void> {
-    const lost = new AbortController();
-    const lose = () => lost.abort();
-    closing.signal.addEventListener('abort', lose);
-    try {
-      const connection = await connect(hearing.begin(lost.signal), lost);
-      const arrives = heartbeats.begin(connection.announce, lost.signal);
-      do {
-        if (!(await arrives())) break;
-        if (status.isListening()) continue;
-        delay.reset();
-        status.set(true, connection.kind);
-        firstAttempt.settle();
-      } while (await pause(heartbeat, lost.signal));
-    } finally {
-      closing.signal.removeEventListener('abort', lose);
-      lose();
-      if (status.isListening()) status.set(false);
-    }
-  }
+  const attempt = createAttempt({ connect, heartbeats, hearing, status, closing: closing.signal }, () => {
+    delay.reset();
+    problems.note(undefined);
+    firstAttempt.settle();
+  });
 
   const attempts = (async () => {
     while (!closing.signal.aborted) {
-      await attempt().catch(() => {});
+      problems.note(await attempt());
       firstAttempt.settle();
       await pause(delay.next(), closing.signal);
     }
   })();
   // Not every pooler lets a connection listen. Without a feed the gateway works, and caches nothing.
   await resultWithin(longestStart, firstAttempt.promise);
+  if (!status.isListening()) problems.noteFirst('none has arrived so far');
 
   return {
     get kind() {
@@ -99,6 +95,58 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
     },
   };
 }
+
+interface Attempts {
+  readonly connect: Connect;
+  readonly heartbeats: ReturnType<typeof createHeartbeats>;
+  readonly hearing: ReturnType<typeof createReceiver>;
+  readonly status: ReturnType<typeof createStatus>;
+  readonly closing: AbortSignal;
+}
+
+/**
+ * Makes a function that listens until announcements no longer arrive, or it cannot connect, and returns why.
+ * @param onHeard called when the first announcement has arrived.
+ */
+function createAttempt({ connect, heartbeats, hearing, status, closing }: Attempts, onHeard: () => void) {
+  return async (): Promise<string> => {
+    const lost = new AbortController();
+    const lose = () => lost.abort();
+    closing.addEventListener('abort', lose);
+    try {
+      const connection = await connect(hearing.begin(lost.signal), lost);
+      const arrives = heartbeats.begin(connection.announce, lost.signal);
+      do {
+        if (!(await arrives())) break;
+        if (status.isListening()) continue;
+        status.set(true, connection.kind);
+        onHeard();
+      } while (await pause(heartbeat, lost.signal));
+      return reasonOf(lost.signal) ?? 'they do not arrive';
+    } catch (error) {
+      return reasonOf(lost.signal) ?? errorText(error);
+    } finally {
+      closing.removeEventListener('abort', lose);
+      lose();
+      if (status.isListening()) status.set(false);
+    }
+  };
+}
+
+/** Reports why announcements do not arrive, and the same reason only once. */
+function createProblems(report: FeedReport | undefined, closing: AbortSignal) {
+  let last: string | undefined;
+  const note = (problem: string | undefined): void => {
+    if (problem === last || closing.aborted) return;
+    last = problem;
+    report?.(problem);
+  };
+  return { note, noteFirst: (problem: string) => note(last ?? problem) };
+}
+
+/** Why connections were given up, if whoever did it has said so. */
+const reasonOf = ({ reason }: AbortSignal): string | undefined =>
+  reason instanceof Error && reason.name !== 'AbortError' ? errorText(reason) : undefined;
 
 /** The pause, in milliseconds, after a failed attempt: longer after each (exponential backoff). */
 function createDelay() {

@@ -786,6 +786,32 @@ it('a server that cannot be listened to does not prevent the start, and is liste
   await line.close();
 });
 
+it('the reason why announcements do not arrive is reported once, and that they arrive again', async ({
+  skip,
+}) => {
+  skip(inject('engine').kind !== 'postgres', 'the embedded engine has no connection to lose');
+  const reports: (string | undefined)[] = [];
+  const application_name = `reporting ${Date.now()}`;
+  const line = await openTcpProxy(database);
+  await line.refuse();
+  const direct = { connectionString: line.url, application_name };
+  const reporting = await listenToServer(direct, direct, undefined, (problem) => reports.push(problem));
+  onTestFinished(async () => {
+    await reporting.close();
+    await line.close();
+  });
+  const refused = expect.stringMatching(/^connect ECONNREFUSED /);
+  expect(reports).toEqual([refused]);
+  await line.accept();
+  await expect.poll(() => reports).toEqual([refused, undefined]);
+  await database.pool.query(
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1',
+    [application_name],
+  );
+  const ended = 'terminating connection due to administrator command';
+  await expect.poll(() => reports).toEqual([refused, undefined, ended, undefined]);
+});
+
 it('the feed waits longer after each failed attempt, up to five seconds', async () => {
   const waits = watchWaits(async () => {});
   // No server listens there.
