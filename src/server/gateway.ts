@@ -17,6 +17,7 @@ import {
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
+import type { OnStandbyChange } from '../database/replicas/standbyConnection.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
@@ -236,7 +237,10 @@ async function openStandbys(
   if (urls === undefined) return undefined;
   const { openReplicas } = await import('../database/replicas/replicas.ts');
   const { sql } = database;
-  const onChange = (standby: string, status: string) => logger.info({ standby, status }, 'standby');
+  const onChange: OnStandbyChange = (standby, status, isReadFrom) =>
+    isReadFrom
+      ? logger.info({ standby }, 'a standby is read from')
+      : logger.warn({ standby, why: status }, 'a standby is not read from');
   return parts.add(await openReplicas({ urls, sql, feed, bounds, onChange }));
 }
 

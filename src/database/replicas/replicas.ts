@@ -26,7 +26,7 @@ import { createSharedRuns } from '../sharedRuns.ts';
 import { catchUp } from './catchUp.ts';
 import { createOperationSql } from './operationSql.ts';
 import { type Identity, identityStatement, type Standby } from './standby.ts';
-import { keepConnected, type StandbyConnection } from './standbyConnection.ts';
+import { keepConnected, type OnStandbyChange, type StandbyConnection } from './standbyConnection.ts';
 import { createViewerPositions, type ViewerPositions } from './viewerPositions.ts';
 
 export interface ReplicaFigures {
@@ -57,8 +57,7 @@ export interface ReplicaOptions {
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly bounds: PoolLimits;
-  /** Called with the state of a standby, in words, whenever it has changed. */
-  onChange(name: string, status: string): void;
+  readonly onChange: OnStandbyChange;
 }
 
 /** @throws {SetupError} when the identity of the primary cannot be read. */

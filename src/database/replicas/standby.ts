@@ -4,6 +4,7 @@
  */
 
 import pg from 'pg';
+import { errorText } from '../../errors.ts';
 import { serverOf } from '../connection/server.ts';
 import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '../database.ts';
 import { isPooled } from '../pooler.ts';
@@ -224,7 +225,7 @@ function createHealth({ take, timeline: expected }: Primary) {
   let replayed: Position = 0n;
 
   function noteNow({ recovering, replayed: now, timeline, receiving }: State): void {
-    if (!recovering) throw new StandbyUnusable('it is no standby any more: it takes writes of its own');
+    if (!recovering) throw new StandbyUnusable('it is no standby, or no longer: it takes writes of its own');
     if (!receiving) throw new StandbyUnusable('it receives nothing from the primary');
     if (timeline === null)
       throw new StandbyUnusable(
@@ -241,7 +242,12 @@ function createHealth({ take, timeline: expected }: Primary) {
     noteNow,
     async note(found: State): Promise<void> {
       // After a promotion, the primary writes a new timeline.
-      if (found.timeline !== expected()) await take();
+      if (found.timeline !== expected())
+        await take().catch((error: unknown) => {
+          throw new Error(`the primary cannot be asked for its timeline: ${errorText(error)}`, {
+            cause: error,
+          });
+        });
       noteNow(found);
     },
   };

@@ -24,11 +24,13 @@ export interface StandbyConnection {
   close(): Promise<void>;
 }
 
-/** @param onChange is called with the state in words whenever it has changed. */
+/** Called with the state of a standby, in words, whenever it has changed. */
+export type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
+
 export function keepConnected(
   options: StandbyOptions,
   name: string,
-  onChange: (name: string, status: string) => void,
+  onChange: OnStandbyChange,
 ): StandbyConnection {
   const closing = new AbortController();
   const { signal } = closing;
@@ -37,8 +39,8 @@ export function keepConnected(
   let status = '';
   const { promise: tried, settle } = createSignal();
 
-  function setStatus(now: string): void {
-    if (now !== status && !signal.aborted) onChange(name, now);
+  function setStatus(now: string, isReadFrom = false): void {
+    if (now !== status && !signal.aborted) onChange(name, now, isReadFrom);
     status = now;
   }
 
@@ -48,7 +50,7 @@ export function keepConnected(
     const release = closeWith(standby, signal);
     current = standby;
     recent = [standby, ...recent].slice(0, 2);
-    setStatus('well');
+    setStatus('well', true);
     settle();
     const polling = pollState(standby, signal);
     const reason = await standby.end;

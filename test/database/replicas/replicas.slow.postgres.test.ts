@@ -10,6 +10,7 @@ import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
+import type { Sql } from '../../../src/database/reader/sql.ts';
 import { openReplicas } from '../../../src/database/replicas/replicas.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -409,13 +410,37 @@ describe('a standby', () => {
     expect(replicas.figures().retried).toBe(2);
   });
 
+  it('is not held responsible for a primary that cannot be asked, and it is reported when it is read from', async () => {
+    const database = await open();
+    onTestFinished(database.close);
+    let isAway = true;
+    const run: Sql['run'] = (text, values) =>
+      isAway && text.includes('pg_current_wal_insert_lsn')
+        ? Promise.reject(new Error('gone'))
+        : database.sql.run(text, values);
+    const reports: unknown[] = [];
+    const { url } = at(lines, 0);
+    const replicas = await openReplicas({
+      urls: [url],
+      sql: { ...database.sql, run },
+      feed: createFakeFeed().feed,
+      bounds: { connections: 1, statement: 2_000 },
+      onChange: (_, status, isReadFrom) => reports.push({ status, isReadFrom }),
+    });
+    onTestFinished(replicas.close);
+    const away = { status: 'the primary cannot be asked for its timeline: gone', isReadFrom: false };
+    expect(reports).toEqual([away]);
+    isAway = false;
+    await expect.poll(() => reports).toEqual([away, { status: 'well', isReadFrom: true }]);
+  });
+
   it('is not read from when its URL leads to a primary or to another database', async () => {
     const gateway = await openTestGateway(withClient(await open()), {
       standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
     });
     gateways.push(gateway);
     expect(figuresOf(gateway).standbys.map(({ status }) => status)).toEqual([
-      expect.stringContaining('takes writes of its own'),
+      'it is no standby, or no longer: it takes writes of its own',
       expect.stringContaining('no copy of the database'),
     ]);
   });
