@@ -39,6 +39,16 @@ const databaseUrl = (description: string) => ({
   advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutUrl(value)),
 });
 
+/** What is wrong with the URL of a standby, in words that do not show it; undefined if nothing more can be said. */
+function complaintAboutReplica(url: string): string | undefined {
+  if (hasCutPassword(url)) return encodedPassword;
+  const complaint = complaintAboutUrl(url);
+  if (complaint !== undefined) return complaint;
+  // A comma between hosts has cut the URL in two.
+  const isOne = isDatabaseUrl(url) && hostsOf(url) === undefined;
+  return isOne ? undefined : 'Each URL names one server: one host, and no target_session_attrs.';
+}
+
 /** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
 const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(text);
 
@@ -84,7 +94,7 @@ export const settings = {
         .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
         .optional(),
     ),
-    advice: (value: string) => urlsIn(value).map(complaintAboutUrl).find(Boolean),
+    advice: (value: string) => urlsIn(value).map(complaintAboutReplica).find(Boolean),
     secret: true,
   },
   DATA_DIR: setting(

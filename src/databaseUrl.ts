@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { errorText } from './errors.ts';
+import { errorText, isSimilar } from './errors.ts';
 
 /** The supported values of `target_session_attrs`: a selection of libpq's. */
 export const targets = ['any', 'read-write', 'primary'] as const;
@@ -62,6 +62,7 @@ export function withPlainSslMode(url: string): string {
 /** Whether connections to each host of a URL are possible with it. */
 export function isDatabaseUrl(url: string): boolean {
   try {
+    checkNames(url);
     checkTls(url);
     const urls = hostsOf(url)?.urls ?? [url];
     return urls.every((each) => /^postgres(ql)?:\/\//.test(each) && URL.canParse(each));
@@ -70,9 +71,10 @@ export function isDatabaseUrl(url: string): boolean {
   }
 }
 
-/** A message about wrong hosts or wrong TLS parameters of a URL; undefined if they are right. */
+/** A message about wrong or misspelt parameters of a URL, or wrong hosts; undefined if they are right. */
 export function complaintAboutUrl(url: string): string | undefined {
   try {
+    checkNames(url);
     checkTls(url);
     hostsOf(url);
     return undefined;
@@ -80,6 +82,21 @@ export function complaintAboutUrl(url: string): string | undefined {
     return error instanceof Error ? error.message : undefined;
   }
 }
+
+/**
+ * Checks that none of the parameters for TLS and failover is misspelt: `pg` would ignore it, and connect without.
+ * @throws an error that says which one is.
+ */
+function checkNames(url: string): void {
+  const known = ['sslmode', ...tlsFiles, 'target_session_attrs'];
+  for (const given of partsOf(url).query.map(nameOf)) {
+    const meant = known.find((name) => isSimilar(given, name));
+    if (meant !== undefined && !known.includes(given))
+      throw new Error(`${given} is no parameter, and has no effect: is ${meant} meant?`);
+  }
+}
+
+const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'];
 
 /**
  * Checks the TLS parameters. `pg` would treat an unknown mode as `verify-full`, and read the files in the constructor of each client.
@@ -90,7 +107,7 @@ function checkTls(url: string): void {
   const mode = valueIn(query, 'sslmode');
   if (mode !== undefined && !sslModes.some((each) => each === mode))
     throw new Error(`sslmode is ${JSON.stringify(mode)}, but takes ${sslModes.join(', ')}.`);
-  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+  for (const name of tlsFiles) {
     const file = valueIn(query, name);
     try {
       if (file !== undefined) readFileSync(file);
@@ -106,7 +123,9 @@ function partsOf(url: string) {
   return { scheme, user, authority, path, query: query === '' ? [] : query.split('&') };
 }
 
-const hasName = (part: string, name: string) => part.split('=', 1)[0] === name;
+const nameOf = (part: string): string => part.split('=', 1)[0] ?? '';
+
+const hasName = (part: string, name: string) => nameOf(part) === name;
 
 /** The value of a parameter; of several the last, as `pg` reads them. */
 function valueIn(query: readonly string[], name: string): string | undefined {

@@ -47,6 +47,7 @@ describe('a URL with several hosts', () => {
   it.each([
     'postgresql://user:pass,word@host:5432/database',
     'postgresql:///database?host=/run/postgresql',
+    'postgresql://host/a?ssl=true&sslnegotiation=direct&channel_binding=require&sslcrl=x&sslpassword=x&application_name=sslmod',
     'postgresql://host/a,b?options=-c%20search_path%3Da,b',
   ])('is not recognized in a URL with one host: %s', (url) => {
     expect(hostsOf(url)).toBeUndefined();
@@ -81,6 +82,16 @@ describe('a URL with several hosts', () => {
     [
       'postgres://a/db?sslcert=/no/file.pem',
       `sslcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
+    ],
+    ['postgres://a/db?sslmod=require', 'sslmod is no parameter, and has no effect: is sslmode meant?'],
+    ['postgres://a/db?x=y&sslMode=require', 'sslMode is no parameter, and has no effect: is sslmode meant?'],
+    [
+      'postgres://a/db?ssl_root_cert=/ca.pem',
+      'ssl_root_cert is no parameter, and has no effect: is sslrootcert meant?',
+    ],
+    [
+      'postgres://a,b/db?target_session_attr=primary',
+      'target_session_attr is no parameter, and has no effect: is target_session_attrs meant?',
     ],
     ['postgres:///db?host=a,b,c&port=1,2', 'It has 3 hosts, but 2 ports.'],
     ['postgres://a:1,b:x/db', undefined],

@@ -28,12 +28,15 @@ export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Dia
   }
 }
 
+const raise = (setting: string) =>
+  `Raise ${setting} and start the server again: one for each standby, one for each machine with a gateway, and one more for a start.`;
+
 function adviceOn(error: unknown): string {
   const code = systemCodeOf(error);
   if (code === '42501')
     return 'Give the role the right: ALTER ROLE … REPLICATION; hosted services have a role for it to be granted, such as rds_replication.';
-  if (code === '53400') return 'Raise max_replication_slots: one for each machine with a gateway.';
-  if (code === '53300') return 'Raise max_wal_senders: one for each machine with a gateway.';
+  if (code === '53400') return raise('max_replication_slots');
+  if (code === '53300') return raise('max_wal_senders');
   if (code === '28000') return 'Let the role connect, in pg_hba.conf.';
   if (/startup parameter/.test(errorText(error)))
     return 'A pooler stands in between: name the server itself in DATABASE_DIRECT_URL.';
