@@ -35,7 +35,9 @@ export async function chooseAnnounceMode(
     if (wanted === 'notify') return await switchToNotify(client);
     const setup = await readFeedSetup(client);
     if (wanted === 'logical') return await switchToLogical(client, setup, direct);
-    return { mode: (await canUseMessages(setup, direct)) ? await switchToMessages(client) : setup.mode };
+    if (await canUseMessages(setup, direct)) return { mode: await switchToMessages(client) };
+    const problem = setup.mode === 'notify' ? findSetupProblem(setup) : undefined;
+    return { mode: setup.mode, ...(problem && { why: `${problem.says}. ${problem.advice}` }) };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     if (wanted === 'auto') return { mode: 'notify', why: errorText(error) };

@@ -444,7 +444,10 @@ describe('announcing by messages is rejected', () => {
     expect(await modeOrError(as('reader'))).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
-    expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({ mode: 'notify' });
+    expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({
+      mode: 'notify',
+      why: `the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    });
   });
 
   it('for an owner of the tables that may not create the publication, until that is granted', async () => {
@@ -457,7 +460,7 @@ describe('announcing by messages is rejected', () => {
     await admin.query('ALTER SCHEMA public OWNER TO "owning Me"');
     const owner = { connectionString: connectionString.replace('postgres:postgres', 'owning%20Me:x') };
     await migrate(owner);
-    expect(await chooseAnnounceMode('auto', owner)).toEqual({ mode: 'notify' });
+    expect(await chooseAnnounceMode('auto', owner)).toMatchObject({ mode: 'notify' });
     const error = await modeOrError(owner);
     expect(error).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As the owner of the database: GRANT CREATE ON DATABASE "of another" TO "owning Me";`,
