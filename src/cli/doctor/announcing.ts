@@ -8,7 +8,8 @@ import { readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findSetupProblem } from '../../database/feed/choose.ts';
 import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
 import type { Progress } from '../../database/migrate.ts';
-import { type CheckResult, type Finding, ok, problem, skipped } from './finding.ts';
+import { createSession } from '../../database/session.ts';
+import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
 
 /** What NOTIFY costs, as docs/decisions/response-cache.md has measured it. */
 const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a second in all';
@@ -21,10 +22,23 @@ export async function checkAnnouncing(
   progress: Progress,
 ): Promise<Finding[]> {
   if (!ways) return [];
-  const direct = ways.directUrl === undefined ? server : serverOf(ways.directUrl);
-  return [{ check: 'announcements', ...(await judge(client, direct, progress)) }];
+  const check = 'announcements';
+  if (ways.directUrl === undefined) return [{ check, ...(await judge(client, server, progress)) }];
+  const direct = serverOf(ways.directUrl);
+  const session = createSession(direct, timeout);
+  try {
+    const isThere = await session.connect().then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) return [{ check, ...skipped('the direct connection comes first') }];
+    return [{ check, ...(await judge(session.client, direct, progress)) }];
+  } finally {
+    await session.close();
+  }
 }
 
+/** @param client connects as the gateway does that chooses how changes are announced. */
 async function judge(
   client: pg.ClientBase,
   direct: ServerConfig,

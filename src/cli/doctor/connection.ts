@@ -42,6 +42,7 @@ export async function askDatabase(
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
     const missing = found.isReplica ? [] : await findMissingRights(client);
+    const migrating = ways?.directUrl === undefined ? found : await readMigrating(ways.directUrl, found);
     const known: Finding[] = [
       { check: 'database', ...ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', ...checkVersion(found) },
@@ -59,7 +60,10 @@ export async function askDatabase(
     const progress = await readProgress(client);
     return [
       ...known,
-      { check: 'database rights', ...checkRights(found, progress, missing, await findSchemaProblem(client)) },
+      {
+        check: 'database rights',
+        ...checkRights(found, migrating, progress, missing, await findSchemaProblem(client)),
+      },
       ...(await checkHiddenTables(client, found)),
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
@@ -75,13 +79,7 @@ export async function askDatabase(
           says: isUnresponsive(error) ? unresponsive.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
         };
-    return [
-      { check: 'database', ...problem(`${name}: ${says}`, advice) },
-      // A pooler that leads to a primary that is gone says nothing of who is there.
-      ...(ways?.directUrl === undefined
-        ? []
-        : await checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL')),
-    ];
+    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }, ...(await checkDirectHosts(ways))];
   } finally {
     await close();
   }
@@ -128,6 +126,26 @@ const selectServerInfo = `
     current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding,
     extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
 
+/** A pooler that leads to a primary that is gone says nothing of who is there. */
+async function checkDirectHosts(ways: ServerUrls | undefined): Promise<Finding[]> {
+  return ways?.directUrl === undefined ? [] : checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL');
+}
+
+/** What the database says to the role of DATABASE_DIRECT_URL, which applies migrations; if it says nothing, to the other. */
+async function readMigrating(directUrl: string, other: ServerInfo): Promise<ServerInfo> {
+  const { client, connect, close } = createSession(serverOf(directUrl), timeout);
+  try {
+    await connect();
+    const { rows } = await client.query<ServerInfo>(selectServerInfo);
+    return rows[0] ?? other;
+  } catch {
+    // The check of the direct connection says why.
+    return other;
+  } finally {
+    await close();
+  }
+}
+
 function checkVersion({ version, number }: ServerInfo): CheckResult {
   return number >= oldestServer * 10_000
     ? ok(version)
@@ -135,14 +153,15 @@ function checkVersion({ version, number }: ServerInfo): CheckResult {
 }
 
 function checkRights(
-  { isReplica, mayCreate, role, schema }: ServerInfo,
+  { isReplica, role: readingRole }: ServerInfo,
+  { mayCreate, role, schema }: ServerInfo,
   { applied, pending }: Progress,
   missing: readonly MissingRight[],
   schemaProblem: Diagnosis | undefined,
 ): CheckResult {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
-  if (missing.length > 0) return judgeMissingRights(missing, role);
+  if (missing.length > 0) return judgeMissingRights(missing, readingRole);
   if (mayCreate) return ok('tables can be created');
   if (pending.length === 0) return ok('tables cannot be created, and need not be');
   if (applied === 0 && schemaProblem) return problem(schemaProblem.says, schemaProblem.advice);

@@ -330,6 +330,26 @@ describe('dovetail doctor, over a server', () => {
     }
   });
 
+  it('asks the role of DATABASE_DIRECT_URL whether it may migrate', async () => {
+    const role = `reading_${Date.now()}`;
+    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'; ${await grantsTo(role)}`);
+    const { rows } = await database.pool.query(
+      'DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations) RETURNING *',
+    );
+    const settings = { DATABASE_URL: urlOf({ user: role }), PORT: '0' };
+    try {
+      const alone = await examine(settings);
+      expect(found(alone, 'database rights')).toMatchObject({ state: 'problem' });
+      const both = await examine({ ...settings, DATABASE_DIRECT_URL: urlOf({}) });
+      expect(found(both, 'database rights')).toMatchObject({ state: 'ok', says: 'tables can be created' });
+    } finally {
+      await database.pool.query(
+        'INSERT INTO _prisma_migrations SELECT * FROM json_populate_recordset(NULL::_prisma_migrations, $1)',
+        [JSON.stringify(rows)],
+      );
+    }
+  });
+
   it('counts pending migrations without applying them, and finds those of a later version', async () => {
     const name = `doctor_${Date.now()}`;
     await database.pool.query(`CREATE DATABASE ${name}`);

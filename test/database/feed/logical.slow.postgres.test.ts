@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
+import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
 import { type ChangeFeed, listenStatement } from '../../../src/database/feed/changeFeed.ts';
@@ -448,6 +449,12 @@ describe('announcing by messages is rejected', () => {
       mode: 'notify',
       why: `the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     });
+    // A start chooses by the role of DATABASE_DIRECT_URL, and so does the doctor.
+    await database.pool.query('GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader');
+    const { connectionString: DATABASE_DIRECT_URL } = direct;
+    const urls = { DATABASE_URL: as('reader').connectionString, DATABASE_DIRECT_URL };
+    const findings = await examine({ ...urls, PORT: '0' });
+    expect(findings.find(({ check }) => check === 'announcements')?.says).toMatch(/logical is faster$/);
   });
 
   it('for an owner of the tables that may not create the publication, until that is granted', async () => {
