@@ -132,6 +132,11 @@ function reasonOfOne(
       says: `the server does not offer TLS (${said})`,
       advice: `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
     };
+  if (/server_login_retry/.test(said))
+    return {
+      says: `PgBouncer is there, but does not get into its server: ${said}`,
+      advice: 'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
+    };
   const ofCertificate = reasonOfCertificate(code, said, setting);
   if (ofCertificate) return ofCertificate;
   // What pg throws when a server asks for what the URL does not have.

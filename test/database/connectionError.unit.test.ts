@@ -68,6 +68,10 @@ describe('the message about a server that cannot be used', () => {
       failed('the database system is starting up', '57P03'),
       'the server does not let it in: the database system is starting up. See to that, or correct DATABASE_URL.',
     ],
+    [
+      failed('server login has been failing, try again later (server_login_retry)', '08P01'),
+      'PgBouncer is there, but does not get into its server: server login has been failing, try again later (server_login_retry). Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
+    ],
   ])('gives the reason and says what to do: %s', (error, reason) => {
     const { message, cause } = connectionError(url, client, error);
     expect(message).toBe(`DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but ${reason}`);
