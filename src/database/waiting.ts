@@ -1,10 +1,16 @@
 /** Waiting: for a while, or for somebody to say so. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '../errors.ts';
 
 /** Waits, in milliseconds. Gives false at once when the signal aborts. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
   return sleep(milliseconds, true, { signal }).catch(() => false);
+}
+
+/** Why a signal was aborted, if whoever did it has said so. */
+export function reasonOf({ reason }: AbortSignal): string | undefined {
+  return reason instanceof Error && reason.name !== 'AbortError' ? errorText(reason) : undefined;
 }
 
 /** A promise, and the function that settles it. */

@@ -7,7 +7,7 @@
  */
 
 import { errorText } from '../../errors.ts';
-import { createSignal, pause, resultWithin } from '../waiting.ts';
+import { createSignal, pause, reasonOf, resultWithin } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changesOf, type FeedKind } from './changeFeed.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
 import { createUnseenChanges } from './unseenChanges.ts';
@@ -143,10 +143,6 @@ function createProblems(report: FeedReport | undefined, closing: AbortSignal) {
   };
   return { note, noteFirst: (problem: string) => note(last ?? problem) };
 }
-
-/** Why connections were given up, if whoever did it has said so. */
-const reasonOf = ({ reason }: AbortSignal): string | undefined =>
-  reason instanceof Error && reason.name !== 'AbortError' ? errorText(reason) : undefined;
 
 /** The pause, in milliseconds, after a failed attempt: longer after each (exponential backoff). */
 function createDelay() {

@@ -44,7 +44,12 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
   const client = await openReplication(direct, lost);
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
   const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
-  await loseAfter(longestCreation, lost, client.query(create));
+  await loseAfter(
+    longestCreation,
+    lost,
+    client.query(create),
+    'a new slot waits too long for transactions that write',
+  );
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [publication], messages: true });
   const report = reportPosition(client, lost.signal);
   const hearData = createHearData(plugin, hear);
@@ -58,7 +63,11 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
   readAtIntervals(client.connection.stream);
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
   // Pending for as long as messages are read.
-  const reading = plugin.start(client, slot, '0/0').finally(() => lost.abort());
+  const reading = plugin.start(client, slot, '0/0');
+  reading.then(
+    () => lost.abort(),
+    (error: unknown) => lost.abort(error),
+  );
   await loseAfter(longestStep, lost, Promise.race([begun, reading]));
 };
 
@@ -66,8 +75,13 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
  * Gives the connection up if a step takes longer than so many milliseconds. The query timeout of `pg` is no alternative, since
  * it would also end the query that reads, which goes on for as long as the connection.
  */
-function loseAfter<Value>(longest: number, lost: AbortController, step: Promise<Value>): Promise<Value> {
-  const timer = setTimeout(() => lost.abort(), longest);
+function loseAfter<Value>(
+  longest: number,
+  lost: AbortController,
+  step: Promise<Value>,
+  why = 'the server does not respond',
+): Promise<Value> {
+  const timer = setTimeout(() => lost.abort(new Error(why)), longest);
   return step.finally(() => clearTimeout(timer));
 }
 

@@ -52,7 +52,7 @@ export function createVisibility(
     const signal = createSignal();
     awaited.set(transaction, signal);
     // Not for each message: one snapshot serves those that come together.
-    if (!isTelling) setImmediate(() => tellAll().catch(() => lost.abort()));
+    if (!isTelling) setImmediate(() => tellAll().catch((error: unknown) => lost.abort(error)));
     return signal.promise;
   };
 }

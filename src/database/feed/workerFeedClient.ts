@@ -11,7 +11,8 @@ export const readMessages: ReadMessages = (_, hear, lost) => {
     function read(message: Partial<FromParent>): void {
       if (message.reader !== reader) return;
       if (message.feed === 'opened') settle();
-      else if (message.feed === 'lost') lost.abort();
+      else if (message.feed === 'lost')
+        lost.abort(message.why === undefined ? undefined : new Error(message.why));
       else for (const [transaction, payload] of message.messages ?? []) hear(transaction, payload);
     }
     process.on('message', read);

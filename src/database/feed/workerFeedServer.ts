@@ -2,6 +2,7 @@
 
 import type { Worker } from 'node:cluster';
 import type pg from 'pg';
+import { reasonOf } from '../waiting.ts';
 import { heartbeat } from './heartbeats.ts';
 import type { HearMessage } from './slot.ts';
 
@@ -16,10 +17,13 @@ export interface FromParent {
   readonly reader: string;
   readonly feed: 'opened' | 'messages' | 'lost';
   readonly messages?: readonly (readonly [transaction: number, payload: string])[];
+  /** Why it gets no more, if that is known. */
+  readonly why?: string;
 }
 
 /** How many messages may be in flight to a worker. A worker that does not read them has to reconnect. */
 const mostUnderway = 100_000;
+const tooSlow = 'this process does not read the messages fast enough';
 
 /**
  * After how many milliseconds without a message the log is read anew for a worker that joins. Every worker receives the heartbeats
@@ -59,7 +63,7 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
     const lost = new AbortController();
     lost.signal.addEventListener('abort', () => {
       reading = undefined;
-      for (const reader of readers.values()) drop(reader);
+      for (const reader of readers.values()) drop(reader, reasonOf(lost.signal));
     });
     const noteHeard = () => {
       begun.heardAt = performance.now();
@@ -69,17 +73,17 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
       handOnLater(...message);
     };
     const opened = import('./slot.ts').then(({ readMessages }) => readMessages(direct, hear, lost));
-    opened.then(noteHeard, () => lost.abort());
+    opened.then(noteHeard, (error: unknown) => lost.abort(error));
     const begun: Reading = { lost, opened, heardAt: undefined };
     return begun;
   }
 
   const handOnLater = batchMessages((messages) => {
-    for (const reader of readers.values()) if (!handOn(reader, messages)) drop(reader);
+    for (const reader of readers.values()) if (!handOn(reader, messages)) drop(reader, tooSlow);
   });
 
-  function drop(reader: Reader): void {
-    send(reader, { feed: 'lost' });
+  function drop(reader: Reader, why?: string): void {
+    send(reader, { feed: 'lost', ...(why !== undefined && { why }) });
     remove([reader.id]);
   }
 

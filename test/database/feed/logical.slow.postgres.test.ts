@@ -256,7 +256,9 @@ describe('a reader of the log', () => {
     for (const index of [0, 1]) await expect.poll(() => payloads(index)).toContain(`${bob.userId} User`);
 
     await endReaders();
-    for (const index of [0, 1]) await expect.poll(() => workers[index]?.got.at(-1)?.feed).toBe('lost');
+    const why = expect.stringContaining('terminating connection');
+    for (const index of [0, 1])
+      await expect.poll(() => workers[index]?.got.at(-1)).toMatchObject({ feed: 'lost', why });
     workers[0]?.worker.emit('message', { feed: 'open', reader: 'reader again' });
     const opened = () =>
       workers[0]?.got.some(({ feed, reader }) => feed === 'opened' && reader === 'reader again');
