@@ -16,14 +16,15 @@ import type { RowStatement } from '../reader/statement.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
 import { resultWithin } from '../waiting.ts';
 
-/** The database cluster and the database, which a standby has in common with its primary. */
+/** The database cluster and the database, which a standby has in common with its primary, and the role of the connection. */
 export interface Identity {
   readonly system: string;
   readonly database: string;
+  readonly role: string;
 }
 
 export const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
-  (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database`;
+  (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database, current_user::text AS role`;
 
 /** Why a standby cannot be read from, in words for the operator. */
 export class StandbyUnusable extends Error {
@@ -208,7 +209,7 @@ async function committedOf(watcher: pg.Client, transactions: readonly string[]):
 }
 
 /** Checks that it is a copy of the primary. @returns when the server was started. */
-async function identify(watcher: pg.Client, { system, database }: Identity): Promise<string> {
+async function identify(watcher: pg.Client, { system, database, role }: Identity): Promise<string> {
   if (await isPooled(watcher))
     throw new StandbyUnusable('a pooler stands before it, which may lead anywhere: name the standby itself');
   const { rows } = await watcher.query<Identity & { began: string }>(
@@ -217,7 +218,20 @@ async function identify(watcher: pg.Client, { system, database }: Identity): Pro
   const [found] = rows;
   if (found?.system !== system || found.database !== database)
     throw new StandbyUnusable('it is no copy of the database that DATABASE_URL names');
+  if (!(await seesSessions(watcher, role)))
+    throw new StandbyUnusable(
+      `the role ${JSON.stringify(role)} of DATABASE_URL may not see which commits wait for standbys: GRANT pg_read_all_stats to it`,
+    );
   return found.began;
+}
+
+/** Whether the role may see what sessions of others wait for, as `catchUp.ts` needs to. All servers have the same roles. */
+async function seesSessions(watcher: pg.Client, role: string): Promise<boolean> {
+  const { rows } = await watcher.query<{ sees: boolean }>(
+    `SELECT pg_has_role($1, 'pg_read_all_stats', 'USAGE') AS sees`,
+    [role],
+  );
+  return rows[0]?.sees ?? false;
 }
 
 /** Checks each state that was read, and remembers the replayed position. */

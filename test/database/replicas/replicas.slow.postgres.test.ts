@@ -46,7 +46,8 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-const open = () => openDatabase({ DATABASE_URL: `${cluster.primary.url}/${name}`, DATA_DIR: tmpdir() });
+const open = (url = `${cluster.primary.url}/${name}`) =>
+  openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() });
 
 let gateways: TestGateway[] = [];
 afterEach(async () => {
@@ -60,13 +61,17 @@ afterEach(async () => {
   await cluster.isReplayed(pair);
 });
 
+/** @param url leads to the primary; as the superuser by default. */
+async function openGatewayAt(url?: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const database = withClient(await open(url));
+  const gateway = await openTestGateway(database, { standbys: lines.map((line) => line.url), ...options });
+  gateways.push(gateway);
+  return gateway;
+}
+
 /** A gateway that caches nothing unless an option says so, so that every request reads. */
 async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const gateway = await openTestGateway(withClient(await open()), {
-    standbys: lines.map(({ url }) => url),
-    ...options,
-  });
-  gateways.push(gateway);
+  const gateway = await openGatewayAt(undefined, options);
   await expect.poll(() => healthyOf(gateway)).toBe(options.standbys?.length ?? pair.length);
   // The standbys replay what the start has written, after which no account has to read at the primary.
   for (const account of accounts) await readsFromStandby(gateway, account);
@@ -443,6 +448,24 @@ describe('a standby', () => {
       'it is no standby, or no longer: it takes writes of its own',
       expect.stringContaining('no copy of the database'),
     ]);
+  });
+
+  it('is not read from while the role at the primary may not see which commits wait for standbys', async () => {
+    await cluster.primary.query(
+      `CREATE ROLE unseeing LOGIN PASSWORD 'unseeing'; GRANT ALL ON ALL TABLES IN SCHEMA public TO unseeing`,
+      name,
+    );
+    await cluster.isReplayed(pair);
+    const url = new URL(`${cluster.primary.url}/${name}`);
+    url.username = 'unseeing';
+    url.password = 'unseeing';
+    const gateway = await openGatewayAt(url.href);
+    const statuses = () => figuresOf(gateway).standbys.map(({ status }) => status);
+    const lacking =
+      'the role "unseeing" of DATABASE_URL may not see which commits wait for standbys: GRANT pg_read_all_stats to it';
+    expect(statuses()).toEqual([lacking, lacking]);
+    await cluster.primary.query('GRANT pg_read_all_stats TO unseeing');
+    await expect.poll(() => healthyOf(gateway)).toBe(2);
   });
 
   it('is not read from once it is promoted', async () => {
