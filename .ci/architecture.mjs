@@ -23,6 +23,7 @@ const folders = [
   'telemetry',
   'http',
   'database',
+  'config',
 ];
 const most = { entries: 18, linesOfFile: 400, linesOfFunction: 60 };
 

@@ -1,7 +1,7 @@
 /** Access to the database for commands, also while a gateway has it open. */
 
 import { resolve } from 'node:path';
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
 import { type Connected, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
 import type { MigrationListener } from '../database/migrate.ts';

@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { maxActiveTokens, requiredTier } from '../auth/tokens.ts';
 import { findTier } from '../auth/users.ts';
-import { commandLine } from '../config.ts';
+import { commandLine } from '../config/config.ts';
 import type { Connected } from '../database/database.ts';
 import { hasDemoToken, prepareDemo } from '../demo/demoAccount.ts';
 import { demoUsername } from '../demo/demoData.ts';

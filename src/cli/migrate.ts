@@ -1,7 +1,7 @@
 /** `dovetail migrate`: applies pending migrations, for a gateway whose role may not do so. */
 
 import { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
 import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';

@@ -1,7 +1,7 @@
 /** `dovetail serve`: runs the gateway. */
 
 import { Command, Option } from 'commander';
-import { complaintAbout, settings } from '../config.ts';
+import { complaintAbout, settings } from '../config/config.ts';
 
 /** The settings with a flag: those that users set when they try things out. */
 const flags = [

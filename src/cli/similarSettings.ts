@@ -1,7 +1,7 @@
 /** Environment variables with almost the name of a setting. They have no effect, so they are probably misspelt. */
 
-import { renamed, settings } from '../config.ts';
-import { isSimilar } from '../errors.ts';
+import { renamed, settings } from '../config/config.ts';
+import { isSimilar } from '../config/similarNames.ts';
 
 /** A line for each environment variable with almost the name of a setting, which names that setting. */
 export function findSimilarSettings(env: Readonly<Record<string, string | undefined>>): string[] {

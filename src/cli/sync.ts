@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import ora, { type Ora } from 'ora';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { readId } from '../database/ids.ts';
 import { SetupError } from '../errors.ts';

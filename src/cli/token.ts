@@ -10,7 +10,7 @@ import {
   TokenError,
 } from '../auth/tokens.ts';
 import { findTier, isMirror } from '../auth/users.ts';
-import { commandLine, shellWord } from '../config.ts';
+import { commandLine, shellWord } from '../config/config.ts';
 import type { Connected } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';

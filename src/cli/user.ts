@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
 import { createUser, isMirror, type ListedUser, listUsers, setTier } from '../auth/users.ts';
-import { commandLine, shellWord } from '../config.ts';
+import { commandLine, shellWord } from '../config/config.ts';
 import { locationText, withDatabase } from './database.ts';
 import { table } from './table.ts';
 

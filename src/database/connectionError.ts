@@ -1,16 +1,9 @@
 /** Why a server cannot be used, in words for whoever has to mend it. */
 
 import type pg from 'pg';
-import { shellWord } from '../config.ts';
-import {
-  type Diagnosis,
-  encodedPassword,
-  errorText,
-  hasCutPassword,
-  SetupError,
-  systemCodeOf,
-  withoutPassword,
-} from '../errors.ts';
+import { shellWord } from '../config/config.ts';
+import { encodedPassword, hasCutPassword } from '../config/databaseUrl.ts';
+import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
 import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { isUnresponsive, unresponsive } from './session.ts';

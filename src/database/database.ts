@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';

@@ -2,7 +2,7 @@
 
 import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { codeOf, type ErrorCode } from '../errors.ts';
 import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';

@@ -11,7 +11,7 @@ import {
   type SelectionSetNode,
   visit,
 } from 'graphql';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { requestError } from './requestErrors.ts';
 

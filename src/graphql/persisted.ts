@@ -6,7 +6,7 @@
 import { hash as digest } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedFile } from './persistedFile.ts';

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { parse, print, separateOperations } from 'graphql';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 

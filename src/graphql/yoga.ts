@@ -12,7 +12,7 @@ import {
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import { operationSpans } from '../channels.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { type TokenProblem, unauthenticated } from '../errors.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';

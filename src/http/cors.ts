@@ -1,7 +1,7 @@
 /** Cross-origin requests (CORS protocol of the Fetch standard): the pages of the origins in `CORS_ORIGINS` may make them. */
 
 import corsHeaders from 'cors';
-import { isOrigin } from '../config.ts';
+import { isOrigin } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';

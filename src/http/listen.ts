@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { SetupError } from '../errors.ts';
 import { originOf } from './origin.ts';
 import { checkPort } from './port.ts';

@@ -1,6 +1,6 @@
 /** Who may ask how often: each token, and each address without one. */
 
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { addressOf } from './clientAddress.ts';
 import type { Exchange } from './exchange.ts';

@@ -11,7 +11,7 @@ import {
   parse,
 } from 'graphql';
 import type { SchemaObject } from 'openapi3-ts/oas31';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
 import type { InnerRequest } from '../http/exchange.ts';

@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';

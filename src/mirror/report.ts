@@ -1,7 +1,7 @@
 /** What a run did, in words. */
 
 import { requiredTier } from '../auth/tokens.ts';
-import { commandLine, shellWord } from '../config.ts';
+import { commandLine, shellWord } from '../config/config.ts';
 import type { Account } from './account.ts';
 import type { SyncReport } from './sync.ts';
 

@@ -5,7 +5,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';

@@ -1,6 +1,6 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
-import { type Config, hasConsole } from '../config.ts';
+import { type Config, hasConsole } from '../config/config.ts';
 import { isRead } from '../http/requestChecks.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';

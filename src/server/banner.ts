@@ -1,9 +1,9 @@
 /** What is printed once a gateway serves: where it is, and how to ask it. */
 
 import pg from 'pg';
-import { type Config, commandLine, hasConsole } from '../config.ts';
+import { type Config, commandLine, hasConsole } from '../config/config.ts';
+import { hostsOf, withPlainSslMode } from '../config/databaseUrl.ts';
 import { hostPortText } from '../database/connection/hosts.ts';
-import { hostsOf, withPlainSslMode } from '../databaseUrl.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { hostPortText } from '../database/connection/hosts.ts';
 import {
   type Database,

@@ -1,7 +1,7 @@
 /** The handlers of requests, made from the options of the server. */
 
 import type { HasEnded, Viewer, Viewers } from '../auth/viewer.ts';
-import { workersOf } from '../config.ts';
+import { workersOf } from '../config/config.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';

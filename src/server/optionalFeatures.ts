@@ -1,7 +1,7 @@
 /** What only some gateways have. Each is loaded only where the settings ask for it. */
 
 import type { GraphQLSchema } from 'graphql';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { McpHandler, McpOptions } from '../mcp/mcp.ts';
 
 export interface OptionalFeatures {

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';

@@ -5,7 +5,7 @@
  */
 
 import { createViewers, type Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';

@@ -4,7 +4,7 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, readConfig, workersOf } from '../config.ts';
+import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { serverOf } from '../database/connection/server.ts';
 import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';

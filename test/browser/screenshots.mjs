@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { runnerImport } from 'vite';
-import { readConfig } from '../../dist/config.js';
+import { readConfig } from '../../dist/config/config.js';
 import { openDatabase } from '../../dist/database/database.js';
 import { prepareDemo } from '../../dist/demo/demoAccount.js';
 import { openGateway } from '../../dist/server/gateway.js';

@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { databaseEnvironment } from '../../src/cli/database.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 
 it('ignores an UPSTREAM_TOKEN in the environment, and reads all other settings', () => {
   vi.stubEnv('UPSTREAM_URL', undefined);

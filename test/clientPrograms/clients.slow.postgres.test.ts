@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';

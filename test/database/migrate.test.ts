@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { draftMigration } from '../../prisma/draft.mjs';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';

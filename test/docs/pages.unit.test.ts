@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { settings } from '../../src/config.ts';
+import { settings } from '../../src/config/config.ts';
 import { statusOf } from '../../src/errors.ts';
 import { anchorsOf, blocksOf, pages, proseOf, readPage } from './markdown.ts';
 

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { settings } from '../../src/config.ts';
+import { settings } from '../../src/config/config.ts';
 import { statusOf } from '../../src/errors.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';

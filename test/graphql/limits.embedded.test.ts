@@ -2,7 +2,7 @@
 
 import { executeSync, getIntrospectionQuery, getOperationAST, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { complexityOf } from '../../src/graphql/complexity.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { schema } from '../../src/schema/schema.ts';

@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 
 /** The gateway that is measured is the one built in `dist`, at the root of the project. */
 const gatewayModule = new URL('../../../../dist/server/gateway.js', import.meta.url);
-const configModule = new URL('../../../../dist/config.js', import.meta.url);
+const configModule = new URL('../../../../dist/config/config.js', import.meta.url);
 
 /** What the process runs: the gateway, and what handles the messages of this module. */
 const program = `

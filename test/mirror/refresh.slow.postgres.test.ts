@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import { createSql } from '../../src/database/reader/sql.ts';
 import { SetupError } from '../../src/errors.ts';

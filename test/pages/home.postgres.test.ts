@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { complaintAbout, readConfig } from '../../src/config.ts';
+import { complaintAbout, readConfig } from '../../src/config/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { textResponse } from '../../src/http/response.ts';
 import { allLinks, homePage } from '../../src/pages/home.ts';

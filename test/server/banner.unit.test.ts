@@ -1,7 +1,7 @@
 /** The text that a start prints. Its commands are run in `serve.slow.test.ts` and `.ci/run`. */
 
 import { describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { type Banner, bannerOf } from '../../src/server/banner.ts';
 
 const url = 'http://127.0.0.1:4000';

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, inject, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { createAccount } from '../support/accounts.ts';
 import { copyFolder } from '../support/copyFolder.ts';

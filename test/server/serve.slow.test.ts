@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { migrationLock } from '../../src/database/migrationTransaction.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';

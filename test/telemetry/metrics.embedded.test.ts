@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';

@@ -5,7 +5,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../src/channels.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openExchange } from '../../src/http/exchange.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { startTraces } from '../../src/telemetry/traces.ts';

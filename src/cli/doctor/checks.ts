@@ -1,6 +1,6 @@
 /** Looks for what keeps a gateway from running well, and says what to do about it. Changes nothing. */
 
-import { type Config, readConfig } from '../../config.ts';
+import { type Config, readConfig } from '../../config/config.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { createUpstream, Unauthorized } from '../../mirror/upstream.ts';
 import { checkDatabase } from './database.ts';

@@ -2,7 +2,7 @@
 
 import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
 import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';

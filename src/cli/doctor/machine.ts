@@ -2,7 +2,7 @@
 
 import { statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { lookAtPort } from '../../http/port.ts';
 import { isTooOld, oldestNode } from '../oldestNode.ts';
 import { type CheckResult, ok, problem, skipped } from './finding.ts';

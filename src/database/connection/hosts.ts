@@ -12,7 +12,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { DatabaseHosts, Target } from '../../databaseUrl.ts';
+import type { DatabaseHosts, Target } from '../../config/databaseUrl.ts';
 import { errorText } from '../../errors.ts';
 
 export interface HostPort {

@@ -1,6 +1,6 @@
 /** Makes the connection settings of the server that a setting names. */
 
-import { hostsOf, withPlainSslMode } from '../../databaseUrl.ts';
+import { hostsOf, withPlainSslMode } from '../../config/databaseUrl.ts';
 import type { ServerConfig } from './client.ts';
 import { createHosts } from './hosts.ts';
 

@@ -2,7 +2,7 @@
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { createSession } from '../session.ts';
 import {

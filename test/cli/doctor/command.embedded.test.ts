@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { checkNode } from '../../../src/cli/doctor/machine.ts';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';

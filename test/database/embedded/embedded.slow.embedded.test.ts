@@ -22,7 +22,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { joinDatabase, openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import type { Sql } from '../../../src/database/reader/sql.ts';
 import { openReplicas } from '../../../src/database/replicas/replicas.ts';

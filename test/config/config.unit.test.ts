@@ -1,7 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Config, commandLine, isOrigin, readConfig, shellWord, workersOf } from '../src/config.ts';
-import { SetupError } from '../src/errors.ts';
+import {
+  type Config,
+  commandLine,
+  isOrigin,
+  readConfig,
+  shellWord,
+  workersOf,
+} from '../../src/config/config.ts';
+import { SetupError } from '../../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
   try {

@@ -1,7 +1,7 @@
 /** URLs with several hosts or with TLS, which are read as libpq reads them. */
 
 import { describe, expect, it } from 'vitest';
-import { complaintAboutUrl, hostsOf, isDatabaseUrl, withPlainSslMode } from '../src/databaseUrl.ts';
+import { complaintAboutUrl, hostsOf, isDatabaseUrl, withPlainSslMode } from '../../src/config/databaseUrl.ts';
 
 describe('a URL with several hosts', () => {
   it.each([

@@ -3,8 +3,8 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
-import { complaintAboutUrl, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
-import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
+import { SetupError, withoutPassword } from '../errors.ts';
+import { complaintAboutUrl, encodedPassword, hasCutPassword, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 
 interface Setting<T> {
   /** What the variable is for; docs/configuration.md has the same text. */

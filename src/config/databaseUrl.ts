@@ -4,7 +4,8 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { errorText, isSimilar } from './errors.ts';
+import { errorText } from '../errors.ts';
+import { isSimilar } from './similarNames.ts';
 
 /** The supported values of `target_session_attrs`: a selection of libpq's. */
 export const targets = ['any', 'read-write', 'primary'] as const;
@@ -131,4 +132,16 @@ const hasName = (part: string, name: string) => nameOf(part) === name;
 function valueIn(query: readonly string[], name: string): string | undefined {
   const value = new URLSearchParams(query.filter((part) => hasName(part, name)).join('&'));
   return value.getAll(name).at(-1) || undefined;
+}
+
+/** The advice for a URL that a character of its password has cut short. */
+export const encodedPassword =
+  'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
+
+/** Whether a /, ? or # in the password of a URL seems to have cut off its host, since an @ follows. */
+export function hasCutPassword(url: string): boolean {
+  const [, authority = '', rest = ''] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
+  if (!rest.startsWith('?')) return /^[^?]*@/.test(rest);
+  // A query may have an @, so the place of the port has to hold something else than a number as well.
+  return rest.includes('@') && /:\D/.test(authority);
 }
