@@ -35,7 +35,7 @@ const script = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   const dist = ${JSON.stringify(fileURLToPath(new URL('../../dist/', import.meta.url)))};
-  const { readConfig } = await import(dist + 'config.js');
+  const { readConfig } = await import(dist + 'config/config.js');
   const { openGateway } = await import(dist + 'server/gateway.js');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
