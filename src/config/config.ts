@@ -36,14 +36,18 @@ const databaseUrl = (description: string) => ({
     'a URL such as postgresql://user:password@host:5432/database',
     z.string().refine(isDatabaseUrl).optional(),
   ),
-  advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutUrl(value)),
+  advice: adviceOnUrl,
 });
 
-/** What is wrong with the URL of a standby, in words that do not show it; undefined if nothing more can be said. */
-function complaintAboutReplica(url: string): string | undefined {
-  if (hasCutPassword(url)) return encodedPassword;
-  const complaint = complaintAboutUrl(url);
-  if (complaint !== undefined) return complaint;
+/** What is wrong with the URL of a database, in words that do not show it; undefined if nothing more can be said. */
+function adviceOnUrl(url: string): string | undefined {
+  return hasCutPassword(url) ? encodedPassword : complaintAboutUrl(url);
+}
+
+/** The same of the URL of a standby. */
+function adviceOnReplica(url: string): string | undefined {
+  const advice = adviceOnUrl(url);
+  if (advice !== undefined) return advice;
   // A comma between hosts has cut the URL in two.
   const isOne = isDatabaseUrl(url) && hostsOf(url) === undefined;
   return isOne ? undefined : 'Each URL names one server: one host, and no target_session_attrs.';
@@ -94,7 +98,7 @@ export const settings = {
         .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
         .optional(),
     ),
-    advice: (value: string) => urlsIn(value).map(complaintAboutReplica).find(Boolean),
+    advice: (value: string) => urlsIn(value).map(adviceOnReplica).find(Boolean),
     secret: true,
   },
   DATA_DIR: setting(

@@ -63,9 +63,7 @@ export function withPlainSslMode(url: string): string {
 /** Whether connections to each host of a URL are possible with it. */
 export function isDatabaseUrl(url: string): boolean {
   try {
-    checkNames(url);
-    checkTls(url);
-    const urls = hostsOf(url)?.urls ?? [url];
+    const urls = checkedHosts(url)?.urls ?? [url];
     return urls.every((each) => /^postgres(ql)?:\/\//.test(each) && URL.canParse(each));
   } catch {
     return false;
@@ -75,13 +73,18 @@ export function isDatabaseUrl(url: string): boolean {
 /** A message about wrong or misspelt parameters of a URL, or wrong hosts; undefined if they are right. */
 export function complaintAboutUrl(url: string): string | undefined {
   try {
-    checkNames(url);
-    checkTls(url);
-    hostsOf(url);
+    checkedHosts(url);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : undefined;
   }
+}
+
+/** The hosts of a URL. @throws an error that says what is wrong with them or with another parameter. */
+function checkedHosts(url: string): ReturnType<typeof hostsOf> {
+  checkNames(url);
+  checkTls(url);
+  return hostsOf(url);
 }
 
 /**
