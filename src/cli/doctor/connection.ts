@@ -42,7 +42,6 @@ export async function askDatabase(
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
     const missing = found.isReplica ? [] : await findMissingRights(client);
-    const migrating = ways?.directUrl === undefined ? found : await readMigrating(ways.directUrl, found);
     const known: Finding[] = [
       { check: 'database', ...ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', ...checkVersion(found) },
@@ -58,6 +57,7 @@ export async function askDatabase(
     if (foreignTables)
       return [...known, { check: 'migrations', ...problem(foreignTables.says, foreignTables.advice) }];
     const progress = await readProgress(client);
+    const migrating = ways?.directUrl === undefined ? found : await readMigrating(ways.directUrl, found);
     return [
       ...known,
       {
