@@ -160,7 +160,7 @@ async function openServer(
       failure: new Promise(() => {}),
       async openChangeFeed(choice) {
         if (choice) await chooseFeed(choice, direct, decodes);
-        return listenToServer(direct, server, undefined, choice?.report);
+        return listenToServer(direct, server, { report: choice?.report });
       },
     };
   } catch (error) {

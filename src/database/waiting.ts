@@ -9,7 +9,7 @@ export function pause(milliseconds: number, signal: AbortSignal): Promise<boolea
 }
 
 /** Why a signal was aborted, if whoever did it has said so. */
-export function reasonOf({ reason }: AbortSignal): string | undefined {
+export function abortReason({ reason }: AbortSignal): string | undefined {
   return reason instanceof Error && reason.name !== 'AbortError' ? errorText(reason) : undefined;
 }
 

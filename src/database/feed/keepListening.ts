@@ -7,7 +7,7 @@
  */
 
 import { errorText } from '../../errors.ts';
-import { createSignal, pause, reasonOf, resultWithin } from '../waiting.ts';
+import { abortReason, createSignal, pause, resultWithin } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changesOf, type FeedKind } from './changeFeed.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
 import { createUnseenChanges } from './unseenChanges.ts';
@@ -122,9 +122,9 @@ function createAttempt({ connect, heartbeats, hearing, status, closing }: Attemp
         status.set(true, connection.kind);
         onHeard();
       } while (await pause(heartbeat, lost.signal));
-      return reasonOf(lost.signal) ?? 'they do not arrive';
+      return abortReason(lost.signal) ?? 'they do not arrive';
     } catch (error) {
-      return reasonOf(lost.signal) ?? errorText(error);
+      return abortReason(lost.signal) ?? errorText(error);
     } finally {
       closing.removeEventListener('abort', lose);
       lose();

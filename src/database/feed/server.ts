@@ -31,8 +31,7 @@ const switchedError = () => new Error('changes are announced in another way now'
 export function listenToServer(
   direct: pg.ClientConfig,
   announcing = direct,
-  longestUse = 30_000,
-  report?: FeedReport,
+  { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
 ): Promise<ChangeFeed> {
   return keepListening(
     async (hear, lost) => {

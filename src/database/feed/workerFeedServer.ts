@@ -2,7 +2,7 @@
 
 import type { Worker } from 'node:cluster';
 import type pg from 'pg';
-import { reasonOf } from '../waiting.ts';
+import { abortReason } from '../waiting.ts';
 import { heartbeat } from './heartbeats.ts';
 import type { HearMessage } from './slot.ts';
 
@@ -63,7 +63,7 @@ export function shareMessages(direct: pg.ClientConfig): Sharing {
     const lost = new AbortController();
     lost.signal.addEventListener('abort', () => {
       reading = undefined;
-      for (const reader of readers.values()) drop(reader, reasonOf(lost.signal));
+      for (const reader of readers.values()) drop(reader, abortReason(lost.signal));
     });
     const noteHeard = () => {
       begun.heardAt = performance.now();

@@ -663,7 +663,7 @@ describe('the connection of a feed', () => {
     const following = await listenToServer(
       { connectionString: line.url, application_name: name },
       undefined,
-      1_000,
+      { longestUse: 1_000 },
     );
     test.onTestFinished(() => following.close());
     const heard: string[] = [];
@@ -688,7 +688,7 @@ describe('the connection of a feed', () => {
     const following = await listenToServer(
       { connectionString: line.url },
       { connectionString: announcing.url },
-      500,
+      { longestUse: 500 },
     );
     test.onTestFinished(async () => {
       await following.close();
@@ -795,7 +795,7 @@ it('the reason why announcements do not arrive is reported once, and that they a
   const line = await openTcpProxy(database);
   await line.refuse();
   const direct = { connectionString: line.url, application_name };
-  const reporting = await listenToServer(direct, direct, undefined, (problem) => reports.push(problem));
+  const reporting = await listenToServer(direct, direct, { report: (problem) => reports.push(problem) });
   onTestFinished(async () => {
     await reporting.close();
     await line.close();
