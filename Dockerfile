@@ -7,10 +7,8 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
 FROM node:24-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
-RUN npm run build
+RUN npm ci --no-audit --no-fund
 
 FROM node:24-slim
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
@@ -20,6 +18,8 @@ COPY --from=build /app/dist dist
 COPY package.json schema.graphql ./
 COPY bin bin
 COPY prisma prisma
+COPY src/graphql/examples src/graphql/examples
+COPY src/rest/*.graphql src/rest/examples.json src/rest/
 RUN chmod +x bin/dovetail.js && ln -s /app/bin/dovetail.js /usr/local/bin/dovetail \
   && mkdir --mode=700 /data && chown node:node /data
 USER node

@@ -1,6 +1,6 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { configDefaults, defineConfig } from 'vitest/config';
-import { foldersWithoutPackages } from './test/support/setup/folders.ts';
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { useMemory } from './test/support/setup/memory.ts';
 import { LongestFirst } from './test/support/setup/order.ts';
 import { summarise } from './test/support/setup/summary.ts';
@@ -14,6 +14,7 @@ useMemory();
  * `x.slow.test.ts` and the like, which `npm test` leaves out and `npm run test:slow` runs.
  */
 const all = 'test/**/*.test.ts';
+const slow = 'test/**/*.slow.*test.ts';
 const unit = 'test/**/*.unit.test.ts';
 const onEmbedded = 'test/**/*.embedded.test.ts';
 const onPostgres = 'test/**/*.postgres.test.ts';
@@ -23,20 +24,15 @@ const onceInSuite =
     ? ['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts']
     : [];
 
-/** Where tests have packages that not everybody installs: left out where these are not there, which the run says. */
-const leftOut = foldersWithoutPackages('test');
-const leavesOutSlow = process.env.LEAVE_OUT === 'slow';
-const excluded = [
-  ...configDefaults.exclude,
-  ...leftOut.map((folder) => `${folder}/**`),
-  ...(leavesOutSlow ? ['test/**/*.slow.*'] : []),
-];
+/** These tests have packages of their own. They are left out where those are not installed, and the run says so. */
+const leftOut = ['test/large'].filter((folder) => !existsSync(`${folder}/node_modules`));
+const excluded = [...configDefaults.exclude, ...leftOut.map((folder) => `${folder}/**`)];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    reporters: ['default', summarise(leftOut, leavesOutSlow)],
+    reporters: ['default', summarise(leftOut)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     sequence: { sequencer: LongestFirst },
@@ -47,24 +43,18 @@ export default defineConfig({
     // One more than there are cores: most tests wait for a database, or for a while to pass.
     maxWorkers: availableParallelism() + 1,
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'embedded',
-          include: [all],
-          exclude: [...excluded, ...onceInSuite, onPostgres],
-          globalSetup: 'test/support/setup/embedded.ts',
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'postgres',
-          include: [all],
-          exclude: [...excluded, unit, onEmbedded],
-          globalSetup: 'test/support/setup/postgres.ts',
-        },
-      },
+      ...projectsOf('embedded', [...onceInSuite, onPostgres]),
+      ...projectsOf('postgres', [unit, onEmbedded]),
     ],
   },
 });
+
+/** The projects of an engine: `npm test` runs the first of each, and `npm run test:slow` the others. */
+function projectsOf(engine: string, excludedThere: readonly string[]): TestProjectInlineConfiguration[] {
+  const exclude = [...excluded, ...excludedThere];
+  const globalSetup = `test/support/setup/${engine}.ts`;
+  return [
+    { extends: true, test: { name: engine, include: [all], exclude: [...exclude, slow], globalSetup } },
+    { extends: true, test: { name: `${engine}-slow`, include: [slow], exclude, globalSetup } },
+  ];
+}

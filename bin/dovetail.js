@@ -1,22 +1,25 @@
 #!/usr/bin/env node
 /**
- * The command `dovetail`, which loads what was built. It is no part of the build itself: npm links a command once, when the
- * file is there, and `npx` would go on saying `not found` to whoever had typed it before the first build.
- *
- * It is written for Nodes that are too old as well, which are told so by what it loads.
+ * The command `dovetail`, which loads the bundle that the build has made. It has to run on versions of Node that are too old
+ * for the bundle, to say so.
  */
 
 import { existsSync } from 'node:fs';
 
-const ready = new URL('../.ci/ready.mjs', import.meta.url);
-const built = new URL('../dist/cli/cli.js', import.meta.url);
+/** The oldest version of each release line, as in `engines` of package.json. Later lines all work. */
+const oldestMinor = { 20: 19, 22: 12 };
+const [major, minor] = process.versions.node.split('.').map(Number);
+const program = new URL('../dist/gateway/program.js', import.meta.url);
 
-/** In a clone, what every script of it looks at first; the package has no such file, and lacks nothing. */
-const looked = existsSync(ready) ? import(ready.href) : Promise.resolve();
+if (major < 24 && !(minor >= oldestMinor[major])) {
+  fail(`Dovetail needs Node 20.19, 22.12, 24 or later, but this is Node ${process.versions.node}.`);
+} else if (!existsSync(program)) {
+  fail('Dovetail is not built yet: run npm ci, which installs the packages and builds it.');
+} else {
+  import(program.href);
+}
 
-looked.then(() => {
-  if (process.exitCode) return undefined;
-  if (existsSync(built)) return import(built.href);
-  process.stderr.write('Run npm run build first, or npm start, which builds as well.\n');
+function fail(message) {
+  process.stderr.write(`${message}\n`);
   process.exitCode = 1;
-});
+}

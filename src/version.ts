@@ -1,9 +1,10 @@
 /** The version of Dovetail, and of its embedded engine. */
 
 import { readFileSync } from 'node:fs';
+import { root } from './root.ts';
 
 const { version, dependencies }: { version: string; dependencies: Record<string, string> } = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('package.json', root), 'utf8'),
 );
 
 export const release = version;

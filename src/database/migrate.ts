@@ -4,6 +4,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
+import { root } from '../root.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
@@ -12,7 +13,7 @@ import { queryLong, runMigrationTransaction, type TransactionListener } from './
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
-const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
+const checkedIn = new URL('prisma/migrations/', root);
 
 /**
  * The ledger of `prisma migrate`, as Prisma itself creates it, so that its tools and the gateway agree on what

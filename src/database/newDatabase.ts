@@ -1,10 +1,11 @@
-/** The migrated database that the build packs (`prisma/pack.mjs`), for new folders to begin with. */
+/** The migrated database that the build packs (`src/cli/packDatabase.ts`), for new folders to begin with. */
 
 import { fileURLToPath } from 'node:url';
+import { root } from '../root.ts';
 import { engineRelease } from '../version.ts';
 import { digestOfMigrations } from './migrate.ts';
 
-const built = new URL('../../dist/database/', import.meta.url);
+const built = new URL('dist/', root);
 
 /** To be raised with every change of how it is made or packed. */
 const edition = 1;

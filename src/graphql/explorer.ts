@@ -7,10 +7,11 @@ import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { type PageHandler, pageResponse } from '../pages/page.ts';
 import { staticResponse } from '../pages/staticResponse.ts';
+import { root } from '../root.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
 export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
-  readFileSync(new URL(`examples/${name}.graphql`, import.meta.url), 'utf8'),
+  readFileSync(new URL(`src/graphql/examples/${name}.graphql`, root), 'utf8'),
 );
 
 /** @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request. */

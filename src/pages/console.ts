@@ -4,12 +4,13 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { textResponse } from '../http/response.ts';
+import { root } from '../root.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { type PageHandler, pageResponse } from './page.ts';
 import { staticResponse } from './staticResponse.ts';
 
-/** The folder of the bundle. The path is the same from `src` and from `dist`. */
-const folder = new URL('../../dist/console/', import.meta.url);
+/** The folder of the bundle. */
+const folder = new URL('dist/console/', root);
 
 const types = new Map([
   ['.css', 'text/css; charset=utf-8'],

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { revalidated, textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
+import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
@@ -61,7 +62,7 @@ function textFile(type: string, read: () => Promise<string>): PageHandler {
 const readPackaged = (name: string) => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8');
 
 async function printDocument(): Promise<string> {
-  const examples = JSON.parse(await readFile(new URL('../rest/examples.json', import.meta.url), 'utf8'));
+  const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   return JSON.stringify(describeRest({ routes, schema, version: release, examples }));
 }
 

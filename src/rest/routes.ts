@@ -19,6 +19,7 @@ import {
   visit,
 } from 'graphql';
 import { errorText } from '../errors.ts';
+import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
@@ -49,7 +50,7 @@ export interface Route {
 /** The arguments of `@http`, except `body`, which `bodyOf` reads from the document. */
 type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
 
-const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
+const read = (name: string) => parse(readFileSync(new URL(`src/rest/${name}`, root), 'utf8'));
 
 /** Every route, in the order of the file. The process does not start if an operation is invalid. */
 export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));

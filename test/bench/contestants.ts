@@ -19,12 +19,12 @@ export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
 /**
  * Dovetail as its users start it, but by default without cached responses, which the other contestants do not have. The options
- * of Node precede the program. `dist/cli/program.js` is the same program without bundling.
+ * of Node precede the program. `src/cli/program.ts` is the same program without bundling, which tsx loads.
  */
 export function dovetail({
   node = process.execPath,
   nodeOptions = [],
-  program = 'dist/cli/cli.js',
+  program = 'bin/dovetail.js',
   cachesResponses = false,
 }: {
   node?: string;

@@ -224,7 +224,7 @@ async function measureStart({ node, quick, against, progress }: Options): Promis
   };
   const clones = [{ cwd: root, name: '' }, ...(against ? [{ cwd: against, name: ', the other clone' }] : [])];
   const commands = [
-    { title: 'node dist/cli/cli.js serve', command: direct },
+    { title: 'node bin/dovetail.js serve', command: direct },
     { title: 'npm start, which builds first', command: npm },
   ].flatMap(({ title, command }) =>
     clones.map(({ cwd, name }) => ({

@@ -49,9 +49,15 @@ export async function profile({
       if (endpoint === 'rest' && workload.isGraphqlOnly) continue;
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-profile-'));
       try {
-        const nodeOptions = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${folder}`];
+        const nodeOptions = [
+          '--import',
+          'tsx',
+          '--cpu-prof',
+          '--cpu-prof-interval=500',
+          `--cpu-prof-dir=${folder}`,
+        ];
         // Not the bundled program, which does not show the module of a function.
-        const command = dovetail({ node, nodeOptions, program: 'dist/cli/program.js' });
+        const command = dovetail({ node, nodeOptions, program: 'src/cli/program.ts' });
         const server = await startServer({ ...command, env: { ...env, ...command.env } });
         const job = { url: server.url, endpoint, workload: workload.name, ...settings };
         await generator.run({ ...job, seconds: settings.warmUp });
@@ -123,6 +129,6 @@ function moduleOf(url: string, functionName: string): string {
     const [scope = '', name = ''] = url.slice(installed + 'node_modules/'.length).split('/');
     return scope.startsWith('@') ? `${scope}/${name}` : scope;
   }
-  const own = url.lastIndexOf('/dist/');
-  return own >= 0 ? `dovetail ${url.slice(own + '/dist/'.length)}` : url;
+  const own = url.lastIndexOf('/src/');
+  return own >= 0 ? `dovetail ${url.slice(own + '/src/'.length)}` : url;
 }

@@ -15,17 +15,14 @@ it('a gateway loads few files at its start, and no package that is loaded on dem
   const [file = ''] = await readdir(folder);
   const { result }: { result: { url: string }[] } = JSON.parse(await readFile(join(folder, file), 'utf8'));
   const loaded = result.map(({ url }) => url).filter((url) => url.startsWith('file:'));
-  expect(loaded).toContainEqual(expect.stringContaining('/dist/bundle/serve.js'));
+  expect(loaded).toContainEqual(expect.stringContaining('/dist/gateway/serve.js'));
   expect(loaded.length).toBeLessThan(60);
   const packages = loaded.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
   expect([...new Set(packages)]).toEqual(['@electric-sql/pglite']);
 });
 
-it('every package in the bundle is listed with its licence', async () => {
-  const licences = await readFile('dist/bundle/LICENSES.txt', 'utf8');
-  const sections = licences.split(`\n\n${'-'.repeat(80)}\n\n`);
-  expect(sections.map((section) => section.split(' ')[0])).toEqual(
-    expect.arrayContaining(['graphql', 'graphql-yoga', 'pg', 'zod']),
-  );
-  expect(sections.filter((section) => !/^\S+ [\d.]+\S* \(.+\)/.test(section))).toEqual([]);
+it('the bundled packages are listed with their licences', async () => {
+  const licences = await readFile('dist/gateway/LICENSES.md', 'utf8');
+  for (const name of ['graphql', 'graphql-yoga', 'pg', 'zod'])
+    expect(licences).toMatch(new RegExp(`^## ${name} - [\\d.]+ \\(MIT\\)$`, 'm'));
 });

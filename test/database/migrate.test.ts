@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { draftMigration } from '../../prisma/draft.mjs';
+import { draftMigration } from '../../prisma/draft.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';

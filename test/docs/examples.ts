@@ -2,7 +2,6 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 import type { Block } from './markdown.ts';
 
@@ -41,15 +40,10 @@ export function exitCodeOf(command: string): number {
   return code ?? 0;
 }
 
-/** The packages of clients that readers of the pages install. */
-const clientPackages = 'test/generatedClients/node_modules';
-
 /** Why a block is not run, or undefined if it is run. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
-  if (/openapi-typescript/.test(text) && !existsSync(clientPackages))
-    return 'needs the packages of test/generatedClients: npm run packages';
   const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
   return needsPsql ? 'needs psql, which is not installed' : undefined;
 }
@@ -91,12 +85,11 @@ curl() {
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
 npx() {
-  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
+  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/node_modules/.bin/$1" "\${@:2}"; fi
 }
 npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;
-    'run --silent dovetail -- '*) node "$root/dist/cli/cli.js" "\${@:5}" ;;
     *) echo "npm $*: the test does not know this command" >&2; return 1 ;;
   esac
 }
@@ -104,7 +97,7 @@ start() {
   stop
   rm -f started.out
   local data=\${DATA_DIR-spare}
-  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
+  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/bin/dovetail.js" serve "$@" > started.out 2> started.err &
   started=$!
   for _ in $(seq 600); do
     grep -qs '^  curl .*/api/v1' started.out && break

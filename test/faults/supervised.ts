@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../support/freePort.ts';
 
-const cli = resolve('dist/cli/cli.js');
+const cli = resolve('bin/dovetail.js');
 
 /** In milliseconds: how long the supervisor waits before it starts a process again. */
 const pause = 300;

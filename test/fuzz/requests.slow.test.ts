@@ -8,13 +8,12 @@
 import { rm } from 'node:fs/promises';
 import { Agent, request as send } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
-import { endProcesses, type RunningProcess, startScript, written } from '../support/processes.ts';
+import { endProcesses, type RunningProcess, startSourceScript, written } from '../support/processes.ts';
 import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
 import { type FuzzResponse, findFault, type Marks } from './responses.ts';
@@ -34,9 +33,9 @@ const bobMarks: Marks = { word: 'bob-7q', firstId: 700_001, lastId: 700_999 };
 const script = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
-  const dist = ${JSON.stringify(fileURLToPath(new URL('../../dist/', import.meta.url)))};
-  const { readConfig } = await import(dist + 'config/config.js');
-  const { openGateway } = await import(dist + 'server/gateway.js');
+  const source = ${JSON.stringify(new URL('../../src/', import.meta.url).href)};
+  const { readConfig } = await import(source + 'config/config.ts');
+  const { openGateway } = await import(source + 'server/gateway.ts');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   const gateway = await openGateway(readConfig(JSON.parse(process.argv[1])));
@@ -56,7 +55,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
 
 beforeAll(async () => {
   const settings = await openAccounts();
-  gateway = startScript(
+  gateway = startSourceScript(
     script,
     JSON.stringify({
       ...settings,

@@ -5,7 +5,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { join, resolve } from 'node:path';
 import { generate } from '@graphql-codegen/cli';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import config from './codegen.ts';
+import config from '../../codegen.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -24,12 +24,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 async function build(change: (schema: string) => string): Promise<string> {
   const schema = change(await readFile('schema.graphql', 'utf8'));
   const documents = join(folder, 'devices.ts');
-  const output = config.generates['generated/client/'];
-  const generates = { [join(folder, 'generated/client/')]: { ...output, schema, documents } };
+  const output = config.generates['test/generatedClients/generated/client/'];
+  const generates = { [join(folder, 'generated/client/')]: { ...output, documents } };
   // It also logs its errors.
   const muted = vi.spyOn(console, 'error').mockImplementation(() => {});
   try {
-    await generate({ ...config, generates, silent: true, cwd: folder });
+    await generate({ ...config, schema, generates, cwd: folder });
   } catch (error) {
     return String(error);
   } finally {

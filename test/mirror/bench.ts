@@ -6,13 +6,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { startPostgres } from '../support/postgres.ts';
 
 const sessions = Number(process.argv[2] ?? 20_000);
-const program = join(import.meta.dirname, '../../../../dist/cli/cli.js');
+const program = resolve('bin/dovetail.js');
 
 /** Prints the most memory that the process ever had, in kilobytes, when it ends. */
 const printPeak = `data:text/javascript,process.on('exit',()=>process.stderr.write('peak '+process.resourceUsage().maxRSS))`;

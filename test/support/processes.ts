@@ -26,9 +26,14 @@ export function startCli(args: readonly string[], settings: Record<string, strin
   return start([cli, ...args], settings);
 }
 
-/** Starts a script in JavaScript, which may import from `dist`. */
+/** Starts a script in JavaScript, which imports nothing of `src`. */
 export function startScript(source: string, ...args: string[]): RunningProcess {
   return start(['--input-type=module', '--eval', source, ...args], {});
+}
+
+/** Starts a script that may import from `src`. */
+export function startSourceScript(source: string, ...args: string[]): RunningProcess {
+  return start(['--import', 'tsx', '--input-type=module', '--eval', source, ...args], {});
 }
 
 function start(args: readonly string[], settings: Record<string, string>): RunningProcess {

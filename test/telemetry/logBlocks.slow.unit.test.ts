@@ -16,7 +16,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const log = new URL('../../dist/telemetry/log.js', import.meta.url);
+const log = new URL('../../src/telemetry/log.ts', import.meta.url);
 const prelude = `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { createLogger } from '${log}';
@@ -32,9 +32,13 @@ type Stderr = number | 'pipe';
 
 /** Starts a script that logs. `ready` resolves when it first writes to standard output. */
 function start(source: string, stderr: Stderr) {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + source], {
-    stdio: ['ignore', 'pipe', stderr],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '--eval', prelude + source],
+    {
+      stdio: ['ignore', 'pipe', stderr],
+    },
+  );
   const ready = new Promise<void>((settle) => child.stdout?.once('data', () => settle()));
   return { child, ready, exit: once(child, 'exit') };
 }
@@ -85,7 +89,7 @@ describe('a log in a file', () => {
 
   it('has the line of a request only with its block, whatever its level, or with the next line that is written at once', async () => {
     const text = await written(`
-      const { createRequestLog } = await import('${new URL('../../dist/telemetry/requestLog.js', import.meta.url)}');
+      const { createRequestLog } = await import('${new URL('../../src/telemetry/requestLog.ts', import.meta.url)}');
       const { readFileSync } = await import('node:fs');
       const log = createRequestLog(logger);
       const exchange = { id: 'a', endpoint: 'rest', request: { method: 'GET' } };
@@ -142,7 +146,10 @@ describe('a log in a pipe or a socket', () => {
     ['a pipe with a slow reader', '2>&1 | (sleep 0.3; cat) >&2'],
   ])('has all lines when the process ends: %s', async (_, redirection) => {
     const script = `${prelude} logLines(${lines}); process.exit();`;
-    const { stderr } = await inShell(`"$0" --input-type=module --eval "$1" ${redirection}`, script);
+    const { stderr } = await inShell(
+      `"$0" --import tsx --input-type=module --eval "$1" ${redirection}`,
+      script,
+    );
     expect(numbersIn(stderr)).toEqual(upTo(lines));
   });
 
@@ -186,7 +193,13 @@ describe('a log in a pipe or a socket', () => {
       process.stdin.on('data', (acknowledged) => {
         for (const _ of acknowledged) { logLines(500, from); from += 500; }
       });`;
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + source]);
+    const child = spawn(process.execPath, [
+      '--import',
+      'tsx',
+      '--input-type=module',
+      '--eval',
+      prelude + source,
+    ]);
     let text = '';
     let lines = 0;
     let acknowledged = 0;
@@ -202,7 +215,7 @@ describe('a log in a pipe or a socket', () => {
 
   it('that several processes write to has only whole lines', async () => {
     const script = `${prelude} logLines(2_000);`;
-    const source = `{ "$0" --input-type=module --eval "$1" & "$0" --input-type=module --eval "$1"; wait; } 2>&1 | cat >&2`;
+    const source = `{ "$0" --import tsx --input-type=module --eval "$1" & "$0" --import tsx --input-type=module --eval "$1"; wait; } 2>&1 | cat >&2`;
     const { stderr } = await inShell(source, script);
     expect(numbersIn(stderr).sort((one, other) => one - other)).toEqual(upTo(2_000).flatMap((n) => [n, n]));
   });

@@ -1,22 +1,14 @@
-/** Checks of this machine: its Node, the room on its disk, its ports. */
+/** Checks of this machine: the room on its disk, its ports. */
 
 import { statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { lookAtPort } from '../../http/port.ts';
-import { isTooOld, oldestNode } from '../oldestNode.ts';
 import { type CheckResult, ok, problem, skipped } from './finding.ts';
 import { nearestExisting } from './folders.ts';
 
 /** Free space, in bytes, below which a database is about to stop. */
 const leastSpace = 200 * 1024 * 1024;
-
-/** @param version such as `20.19.0`. */
-export function checkNode(version: string): CheckResult {
-  return isTooOld(version)
-    ? problem(`Node ${version}`, `Install Node ${oldestNode} or later.`)
-    : ok(`Node ${version}`);
-}
 
 export async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<CheckResult> {
   if (DATABASE_URL !== undefined) return skipped('nothing is stored here');

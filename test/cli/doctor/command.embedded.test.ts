@@ -11,7 +11,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
-import { checkNode } from '../../../src/cli/doctor/machine.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
@@ -110,18 +109,6 @@ $`,
       },
     ]);
     expect(found(findings, 'port')).toEqual({ check: 'port', state: 'ok', says: 'any that is free' });
-  });
-
-  it.each([
-    ['18.20.0', 'problem'],
-    ['20.18.3', 'problem'],
-    ['20.19.0', 'ok'],
-    ['21.0.0', 'problem'],
-    ['22.12.0', 'ok'],
-    ['24.20.0', 'ok'],
-  ])('judges Node %s: %s', (version, state) => {
-    const advice = state === 'problem' ? { advice: 'Install Node 20.19, 22.12, 24 or later.' } : {};
-    expect(checkNode(version)).toEqual({ state, says: `Node ${version}`, ...advice });
   });
 
   it.each([

@@ -38,9 +38,15 @@ import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';
-import { endProcesses, type RunningProcess, serve, startScript, written } from '../../support/processes.ts';
+import {
+  endProcesses,
+  type RunningProcess,
+  serve,
+  startSourceScript,
+  written,
+} from '../../support/processes.ts';
 
-const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);
+const source = new URL('../../../src/database/embedded/embedded.ts', import.meta.url);
 
 // Starting processes takes long on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -68,8 +74,8 @@ async function made(path: string): Promise<string> {
 
 /** A process that opens the folder, runs this work, prints `open`, and holds the folder until it is ended. */
 function startHolder(dataDir: string, work = ''): RunningProcess {
-  return startScript(
-    `import { openEmbedded } from ${JSON.stringify(built.href)};
+  return startSourceScript(
+    `import { openEmbedded } from ${JSON.stringify(source.href)};
      try {
        const { engine, connection, close, failure } = await openEmbedded(process.argv[1]);
        ${work}
@@ -496,10 +502,10 @@ describe('a new database', () => {
     async (count) => {
       const dataDir = join(folder, 'new');
       const packed = await newDatabaseFile();
-      const killed = startScript(
+      const killed = startSourceScript(
         `import fs from 'node:fs';
        import { syncBuiltinESMExports } from 'node:module';
-       import { openEmbedded } from ${JSON.stringify(built.href)};
+       import { openEmbedded } from ${JSON.stringify(source.href)};
        const [, dataDir, packed, count] = process.argv;
        const kill = () => process.kill(process.pid, 'SIGKILL');
        const { openSync } = fs;

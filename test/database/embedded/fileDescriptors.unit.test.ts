@@ -35,7 +35,7 @@ it('a system that does not show the limit is not checked', async () => {
 });
 
 const run = async (command: string) =>
-  spawnSync('sh', ['-c', `ulimit -n 100 && exec "$0" dist/cli/cli.js ${command}`, process.execPath], {
+  spawnSync('sh', ['-c', `ulimit -n 100 && exec "$0" bin/dovetail.js ${command}`, process.execPath], {
     encoding: 'utf8',
     timeout: 30_000,
     env: { ...process.env, DATA_DIR: await createFolder(), PORT: '0', DATABASE_URL: undefined },

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { lockFolder } from '../../../src/database/embedded/folderLock.ts';
-import { endProcesses, type RunningProcess, startScript, written } from '../../support/processes.ts';
+import { endProcesses, type RunningProcess, startSourceScript, written } from '../../support/processes.ts';
 
-const built = new URL('../../../dist/database/embedded/folderLock.js', import.meta.url);
+const source = new URL('../../../src/database/embedded/folderLock.ts', import.meta.url);
 
 let folder: string;
 beforeEach(async () => {
@@ -22,8 +22,8 @@ afterEach(async () => {
 
 /** A process that claims the folder for each line that it reads, and prints the result. */
 function startContender(): RunningProcess {
-  return startScript(
-    `import { lockFolder } from ${JSON.stringify(built.href)};
+  return startSourceScript(
+    `import { lockFolder } from ${JSON.stringify(source.href)};
      process.stdin.on('data', async () => console.log('holder' in (await lockFolder(process.argv[1])) ? 'rejected' : 'won'));
      console.log('ready');`,
     folder,

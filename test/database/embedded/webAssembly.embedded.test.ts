@@ -1,13 +1,10 @@
-/** How V8 compiles the engine, in processes that trace its compilations. */
+/** How V8 compiles the engine, in a process that traces its compilations. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
-import { endProcesses, startScript } from '../../support/processes.ts';
-
-const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);
+import { endProcesses, startScript, written } from '../../support/processes.ts';
 
 let folder: string;
 
@@ -19,22 +16,31 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Opens the engine, runs many statements, and returns the trace of each function that V8 has compiled. */
+/**
+ * Runs the built gateway, and returns the trace of each function that V8 has compiled when it has responded to many queries
+ * that no cache has. The sources would need tsx, which has WebAssembly of its own.
+ */
 async function compilations(): Promise<string> {
-  const script = `
+  const gateway = startScript(`
     process.getBuiltinModule('node:v8').setFlagsFromString('--trace-wasm-compilation-times');
-    const { openEmbedded } = await import(${JSON.stringify(built.href)});
-    const { engine, close } = await openEmbedded(...JSON.parse(process.argv[1]));
-    const list = Array.from({ length: 100 }, (_, index) => index + ' + 1').join();
-    for (let round = 0; round < 200; round++) await engine.query('SELECT ' + list);
-    await close();
-  `;
-  const { code, stdout } = await startScript(
-    script,
-    JSON.stringify([folder, { packed: await newDatabaseFile() }]),
-  ).exit;
-  expect(code).toBe(0);
-  return stdout;
+    Object.assign(process.env, { PORT: '0', DATA_DIR: ${JSON.stringify(folder)}, RESPONSE_CACHE_MB: '0', RATE_LIMIT: '0' });
+    process.argv.push('serve');
+    await import(${JSON.stringify(resolve('bin/dovetail.js'))});`);
+  const text = await written(gateway, /\n {2}curl .*\n {2}curl .*\n/);
+  const [url = ''] = /http:\/\/[^/\s]+/.exec(text) ?? [];
+  const [token] = /dvt_[\w-]+/.exec(text) ?? [];
+  for (let round = 0; round < 200; round++) {
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+      body: JSON.stringify({
+        query: `{ dttSessions(first: ${1 + (round % 100)}) { nodes { name segments { points } } } }`,
+      }),
+    });
+    expect(await response.json()).toHaveProperty('data.dttSessions.nodes');
+  }
+  gateway.child.kill();
+  return (await gateway.exit).stdout;
 }
 
 it('V8 compiles the engine with its baseline compiler, and no function a second time with the optimizing one', async () => {

@@ -612,7 +612,7 @@ describe(`a read (seed ${seed})`, () => {
       };
       const whole = Object.fromEntries(columnsOf(model).map(({ name }) => [name, true]));
       expect(
-        await check({ select: whole, orderBy: keyOf(model).map((name) => ({ [name]: 'asc' })) }),
+        await check({ select: whole, orderBy: keyOf(model).map((name) => ({ [name]: 'asc' as const })) }),
       ).toBeGreaterThan(0);
       await forAWhile(queries(model, 3), check);
     },

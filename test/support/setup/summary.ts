@@ -16,9 +16,8 @@ function textOf({ message, cause }: Partial<SerializedError>): string {
 
 /**
  * @param leftOut folders of tests whose packages are not installed.
- * @param leavesOutSlow whether the slow tests were left out.
  */
-export const summarise = (leftOut: readonly string[], leavesOutSlow: boolean): Reporter => ({
+export const summarise = (leftOut: readonly string[]): Reporter => ({
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
     for (const module of modules) {
       for (const test of module.children.allTests('skipped')) {
@@ -30,10 +29,7 @@ export const summarise = (leftOut: readonly string[], leavesOutSlow: boolean): R
       }
     }
     for (const folder of leftOut)
-      process.stdout.write(
-        `not run: ${folder}, which has packages of its own: npm run packages -- ${folder}\n`,
-      );
-    if (leavesOutSlow) process.stdout.write('not run: what takes long: npm run test:slow\n');
+      process.stdout.write(`not run: ${folder}, which has packages of its own: npm ci --prefix ${folder}\n`);
     for (const module of modules) {
       const name = `failed on ${module.project.name}: ${module.relativeModuleId}`;
       for (const error of module.errors()) process.stdout.write(`${name}: ${textOf(error)}\n`);

@@ -11,11 +11,11 @@ import {
   type SingularReaderSelector,
 } from 'relay-runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { describeFrontend, type Templates, useScene } from '../support/frontends.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describeFrontend, type Templates, useScene } from '../../support/frontends.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 /** Imports a module of the built example. The build checks its types. */
-const load = (name: string) => import(/* @vite-ignore */ resolve('test/relay/generated/docs', name));
+const load = (name: string) => import(/* @vite-ignore */ resolve('test/large/relay/generated/docs', name));
 type Built = Awaited<ReturnType<typeof loadAll>>;
 let built: Built;
 async function loadAll(project: string) {
@@ -29,7 +29,9 @@ async function loadAll(project: string) {
   };
 }
 beforeAll(async () => {
-  execFileSync('npm', ['run', '--silent', 'codegen'], { cwd: 'test/relay' });
+  const run = (...parameters: string[]) => execFileSync(process.execPath, ['--import', 'tsx', ...parameters]);
+  run('test/docs/extract.ts', 'test/large/relay/generated/docs', 'app', 'relay');
+  run('test/large/relay/build.ts');
   built = await loadAll('relay');
 });
 
@@ -96,7 +98,7 @@ describe('a gateway that accepts trusted documents only', () => {
   beforeAll(async () => {
     gateway = await openTestGateway(await openBeside(scene().gateway.database), {
       settings: {
-        PERSISTED_OPERATIONS_FILE: 'test/relay/generated/docs/trusted/persisted.json',
+        PERSISTED_OPERATIONS_FILE: 'test/large/relay/generated/docs/trusted/persisted.json',
         PERSISTED_OPERATIONS: 'only',
       },
     });

@@ -1,6 +1,6 @@
 /**
  * `npm run migration -- <name>`: drafts the migration from the schema of the last commit to that of the working
- * tree, for a developer to read and complete. It needs the development dependencies and a build.
+ * tree, for a developer to read and complete. It needs no network.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -8,18 +8,18 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+import type pg from 'pg';
+import { openEmbedded } from '../src/database/embedded/embedded.ts';
 
 /**
  * The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty.
- * @param {import('pg').ClientConfig} connection to any database: the engine compares two texts, but insists on being connected.
- * @param {string} from
- * @param {string} to
- * @returns {Promise<string>}
+ * @param connection to any database: the engine compares two texts, but insists on being connected.
  */
-export async function draftMigration(connection, from, to) {
+export async function draftMigration(connection: pg.ClientConfig, from: string, to: string): Promise<string> {
   await loadEngine();
   const engine = await engineModule.SchemaEngine.new(
     { datamodels: [['schema.prisma', to]] },
@@ -36,22 +36,23 @@ export async function draftMigration(connection, from, to) {
   return stdout ?? '';
 }
 
-const datamodel = (content) => ({
-  tag: 'schemaDatamodel',
+const datamodel = (content: string) => ({
+  tag: 'schemaDatamodel' as const,
   files: [{ path: 'schema.prisma', content }],
 });
 
 /** Does what wasm-bindgen's own loader does, for a runtime that cannot import .wasm files. */
-async function loadEngine() {
+async function loadEngine(): Promise<void> {
   const script = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const { instance } = await WebAssembly.instantiate(readFileSync(script.replace(/\.js$/, '.wasm')), {
     './schema_engine_bg.js': { ...engineModule },
   });
   engineModule.__wbg_set_wasm(instance.exports);
-  instance.exports.__wbindgen_start();
+  const { __wbindgen_start: start } = instance.exports;
+  if (typeof start === 'function') start();
 }
 
-if (process.argv[1] === import.meta.filename) {
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const name = process.argv[2];
   if (!name || !/^[a-z0-9_]+$/.test(name)) {
     process.stderr.write('usage: npm run migration -- <name_in_snake_case>\n');
@@ -59,7 +60,6 @@ if (process.argv[1] === import.meta.filename) {
   }
   const committed = execFileSync('git', ['show', 'HEAD:prisma/schema.prisma'], { encoding: 'utf8' });
   const current = readFileSync('prisma/schema.prisma', 'utf8');
-  const { openEmbedded } = await import('../dist/database/embedded/embedded.js');
   const dataDir = mkdtempSync(join(tmpdir(), 'dovetail-draft-'));
   const { connection, close } = await openEmbedded(dataDir);
   const sql = await draftMigration(connection, committed, current).finally(async () => {

@@ -1,5 +1,5 @@
 /**
- * `npm run screenshots`: the pictures of the console in `docs/images/console`: every view, wide and narrow, light and dark.
+ * `npx tsx test/browser/screenshots.ts`: the pictures of the console in `docs/images/console`: every view, wide and narrow, light and dark.
  * They show the demo account at a fixed time, so that a picture changes only when the console does.
  */
 
@@ -7,17 +7,14 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
-import { runnerImport } from 'vite';
-import { readConfig } from '../../dist/config/config.js';
-import { openDatabase } from '../../dist/database/database.js';
-import { prepareDemo } from '../../dist/demo/demoAccount.js';
-import { openGateway } from '../../dist/server/gateway.js';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { readConfig } from '../../src/config/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { views } from './views.ts';
 
-const inClone = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
-const target = inClone('docs/images/console');
-const { views } = (await runnerImport(inClone('test/browser/views.ts'))).module;
+const target = 'docs/images/console';
 
 /** The time at which the demo account is created, a Monday. The pictures are taken as if some minutes later. */
 const now = new Date('2026-06-15T18:30:00Z');
@@ -30,14 +27,14 @@ const sizes = [
 const schemes = [
   { time: 'day', colorScheme: 'light' },
   { time: 'night', colorScheme: 'dark' },
-];
+] as const;
 
 const executablePath = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
-  (path) => path && existsSync(path),
+  (path) => path !== undefined && existsSync(path),
 );
 
-/** Starts the built gateway, with the demo account as it is at that time. */
-async function startGateway(folder) {
+/** Starts a gateway with the demo account as it is at that time. */
+async function startGateway(folder: string) {
   const config = readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' });
   const database = await openDatabase(config);
   await prepareDemo(database, folder, { now });
@@ -46,10 +43,10 @@ async function startGateway(folder) {
 }
 
 /** Waits until the page has not changed for 400 ms: charts are rendered after their data has arrived. */
-const settle = (page) =>
+const settle = (page: Page) =>
   page.evaluate(
     () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         let timer = setTimeout(resolve, 400);
         new MutationObserver(() => {
           clearTimeout(timer);
@@ -58,7 +55,7 @@ const settle = (page) =>
       }),
   );
 
-async function takePicture(page, name) {
+async function takePicture(page: Page, name: string): Promise<void> {
   await settle(page);
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
@@ -66,7 +63,7 @@ async function takePicture(page, name) {
   await writeFile(join(target, `${name}.webp`), Buffer.from(data, 'base64'));
 }
 
-async function takePictures(browser, url) {
+async function takePictures(browser: Browser, url: string): Promise<void> {
   for (const { size, ...viewport } of sizes) {
     const context = await browser.newContext({
       viewport,
@@ -77,7 +74,7 @@ async function takePictures(browser, url) {
     const page = await context.newPage();
     await page.clock.setFixedTime(now.getTime() + 1_043_000);
     await page.goto(`${url}/console`);
-    const takeInEachScheme = async (name) => {
+    const takeInEachScheme = async (name: string) => {
       for (const { time, colorScheme } of schemes) {
         await page.emulateMedia({ colorScheme });
         await takePicture(page, `${name}-${size}-${time}`);
@@ -97,7 +94,7 @@ async function takePictures(browser, url) {
 
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-screenshots-'));
 const gateway = await startGateway(folder);
-const browser = await chromium.launch({ executablePath });
+const browser = await chromium.launch({ ...(executablePath !== undefined && { executablePath }) });
 try {
   await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });

@@ -6,8 +6,8 @@ import { join, resolve } from 'node:path';
 import { transformFileSync } from '@babel/core';
 
 /** The folders with the configuration of the page, and with that for trusted documents. */
-const project = 'generated/docs/relay';
-const trusted = 'generated/docs/trusted';
+const project = 'test/large/relay/generated/docs/relay';
+const trusted = 'test/large/relay/generated/docs/trusted';
 cpSync(project, trusted, { recursive: true });
 const config = JSON.parse(readFileSync(join(trusted, 'relay.config.json'), 'utf8'));
 const persistConfig = { file: 'persisted.json' };
@@ -15,19 +15,19 @@ writeFileSync(join(trusted, 'relay.config.json'), JSON.stringify({ ...config, pe
 writeFileSync(join(trusted, persistConfig.file), '{}');
 
 for (const folder of [project, trusted]) {
-  run('node_modules/.bin/relay-compiler', ['relay.config.json'], folder);
-  if (folder === project) run('../../node_modules/.bin/tsc', ['--project', resolve('.')], folder);
+  run('test/large/node_modules/.bin/relay-compiler', ['relay.config.json'], folder);
+  if (folder === project) run('node_modules/.bin/tsc', ['--project', 'test/large/relay'], '.');
   for (const name of readdirSync(join(folder, 'src'))) {
     if (name.endsWith('.ts')) translate(join(folder, 'src', name));
   }
 }
 
-function run(command, parameters, cwd) {
+function run(command: string, parameters: readonly string[], cwd: string): void {
   execFileSync(resolve(command), parameters, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 /** Replaces each text tagged with `graphql` by the module that the compiler has generated for it. */
-function translate(file) {
+function translate(file: string): void {
   const { code } = transformFileSync(file, {
     babelrc: false,
     parserOpts: { plugins: ['typescript'] },

@@ -11,7 +11,7 @@ const engines = ['embedded', 'postgres'];
 if (engine !== undefined && !engines.includes(engine))
   throw new RangeError(`--engine must be one of ${engines.join(' and ')}, and is ${engine}`);
 
-const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', name]);
+const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', `${name}*`]);
 const tests = [
   'test/fuzz',
   'test/database/reader/statement.slow.test.ts',
@@ -19,7 +19,7 @@ const tests = [
   'test/coherence/coherence.slow.test.ts',
   'test/graphql/automaticPersistedQueries.postgres.test.ts',
 ];
-const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {
+const { status } = spawnSync('node_modules/.bin/vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',
   env: { ...process.env, FUZZ_MINUTES: minutes },
 });

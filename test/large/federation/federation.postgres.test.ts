@@ -6,13 +6,13 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { blocksOf, readPage } from '../docs/markdown.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { freePort } from '../support/freePort.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { noteStatements } from '../support/statements.ts';
+import { blocksOf, readPage } from '../../docs/markdown.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { freePort } from '../../support/freePort.ts';
+import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { noteStatements } from '../../support/statements.ts';
 
-const folder = resolve('test/federation/generated');
+const folder = resolve('test/large/federation/generated');
 
 let gateway: TestGateway;
 let alice: Account;

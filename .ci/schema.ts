@@ -11,7 +11,7 @@ import { buildSchema, findBreakingChanges, findDangerousChanges } from 'graphql'
 const file = 'schema.graphql';
 
 /** What git says, or undefined where it refuses. */
-function git(...args) {
+function git(...args: string[]): string | undefined {
   try {
     return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {
@@ -19,7 +19,7 @@ function git(...args) {
   }
 }
 
-function base() {
+function base(): string | undefined {
   const left = git('merge-base', 'HEAD', 'origin/main');
   return left && left !== git('rev-parse', 'HEAD') ? left : git('rev-parse', '--verify', '--quiet', 'HEAD^');
 }
@@ -31,7 +31,8 @@ if (before === undefined) {
   process.exit(process.argv[2] ? 2 : 0);
 }
 
-const [old, now] = [before, readFileSync(file, 'utf8')].map((text) => buildSchema(text));
+const old = buildSchema(before);
+const now = buildSchema(readFileSync(file, 'utf8'));
 const allowed = git('log', `${since}..HEAD`, '--format=%(trailers:key=Breaking-Change,valueonly)')?.split(
   '\n',
 );

@@ -1,0 +1,45 @@
+/**
+ * The last step of `npm run build`: makes an embedded database, applies the migrations to it, and packs it for new data
+ * folders to begin with. It does nothing where the packed database is there already.
+ */
+
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { openDatabase } from '../database/database.ts';
+import { engineFolder } from '../database/embedded/owner.ts';
+import { pack } from '../database/embedded/packed.ts';
+import { newDatabaseFile } from '../database/newDatabase.ts';
+
+const file = await newDatabaseFile();
+if (!existsSync(file)) await packTo(file);
+
+async function packTo(file: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'dovetail-pack-'));
+  try {
+    await makeDatabase(folder);
+    // Another build may be packing as well, and a gateway may be starting.
+    const draft = `${file}.${process.pid}`;
+    pack(join(folder, engineFolder), draft);
+    renameSync(draft, file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  for (const name of readdirSync(dirname(file)))
+    if (/^new-.*\.gz$/.test(name) && name !== basename(file))
+      rmSync(join(dirname(file), name), { force: true });
+}
+
+async function makeDatabase(folder: string): Promise<void> {
+  const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+  // Begins a new file of the write-ahead log. The one before is long, and not needed any more.
+  await database.pool.query('SELECT pg_switch_wal()');
+  await database.pool.query('CHECKPOINT');
+  const { rows } = await database.pool.query<{ current: string }>(
+    'SELECT pg_walfile_name(pg_current_wal_lsn()) AS current',
+  );
+  await database.close();
+  const log = join(folder, engineFolder, 'pg_wal');
+  for (const name of readdirSync(log))
+    if (/^[\dA-F]{24}$/.test(name) && name !== rows[0]?.current) rmSync(join(log, name));
+}

@@ -1,0 +1,62 @@
+/**
+ * Writes the programs of docs/clients.md into a folder, so that the tests run the text of the page, and generates the types
+ * that they import with the commands of the page.
+ *
+ *     tsx test/docs/extract.ts <folder> <project>…
+ */
+
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+const [output = '', ...wanted] = process.argv.slice(2);
+
+/** The sections whose files form a project of their own. The files of all others form one project. */
+const projects = new Map([
+  ['gql.tada', 'tada'],
+  ['Relay', 'relay'],
+]);
+
+/** The command of the page that generates the types of a project. */
+const generators = new Map([
+  ['app', ['graphql-codegen']],
+  ['tada', ['gql.tada', 'generate-output']],
+]);
+
+rmSync(output, { recursive: true, force: true });
+for (const section of readFileSync('docs/clients.md', 'utf8').split(/^## /m)) {
+  const [heading = ''] = section.split('\n', 1);
+  const project = projects.get(heading) ?? 'app';
+  if (wanted.includes(project)) writeFiles(section, join(output, project));
+}
+for (const project of wanted) {
+  const [command, ...parameters] = generators.get(project) ?? [];
+  if (command) run(command, parameters, join(output, project));
+}
+
+/** Writes each block of the section that begins with a comment that is the name of a file. */
+function writeFiles(section: string, folder: string): void {
+  for (const [, name = '', text = ''] of section.matchAll(/^```\w+\n\/\/ (\S+\.\w+)\n(.*?)^```$/gms)) {
+    const file = join(folder, name);
+    mkdirSync(dirname(file), { recursive: true });
+    // The schema is that of this commit.
+    writeFileSync(file, text.replace('http://localhost:4000/schema.graphql', 'schema.graphql'));
+    copyFileSync('schema.graphql', join(folder, 'schema.graphql'));
+  }
+}
+
+/** Runs a command of the packages, and shows its output only if it fails. */
+function run(command: string, parameters: readonly string[], cwd: string): void {
+  try {
+    // On Windows the command is a batch file, which only a shell runs.
+    execFileSync(join(process.cwd(), 'node_modules/.bin', command), parameters, {
+      cwd,
+      shell: process.platform === 'win32',
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  } catch (error) {
+    process.stderr.write(`${command} failed in ${cwd}:\n${error instanceof Error ? error.message : error}\n`);
+    process.exitCode = 1;
+  }
+}
