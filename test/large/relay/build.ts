@@ -28,8 +28,10 @@ function run(command: string, parameters: readonly string[], cwd: string): void 
 
 /** Replaces each text tagged with `graphql` by the module that the compiler has generated for it. */
 function translate(file: string): void {
-  const { code } = transformFileSync(file, {
+  const { code } = transformFileSync(resolve(file), {
     babelrc: false,
+    // The folder with the packages of its plugins.
+    cwd: 'test/large',
     parserOpts: { plugins: ['typescript'] },
     plugins: [['relay', { eagerEsModules: true }]],
   });
