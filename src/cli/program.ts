@@ -6,7 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
-import { UpstreamError } from '../mirror/upstream.ts';
+import { UpstreamError } from '../upstream/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/command.ts';

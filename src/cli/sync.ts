@@ -10,7 +10,7 @@ import { SetupError } from '../errors.ts';
 import type { SyncListener } from '../mirror/pullAccount.ts';
 import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
-import { createUpstream } from '../mirror/upstream.ts';
+import { createUpstream } from '../upstream/upstream.ts';
 import { createMigrationReporter } from './database.ts';
 
 interface Flags {

@@ -1,10 +1,10 @@
 /** Finds out whose account it is that the token of an upstream opens. */
 
 import { z } from 'zod';
+import { getOptional, type Upstream, UpstreamError, unreadable } from '../upstream/upstream.ts';
 import { firstIssue } from './fetchRecord.ts';
 import { recordId, replaceInvalid } from './fields.ts';
 import { readPages } from './list.ts';
-import { getOptional, type Upstream, UpstreamError, unreadable } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 
 /** The account's row, and notes about values that the mirror replaces because they made no sense. */

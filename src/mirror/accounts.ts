@@ -7,15 +7,15 @@ import type { Logger } from 'pino';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import { atMost } from '../http/lruLimit.ts';
+import { type Budget, createBudget, longestWait } from '../upstream/budget.ts';
+import type { Credential, TokenStatus } from '../upstream/tokens.ts';
+import { type Timing, UpstreamError } from '../upstream/upstream.ts';
 import type { IdentifyAccount } from './account.ts';
 import { createActivationLock } from './activationLock.ts';
-import { type Budget, createBudget, longestWait } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
 import { createFreshnessStore } from './storedFreshness.ts';
-import { type Timing, UpstreamError } from './upstream.ts';
-import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
 export interface AccountsOptions {
   readonly pool: pg.Pool;

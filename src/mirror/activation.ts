@@ -7,8 +7,6 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { longestWait, type WithActivationLock } from './activationLock.ts';
-import { kindsOf } from './kinds/kinds.ts';
 import {
   isMissing,
   type Timing,
@@ -17,7 +15,9 @@ import {
   UpstreamBusy,
   UpstreamError,
   unreadable,
-} from './upstream.ts';
+} from '../upstream/upstream.ts';
+import { longestWait, type WithActivationLock } from './activationLock.ts';
+import { kindsOf } from './kinds/kinds.ts';
 import { readVersions } from './versions.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 

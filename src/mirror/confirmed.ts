@@ -3,9 +3,9 @@
  * during a run, the run reads that account's records, and misses those of this one.
  */
 
+import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
 import type { IdentifyAccount, Named } from './account.ts';
 import type { Mirror } from './mirror.ts';
-import { AnotherAccount, type Upstream } from './upstream.ts';
 
 /** Asks the upstream whether the token still belongs to the account. @throws {AnotherAccount} if it does not. */
 export type Confirm = () => Promise<void>;

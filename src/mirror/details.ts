@@ -7,11 +7,11 @@ import pMap from 'p-map';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import type { DetailedModel } from '../schema/context.ts';
+import type { Upstream } from '../upstream/upstream.ts';
 import { concurrency, fetchRecord } from './fetchRecord.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { acquireSharedLock } from './sharedLock.ts';
-import type { Upstream } from './upstream.ts';
 import { removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 export interface RecordOptions {

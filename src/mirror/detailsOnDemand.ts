@@ -5,9 +5,9 @@ import type { Logger } from 'pino';
 import type { Viewer } from '../auth/viewer.ts';
 import { detailsNotHere } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import type { Budget } from './budget.ts';
+import type { Budget } from '../upstream/budget.ts';
+import { type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
 import { createDetails } from './details.ts';
-import { type Upstream, UpstreamBusy, UpstreamError } from './upstream.ts';
 
 export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;

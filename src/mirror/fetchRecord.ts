@@ -1,8 +1,8 @@
 /** Fetches one record by its id, or says what is wrong with it. */
 
 import type { z } from 'zod';
+import { isMissing, type Upstream, UpstreamRejection } from '../upstream/upstream.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { isMissing, type Upstream, UpstreamRejection } from './upstream.ts';
 
 /** How many records are fetched at the same time. */
 export const concurrency = 4;

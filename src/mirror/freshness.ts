@@ -6,9 +6,9 @@ import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
+import type { Relay } from '../proxy/relay.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts } from './pullAccount.ts';
-import type { Relay } from './relay.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export interface WaitLimits {

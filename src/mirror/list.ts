@@ -1,8 +1,8 @@
 /** Reads a list of an upstream page by page. It notices when the list changes meanwhile, and ends even if the list does not. */
 
 import { z } from 'zod';
+import { type Upstream, unreadable } from '../upstream/upstream.ts';
 import { numeric, recordId } from './fields.ts';
-import { type Upstream, unreadable } from './upstream.ts';
 
 /** The most that the REST interface gives at once (docs/rest.md#paging). */
 const pageSize = 100;

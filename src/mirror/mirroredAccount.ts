@@ -3,13 +3,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
 import { createSharedRuns, type SharedRuns } from '../database/sharedRuns.ts';
+import type { Budget, Priority } from '../upstream/budget.ts';
+import type { Credential, TokenStatus } from '../upstream/tokens.ts';
+import {
+  AnotherAccount,
+  createUpstream,
+  type Timing,
+  type Upstream,
+  UpstreamError,
+} from '../upstream/upstream.ts';
 import { type AccountFreshness, createAccountFreshness, type ListsRead } from './accountFreshness.ts';
 import type { WithActivationLock } from './activationLock.ts';
-import type { Budget, Priority } from './budget.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { FreshnessStore } from './storedFreshness.ts';
-import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
-import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
 /** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
 export interface AccountRuns {

@@ -4,6 +4,7 @@
  */
 
 import pMap from 'p-map';
+import { isForbidden, isNotOffered, type Upstream, type UpstreamRejection } from '../upstream/upstream.ts';
 import { concurrency, fetchRecord, firstIssue } from './fetchRecord.ts';
 import { type Item, readPages } from './list.ts';
 import type { Mirror } from './mirror.ts';
@@ -11,7 +12,6 @@ import { pendingRecord, withoutNote } from './pending.ts';
 import { addWriteCounts, type RecordCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { endsRun, type PulledList, removeGone, removeGoneDownTo } from './removals.ts';
-import { isForbidden, isNotOffered, type Upstream, type UpstreamRejection } from './upstream.ts';
 import type { Versions } from './versions.ts';
 
 /** How many records with details are written at once: every write makes the gateway run the account's subscriptions again. */

@@ -1,6 +1,7 @@
 /** Pulls everything that an account has into the mirror, kind by kind. */
 
 import { z } from 'zod';
+import { getOptional, type Upstream } from '../upstream/upstream.ts';
 import type { Account, Named } from './account.ts';
 import { recordId } from './fields.ts';
 import { kindsOf } from './kinds/kinds.ts';
@@ -9,7 +10,6 @@ import type { Mirror } from './mirror.ts';
 import { type PullContext, type PullOptions, pull, pullPending } from './pull.ts';
 import { addWriteCounts, emptyRecordCounts, type RecordCounts } from './recordCounts.ts';
 import type { Kind } from './records.ts';
-import { getOptional, type Upstream } from './upstream.ts';
 
 /** How many skipped records, and how many replaced values, are reported one by one. */
 const maxReports = 20;

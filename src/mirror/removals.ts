@@ -1,12 +1,12 @@
 /** Removes records that are missing from a list. A list that changes while it is read can hide one, so each is first fetched by its id. */
 
 import pMap from 'p-map';
+import { AnotherAccount, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
 import { concurrency } from './fetchRecord.ts';
 import type { Item } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import type { RecordCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { AnotherAccount, UpstreamBusy, UpstreamError } from './upstream.ts';
 
 /** How many records that are missing from a list are fetched in one run. */
 const maxUnseen = 100;

@@ -15,7 +15,23 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
+import { type Relay, relay } from '../proxy/relay.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
+import {
+  type Credential,
+  createUpstreamTokens,
+  type TokenCheck,
+  type UpstreamTokens,
+} from '../upstream/tokens.ts';
+import {
+  createUpstream,
+  isForbidden,
+  type Timing,
+  Unauthorized,
+  type Upstream,
+  UpstreamBusy,
+  UpstreamError,
+} from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
@@ -26,23 +42,7 @@ import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
-import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
-import {
-  createUpstream,
-  isForbidden,
-  type Timing,
-  Unauthorized,
-  type Upstream,
-  UpstreamBusy,
-  UpstreamError,
-} from './upstream.ts';
-import {
-  type Credential,
-  createUpstreamTokens,
-  type TokenCheck,
-  type UpstreamTokens,
-} from './upstreamTokens.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from '../../src/mirror/account.ts';
-import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
+import { type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 
 /** An upstream that has only these paths. The path of each request is added to `requests`. */
 function upstreamWith(paths: Readonly<Record<string, unknown>>, requests: string[] = []): Upstream {

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
-import { UpstreamError } from '../../src/mirror/upstream.ts';
+import { UpstreamError } from '../../src/upstream/upstream.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 let accounts: Accounts;

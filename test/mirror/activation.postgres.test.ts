@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
-import type { Upstream } from '../../src/mirror/upstream.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import { rest, type TestGateway } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';

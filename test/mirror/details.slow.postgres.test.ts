@@ -5,7 +5,7 @@ import { statementSpans } from '../../src/channels.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { type PullAccountOptions, pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
-import { createUpstream } from '../../src/mirror/upstream.ts';
+import { createUpstream } from '../../src/upstream/upstream.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 import { behave, openScene, pathOf, reply, type Scene, shortTiming, unchanged } from '../support/upstream.ts';

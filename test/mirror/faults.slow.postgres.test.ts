@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
-import { Unauthorized } from '../../src/mirror/upstream.ts';
+import { Unauthorized } from '../../src/upstream/upstream.ts';
 import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } from '../support/upstream.ts';
 
 let scene: Scene;

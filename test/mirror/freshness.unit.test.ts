@@ -6,9 +6,9 @@ import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
-import { createBudget } from '../../src/mirror/budget.ts';
 import { freshnessOf, waitUntilFresh } from '../../src/mirror/freshness.ts';
 import type { MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 it.each([

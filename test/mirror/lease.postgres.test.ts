@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
-import { createUpstream } from '../../src/mirror/upstream.ts';
+import { createUpstream } from '../../src/upstream/upstream.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
 import { faults } from '../support/standIn/faults.ts';
 

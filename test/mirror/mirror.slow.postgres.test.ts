@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { describeChanges } from '../../src/mirror/report.ts';
-import { createUpstream } from '../../src/mirror/upstream.ts';
+import { createUpstream } from '../../src/upstream/upstream.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';

@@ -3,13 +3,13 @@
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ListsRead } from '../../src/mirror/accountFreshness.ts';
-import { createBudget } from '../../src/mirror/budget.ts';
 import {
   type AccountRuns,
   createMirroredAccount,
   type MirroredAccount,
 } from '../../src/mirror/mirroredAccount.ts';
 import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };

@@ -8,8 +8,8 @@ import { createToken } from '../../src/auth/tokens.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
-import type { Upstream } from '../../src/mirror/upstream.ts';
-import { Unavailable, UpstreamRejection } from '../../src/mirror/upstream.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
+import { Unavailable, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import {
   graphqlOnce,
   openTestDatabase,

@@ -6,7 +6,7 @@ import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
 import { createRuns } from '../../src/mirror/runs.ts';
 import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
-import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
+import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 

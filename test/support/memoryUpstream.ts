@@ -1,6 +1,6 @@
 /** An upstream in memory, with several accounts that see some of each other's records. It needs no network. */
 
-import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
+import { type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 
 /** A record: its owner, and a version that stands for the values of its other fields. */
 interface Owned {

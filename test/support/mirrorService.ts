@@ -5,11 +5,11 @@ import { type Logger, pino } from 'pino';
 import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
 import { createActivationLock } from '../../src/mirror/activationLock.ts';
-import { createBudget } from '../../src/mirror/budget.ts';
 import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
-import type { Upstream } from '../../src/mirror/upstream.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
 
 /** Creates a mirror that sends activations and reads of details upstream, but never refreshes an account. */
 export function stillMirror(

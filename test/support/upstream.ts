@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { createToken } from '../../src/auth/tokens.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { type SyncOptions, type SyncReport, sync } from '../../src/mirror/sync.ts';
-import { createUpstream, type Timing, type Upstream } from '../../src/mirror/upstream.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
+import { createUpstream, type Timing, type Upstream } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
 
 export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };

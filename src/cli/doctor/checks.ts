@@ -2,7 +2,7 @@
 
 import { type Config, readConfig } from '../../config/config.ts';
 import { errorText, SetupError } from '../../errors.ts';
-import { createUpstream, Unauthorized } from '../../mirror/upstream.ts';
+import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
 import { checkDatabase } from './database.ts';
 import { type CheckResult, type Finding, hint, ok, problem, skipped, timeout } from './finding.ts';
 import { checkDisk, checkPort } from './machine.ts';

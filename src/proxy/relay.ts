@@ -8,9 +8,9 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
-import type { Budget } from './budget.ts';
-import { readResponseBody } from './responseBody.ts';
-import { wasNotSent } from './upstreamErrors.ts';
+import type { Budget } from '../upstream/budget.ts';
+import { wasNotSent } from '../upstream/errors.ts';
+import { readResponseBody } from '../upstream/responseBody.ts';
 
 /** The largest body of a relayed request, in bytes. */
 const maxRequest = 64 * 1024;

@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createBudget } from '../../src/mirror/budget.ts';
 import { readPages } from '../../src/mirror/list.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
 import {
   createUpstream,
   isMissing,
@@ -14,7 +14,7 @@ import {
   type Upstream,
   UpstreamError,
   UpstreamRejection,
-} from '../../src/mirror/upstream.ts';
+} from '../../src/upstream/upstream.ts';
 import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
 
 const token = 'secret-token';

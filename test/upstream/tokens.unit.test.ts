@@ -6,7 +6,7 @@ import {
   createUpstreamTokens,
   type TokenCheck,
   type UpstreamTokens,
-} from '../../src/mirror/upstreamTokens.ts';
+} from '../../src/upstream/tokens.ts';
 
 const valid: TokenCheck = { kind: 'valid', userId: 1 };
 const invalid: TokenCheck = { kind: 'invalid' };

@@ -1,7 +1,7 @@
 /** The requests that an upstream allows for an account. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Budget, createBudget, type Priority } from '../../src/mirror/budget.ts';
+import { type Budget, createBudget, type Priority } from '../../src/upstream/budget.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

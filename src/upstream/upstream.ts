@@ -8,7 +8,6 @@ import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { parseJson } from '../http/json.ts';
 import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
-import { readResponseBody, responseLimit } from './responseBody.ts';
 import {
   type Failure,
   incomprehensible,
@@ -21,9 +20,10 @@ import {
   UpstreamError,
   UpstreamRejection,
   wasNotSent,
-} from './upstreamErrors.ts';
+} from './errors.ts';
+import { readResponseBody, responseLimit } from './responseBody.ts';
 
-export * from './upstreamErrors.ts';
+export * from './errors.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
