@@ -1,9 +1,10 @@
-/** Reads the ids of an account's records, and reads and sets which of its templates is active. */
+/** What is stored of an account itself: the ids of its records, which of its templates are active, and how far it was read. */
 
 import type pg from 'pg';
 import type { Kind } from './records.ts';
 import type { Transaction } from './writer.ts';
 
+/** The ids of all records of a kind that the account can read. */
 export async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
   const { rows } = await pool.query<{ id: number }>(
     table === 'DttTemplate'
@@ -14,16 +15,27 @@ export async function readIds(pool: pg.Pool, { table }: Kind, accountId: number)
   return rows.map(({ id }) => id);
 }
 
+/** The ids of the account's sessions that are newer than the oldest of the given ones, or simply all, newest first. */
 export async function readSessionsDownTo(
   pool: pg.Pool,
   accountId: number,
-  lowest: readonly number[] | undefined,
+  lowest: readonly number[],
 ): Promise<number[]> {
   const { rows } = await pool.query<{ id: number }>(
-    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND ($2::int[] IS NULL OR "createdAt" >
-       (SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1))
+    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
+       coalesce((SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1), '-infinity')
      ORDER BY "createdAt" DESC, id DESC`,
     [accountId, lowest],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** The ids of the account's lock sessions that are over; none of other kinds. */
+export async function readOver(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
+  if (table !== 'LockSession') return [];
+  const { rows } = await pool.query<{ id: number }>(
+    `SELECT id FROM "LockSession" WHERE "ownerId" = $1 AND "lockState" IN ('completed', 'abandoned')`,
+    [accountId],
   );
   return rows.map(({ id }) => id);
 }
@@ -36,6 +48,7 @@ export async function readActiveTemplate(pool: pg.Pool, accountId: number): Prom
   return rows[0]?.id ?? null;
 }
 
+/** The version of the account's row. Every activation changes it, in whichever process. */
 export async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {
   const { rows } = await pool.query<{ version: string }>(
     'SELECT xmin::text AS version FROM "User" WHERE id = $1',
@@ -44,6 +57,11 @@ export async function readVersion(pool: pg.Pool, accountId: number): Promise<str
   return rows[0]?.version ?? '';
 }
 
+/**
+ * Points the account at its active template, unless the version of its row is no longer `before`: then an activation came in
+ * between. If the account has no active template, the version does not matter, since it also changes when the active template
+ * is deleted, or goes to another owner.
+ */
 export function setActiveTemplate(
   transaction: Transaction,
   accountId: number,
@@ -58,6 +76,7 @@ export function setActiveTemplate(
   );
 }
 
+/** Ties the active lock session to the template that it was started from. */
 export function setActiveLockTemplate(
   transaction: Transaction,
   accountId: number,
@@ -71,8 +90,30 @@ export function setActiveLockTemplate(
   );
 }
 
+/** Whether the mirror is known to have every session that is older than its newest one. */
+export async function areSessionsComplete(pool: pg.Pool, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'SELECT FROM "MirroredAccount" WHERE "userId" = $1 AND "sessionsComplete"',
+    [accountId],
+  );
+  return rowCount === 1;
+}
+
+export const setSessionsComplete = (transaction: Transaction, accountId: number, isComplete: boolean) =>
+  changesRows(transaction, 'UPDATE "MirroredAccount" SET "sessionsComplete" = $2 WHERE "userId" = $1', [
+    accountId,
+    isComplete,
+  ]);
+
+/** Stores that a run has read all lists. @param began when the run began. */
+export const setRefreshed = (transaction: Transaction, accountId: number, began: Date) =>
+  changesRows(transaction, 'UPDATE "MirroredAccount" SET "refreshedAt" = $2 WHERE "userId" = $1', [
+    accountId,
+    began,
+  ]);
+
 /** Runs a statement, and returns whether it has changed any row. */
-export async function changesRows(
+async function changesRows(
   transaction: Transaction,
   sql: string,
   values: readonly unknown[],

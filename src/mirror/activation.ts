@@ -18,7 +18,6 @@ import {
 } from '../upstream/upstream.ts';
 import { longestWait, type WithActivationLock } from './activationLock.ts';
 import { kindsOf } from './kinds/kinds.ts';
-import { readVersions } from './versions.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 
 /** A client is waiting: one retry, and no long pause. */
@@ -104,9 +103,7 @@ async function fetchTemplate(
   accountId: number,
 ): Promise<void> {
   const kind = kindsOf(accountId).dttTemplates;
-  const path = `${kind.item}${templateId}`;
-  // A run may write a newer version in the meantime.
-  const asked = await readVersions(pool, kind, [templateId]);
+  const path = `${kind.list}/${templateId}`;
   const { data: record } = kind.record.safeParse(await upstream.get(path));
   if (record?.row.id !== templateId) throw unreadable(path, 'not valid');
   // If the token has come to mean another account, its templates are not this account's.
@@ -114,7 +111,7 @@ async function fetchTemplate(
   const onRejected = (_record: unknown, reason: string) => {
     throw unreadable(path, reason);
   };
-  await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
+  await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected });
 }
 
 /** Whether the template is here with its details, and is the account's own: no other can be activated. */

@@ -1,6 +1,6 @@
 /**
- * Fetches the details of single records: those that a client asks for before a run has read them, and those that a client has
- * changed upstream.
+ * Reads the details that lists leave out, record by record: those that a run reads, those that a client asks for before, and those
+ * that a client has changed upstream. Any number of readers may read the same details at once.
  */
 
 import pMap from 'p-map';
@@ -10,9 +10,10 @@ import type { DetailedModel } from '../schema/context.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { concurrency, fetchRecord } from './fetchRecord.ts';
 import { kindsOf } from './kinds/kinds.ts';
+import { readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { acquireSharedLock } from './sharedLock.ts';
-import { removeRecords, type Transaction, writeRecords } from './writer.ts';
+import type { WriteCounts } from './report.ts';
+import { removeRecords, type Transaction, transactionOn, writeRecords } from './writer.ts';
 
 export interface RecordOptions {
   readonly pool: pg.Pool;
@@ -36,35 +37,85 @@ export interface Details {
   fetch(options: DetailsOptions): Promise<number[]>;
 }
 
-/** How often a record is fetched if its row changes meanwhile. */
+/** The result of reading details. */
+export interface DetailsRead {
+  readonly written: WriteCounts;
+  /** The ids of the records that the upstream does not have. */
+  readonly missing: readonly number[];
+  /** By the ids of records that cannot be used: why. */
+  readonly unusable: ReadonlyMap<number, string>;
+}
+
+export interface DetailsReader {
+  readonly pool: pg.Pool;
+  readonly accountId: number;
+  readonly transaction: Transaction;
+  /** As `fetchRecord` does. After an error no further record is fetched. */
+  fetch(id: number): ReturnType<typeof fetchRecord>;
+}
+
+/**
+ * Fetches details, and writes those that are still pending by then, and of which no list has said anything new meanwhile. The others
+ * stay as they are: somebody else has read them, or they are pending for something newer.
+ * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+ */
+export async function readDetails(
+  { pool, accountId, transaction, fetch }: DetailsReader,
+  kind: Kind,
+  ids: readonly number[],
+): Promise<DetailsRead> {
+  const asked = await readStillPending(pool, kind, ids);
+  const records: MirrorRecord[] = [];
+  const missing: number[] = [];
+  const unusable = new Map<number, string>();
+  let end: { error: unknown } | undefined;
+  const read = async (id: number) => {
+    if (end) return;
+    try {
+      const found = await fetch(id);
+      if (found === undefined) missing.push(id);
+      else if (typeof found === 'string') unusable.set(id, found);
+      else records.push(found);
+    } catch (error) {
+      end ??= { error };
+    }
+  };
+  await pMap(
+    ids.filter((id) => asked.has(id)),
+    read,
+    { concurrency },
+  );
+  // Also after an error: what was read need not be fetched again.
+  const onRejected = ({ row }: MirrorRecord, reason: string) => unusable.set(row.id, reason);
+  const written = await writeRecords(transaction, { kind, records, accountId, asked, onRejected });
+  if (end) throw end.error;
+  return { written, missing, unusable };
+}
+
+/** How often a record is fetched if something new is known of it meanwhile. */
 const maxAttempts = 3;
 
-/** What fetching the details of a record has come to. A missing record may be there again in a moment: the next run finds out. */
+/** Whether a record has its details. One that is missing may be there again in a moment: the next run finds out. */
 type FetchResult = 'settled' | 'missing' | 'unusable';
 
 async function fetchOne(
-  options: RecordOptions,
+  { pool, upstream, accountId }: RecordOptions,
   kind: Kind,
   id: number,
-  attempts = maxAttempts,
 ): Promise<FetchResult> {
-  const { pool, upstream, accountId } = options;
-  const before = await readVersion(pool, kind, id);
-  if (before === undefined) return 'settled';
-  const fetched = await fetchRecord(upstream, kind, id);
-  if (fetched === undefined) return 'missing';
-  if (typeof fetched !== 'object') return 'unusable';
-  const result = await inTransaction(pool, async (client) => {
-    if (kind.table === 'DttTemplate') await acquireSharedLock(client);
-    // The details may have been written meanwhile, or the record removed: this write holds no lease.
-    const version = await readVersion(client, kind, id, 'FOR UPDATE');
-    if (version === undefined) return 'settled';
-    // A list that was read meanwhile may have written something newer.
-    if (version !== before) return 'outdated';
-    return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
-  });
-  if (result !== 'outdated') return result;
-  return attempts > 1 ? fetchOne(options, kind, id, attempts - 1) : 'unusable';
+  const reader: DetailsReader = {
+    pool,
+    accountId,
+    transaction: transactionOn(pool),
+    fetch: (each) => fetchRecord(upstream, kind, each),
+  };
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const { missing, unusable } = await readDetails(reader, kind, [id]);
+    if (missing.length > 0) return 'missing';
+    if (unusable.size > 0) return 'unusable';
+    if ((await readStillPending(pool, kind, [id])).size === 0) return 'settled';
+  }
+  return 'unusable';
 }
 
 /**
@@ -75,10 +126,10 @@ async function fetchOne(
  */
 export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
   const { pool, accountId } = options;
-  // A row whose details are pending already is written too: its new version makes details outdated that were asked for before. The
-  // digest becomes one that no list has, since what the list said before the write says nothing about the session as it is now.
+  // The digest becomes one that no list has, and no write before: what the list said before the write says nothing about the session
+  // as it is now, and details that were asked for before are outdated.
   const { rowCount } = await pool.query(
-    `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = '' WHERE id = $1 AND "ownerId" = $2`,
+    `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid() WHERE id = $1 AND "ownerId" = $2`,
     [id, accountId],
   );
   if (rowCount === 0) return;
@@ -111,49 +162,6 @@ export function createDetails(): Details {
       return ids.filter((_id, index) => results[index] !== 'settled');
     },
   };
-}
-
-/** The version of a record's row, or undefined if its details are not pending. */
-async function readVersion(
-  client: pg.Pool | pg.PoolClient,
-  { table }: Kind,
-  id: number,
-  lock = '',
-): Promise<string | undefined> {
-  const { rows } = await client.query<{ version: string }>(
-    `SELECT xmin::text AS version FROM "${table}" WHERE id = $1 AND "detailsPending" ${lock}`,
-    [id],
-  );
-  return rows[0]?.version;
-}
-
-/** Writes a record. Returns false if the database rejects it. */
-async function write(
-  client: pg.PoolClient,
-  kind: Kind,
-  record: MirrorRecord,
-  accountId: number,
-): Promise<boolean> {
-  let isTaken = true;
-  // If the database rejects the record, the rest of the transaction goes on.
-  const transaction: Transaction = async (run) => {
-    await client.query('SAVEPOINT details');
-    try {
-      return await run(client);
-    } catch (error) {
-      await client.query('ROLLBACK TO SAVEPOINT details');
-      throw error;
-    }
-  };
-  await writeRecords(transaction, {
-    kind,
-    records: [record],
-    accountId,
-    onRejected() {
-      isTaken = false;
-    },
-  });
-  return isTaken;
 }
 
 function kindOf(model: DetailedModel, accountId: number): Kind {

@@ -18,7 +18,7 @@ export async function fetchRecord(
   signal?: AbortSignal,
 ): Promise<MirrorRecord | string | undefined> {
   try {
-    const data = await upstream.get(`${kind.item}${id}`, signal);
+    const data = await upstream.get(`${kind.list}/${id}`, signal);
     // Null means that there is no such record.
     if (data === null) return undefined;
     const { data: record, error } = kind.record.safeParse(data);

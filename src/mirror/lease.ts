@@ -9,77 +9,64 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import type { Transaction } from './writer.ts';
 
-export interface LeaseOptions {
-  /** The account that is written. */
-  readonly userId: number;
-  /** The unique name of the run, as `holderOf` makes it. */
-  readonly holder: string;
-  /** How long, in milliseconds, the lease lasts if it is not renewed. */
-  readonly duration: number;
-}
-
 /** What a run is for. */
 export type Purpose = 'lists' | 'details';
-
-export const holderOf = (purpose: Purpose) => `${purpose} ${randomUUID()}`;
 
 /** Thrown when another run has taken over the lease. */
 export class LeaseTakenOver extends SetupError {
   override name = 'LeaseTakenOver';
 }
 
-export interface Lease {
-  /**
-   * Runs a transaction during which no other run writes.
-   * @throws {LeaseTakenOver} when another run does.
-   */
-  readonly transaction: Transaction;
-  /** Lets other runs write. */
-  release(): Promise<void>;
-}
+/** How long, in milliseconds, a lease lasts if it is not renewed. */
+const usualDuration = 30_000;
 
-/** Takes the lease. Undefined while another run holds it and does not give it up. */
-export async function takeLease(
-  client: pg.PoolClient,
-  { userId, holder, duration }: LeaseOptions,
-): Promise<{ sessionsComplete: boolean } | undefined> {
-  const { rows } = await client.query<{ sessionsComplete: boolean }>(
+/**
+ * Does something while no other run of an account does.
+ * @param run is given transactions, which fail with `LeaseTakenOver` once another run has taken over the lease.
+ * @returns its result, or undefined while another run holds the lease and does not give it up.
+ */
+export async function whileLeased<T>(
+  pool: pg.Pool,
+  userId: number,
+  {
+    purpose,
+    duration = usualDuration,
+  }: { readonly purpose: Purpose; readonly duration?: number | undefined },
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T | undefined> {
+  const holder = `${purpose} ${randomUUID()}`;
+  const until = "now() + $3 * interval '1 ms'";
+  const { rowCount: taken } = await pool.query(
     // A locked row belongs to a run that is writing: this waits until it has written.
-    `UPDATE "MirroredAccount" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
-     WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()
-       OR $1 LIKE 'lists %' AND "heldBy" LIKE 'details %')
-     RETURNING "sessionsComplete"`,
-    [holder, duration, userId],
+    `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = ${until}
+     WHERE "userId" = $1 AND ("heldUntil" IS NULL OR "heldUntil" < now()
+       OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
+    [userId, holder, duration],
   );
-  return rows[0];
-}
-
-/** Renews a lease until it is released. */
-export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOptions): Lease {
-  const prolong = (client: pg.Pool | pg.PoolClient) =>
-    client.query(
-      `UPDATE "MirroredAccount" SET "heldUntil" = now() + $2 * interval '1 ms' WHERE "userId" = $3 AND "heldBy" = $1`,
-      [holder, duration, userId],
+  if (taken === 0) return undefined;
+  const renew = async (client: pg.Pool | pg.PoolClient) => {
+    const { rowCount } = await client.query(
+      `UPDATE "MirroredAccount" SET "heldUntil" = ${until} WHERE "userId" = $1 AND "heldBy" = $2`,
+      [userId, holder, duration],
     );
-  const heartbeat = setInterval(() => prolong(pool).catch(() => {}), duration / 3).unref();
-
-  return {
-    transaction: (run) =>
-      inTransaction(pool, async (client) => {
-        const { rowCount } = await prolong(client);
-        if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
-        return run(client);
-      }),
-
-    async release() {
-      clearInterval(heartbeat);
-      // If the database cannot be reached then, the run has ended all the same, and the lease expires.
-      await pool
-        .query(
-          'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $2 AND "heldBy" = $1',
-          [holder, userId],
-        )
-        .catch(() => {});
-    },
+    if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
   };
+  const heartbeat = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
+  try {
+    return await run((write) =>
+      inTransaction(pool, async (client) => {
+        await renew(client);
+        return write(client);
+      }),
+    );
+  } finally {
+    clearInterval(heartbeat);
+    // If the database cannot be reached then, the run has ended all the same, and the lease expires.
+    await pool
+      .query(
+        'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $1 AND "heldBy" = $2',
+        [userId, holder],
+      )
+      .catch(() => {});
+  }
 }

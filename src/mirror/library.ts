@@ -4,28 +4,18 @@
  */
 
 import type pg from 'pg';
-import type { MirrorRecord } from './records.ts';
+import type { MirrorRecord, Row } from './records.ts';
 import { dereference } from './references.ts';
 
 /**
- * Returns the templates with the owners that they have here. The list of an account decides who owns a template only if the
- * account is the owner, or no account of this mirror is.
+ * Returns a template with the owner that it has here. The list of an account decides who owns a template only if the account is
+ * the owner, or no account of this mirror is.
+ * @param held the template as it is here.
  */
-export async function withOwners(
-  client: pg.Pool | pg.PoolClient,
-  records: readonly MirrorRecord[],
-  accountId: number,
-): Promise<readonly MirrorRecord[]> {
-  const { rows } = await client.query<{ id: number; ownerId: number }>(
-    'SELECT id, "ownerId" FROM "DttTemplate" WHERE id = ANY($1) AND "ownerId" <> $2',
-    [records.map(({ row }) => row.id), accountId],
-  );
-  const owners = new Map(rows.map(({ id, ownerId }) => [id, ownerId]));
-  return records.map((record) => {
-    const ownerId = owners.get(record.row.id);
-    if (ownerId === undefined || record.row.ownerId === accountId) return record;
-    return { ...record, row: { ...record.row, ownerId, foreignOwnerId: null } };
-  });
+export function withOwner(record: MirrorRecord, held: Row | undefined, accountId: number): MirrorRecord {
+  const ownerId = held?.ownerId;
+  if (ownerId == null || ownerId === accountId || record.row.ownerId === accountId) return record;
+  return { ...record, row: { ...record.row, ownerId, foreignOwnerId: null } };
 }
 
 /** The ids of those templates that are in the account's library. */

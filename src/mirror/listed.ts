@@ -1,91 +1,63 @@
 /**
- * Tells whether a list says something new of a record that the mirror has. A list may say less than the record by its id: it
- * may round numbers, cut off decimals, or leave out fractions of a second. The mirror stores the more exact values, so they
- * cannot tell alone what is new, and a digest of what the list said last is stored with each record.
+ * What a list says of a record whose details it leaves out. A digest of that is stored with the record: while the list says the
+ * same, the record is as it was, however the list rounds or shortens values.
  */
 
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
+import { withOwner } from './library.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { isInstant, keepExactValues } from './rounding.ts';
-import { findDiffering } from './rows.ts';
-import { acquireSharedLock } from './sharedLock.ts';
-import type { Transaction } from './writer.ts';
 
-/** Columns in which a template has the same owner otherwise for another account. */
+/** The columns in which two accounts may see the same template differently. */
 const ownerColumns = new Set(['ownerId', 'foreignOwnerId']);
 
-/** Texts and flags are never less exact in a list. */
-const inexactValues = (row: Row) =>
-  Object.entries(row).filter(
-    ([name, value]) => (typeof value === 'number' || isInstant(value)) && !ownerColumns.has(name),
-  );
+/** Returns a record of a list as it is stored until its details are read. */
+export function pendingRecord(record: MirrorRecord): MirrorRecord {
+  const { row, children } = record;
+  return {
+    ...record,
+    row: { ...row, detailsPending: true, listedDigest: listedDigest(record) },
+    // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
+    ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
+  };
+}
 
-/** A digest of the numbers and times that a list has of a record. */
-export function listedDigest({ row, children = [] }: MirrorRecord): string {
+function listedDigest({ row, children = [] }: MirrorRecord): string {
+  const common = Object.entries(row).filter(([name]) => !ownerColumns.has(name));
   const ordered = [...children].sort((one, other) => one.id - other.id);
   return createHash('sha256')
-    .update(JSON.stringify([row, ...ordered].map(inexactValues)))
+    .update(JSON.stringify([common, ordered]))
     .digest('base64url');
 }
 
-/**
- * The ids of the records of which a list says something new.
- * @param listed the records as the list has them.
- * @param written the same records as they would be written.
- */
-export async function findNewInList(
-  pool: pg.Pool,
-  kind: Kind,
-  listed: readonly MirrorRecord[],
-  written: readonly MirrorRecord[],
-): Promise<Set<number>> {
-  const differing = await findDiffering(pool, kind, written);
-  const before = await readDigests(pool, kind, [...differing]);
-  const now = new Map(listed.map((record) => [record.row.id, listedDigest(record)]));
-  const isSame = (id: number) => before.get(id) === now.get(id);
-  const saysOthers = ({ row: { id } }: MirrorRecord) => before.get(id) != null && !isSame(id);
+/** The columns of a stored record that tell whether a list says something new of it. */
+export type Held = Row & { readonly listedDigest: string | null };
+export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
 
-  const others = written.filter(({ row }) => differing.has(row.id));
-  const isNew = new Set(others.filter(saysOthers).map(({ row }) => row.id));
-  const inexact = others.filter(({ row }) => !isNew.has(row.id));
-  // Where it is not known what the list said before, a list is taken to round, and not to cut off.
-  const exact = await keepExactValues(pool, kind, inexact, ({ id }) => (isSame(id) ? 1 : 0.5));
-  for (const id of await findDiffering(pool, kind, exact)) isNew.add(id);
-  return isNew;
+/** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */
+export function isUnchanged(held: Row | undefined, record: MirrorRecord, accountId: number): boolean {
+  if (held?.listedDigest !== record.row.listedDigest) return false;
+  const { row } = withOwner(record, held, accountId);
+  return held?.ownerId === row.ownerId && held?.foreignOwnerId === row.foreignOwnerId;
 }
 
-async function readDigests(
+/** The account's templates, or those of its sessions that have these ids; none of kinds whose lists leave out nothing. */
+export async function readHeld(
   pool: pg.Pool,
-  { table }: Kind,
+  { table, summary }: Kind,
+  accountId: number,
   ids: readonly number[],
-): Promise<ReadonlyMap<number, string | null>> {
-  const { rows } = await pool.query<{ id: number; listedDigest: string | null }>(
-    `SELECT id, "listedDigest" FROM "${table}" WHERE id = ANY($1)`,
-    [ids],
-  );
-  return new Map(rows.map((row) => [row.id, row.listedDigest]));
-}
-
-/** Stores the digests of records of which a list says nothing new, where they are not stored already. */
-export async function storeDigests(
-  pool: pg.Pool,
-  transaction: Transaction,
-  { table }: Kind,
-  listed: readonly MirrorRecord[],
-): Promise<void> {
-  const given = JSON.stringify(
-    listed.map((record) => ({ id: record.row.id, listedDigest: listedDigest(record) })),
-  );
-  const outdated = `json_to_recordset($1) AS given (id int, "listedDigest" text)
-    WHERE held.id = given.id AND held."listedDigest" IS DISTINCT FROM given."listedDigest"`;
-  const { rowCount } = await pool.query(`SELECT FROM "${table}" AS held, ${outdated} LIMIT 1`, [given]);
-  if (rowCount === 0) return;
-  await transaction(async (client) => {
-    if (table === 'DttTemplate') await acquireSharedLock(client);
-    await client.query(
-      `UPDATE "${table}" AS held SET "listedDigest" = given."listedDigest" FROM ${outdated}`,
-      [given],
-    );
-  });
+): Promise<ReadonlyMap<number, Held>> {
+  if (!summary) return new Map();
+  const { rows } = await (table === 'DttTemplate'
+    ? pool.query<Held>(
+        `SELECT id, "listedDigest", "ownerId", "foreignOwnerId" FROM "DttTemplate"
+         JOIN "DttLibraryEntry" ON "templateId" = id WHERE "userId" = $1`,
+        [accountId],
+      )
+    : pool.query<Held>(
+        `SELECT id, "listedDigest", "ownerId" FROM "${table}" WHERE "ownerId" = $1 AND id = ANY($2)`,
+        [accountId, ids],
+      ));
+  return new Map(rows.map((row) => [row.id, row]));
 }

@@ -4,67 +4,40 @@
  */
 
 import type pg from 'pg';
-import { listedDigest } from './listed.ts';
-import type { Kind, MirrorRecord } from './records.ts';
-
-/** A record of a list as it is written until its details are read. */
-export function pendingRecord(record: MirrorRecord): MirrorRecord {
-  const { row, children, ...others } = record;
-  return {
-    ...others,
-    row: { ...row, detailsPending: true, listedDigest: listedDigest(record) },
-    // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
-    ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
-  };
-}
-
-/** A record with its details, without the column that says that it has them, to compare it with a row that has not. */
-export const withoutNote = (record: MirrorRecord): MirrorRecord => ({
-  ...record,
-  row: { ...record.row, detailsPending: undefined },
-});
-
-export interface PendingQuery {
-  /** The greatest number of ids; all unless given. */
-  readonly limit?: number;
-  readonly without?: readonly number[];
-}
+import type { HeldRecords } from './listed.ts';
+import type { Kind } from './records.ts';
 
 /** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
 export async function readPending(
-  client: pg.Pool | pg.PoolClient,
-  { table }: Kind,
+  pool: pg.Pool,
+  { table }: Pick<Kind, 'table'>,
   accountId: number,
-  { limit, without = [] }: PendingQuery,
 ): Promise<number[]> {
-  const { rows } = await client.query<{ id: number }>(
-    `${table === 'DttTemplate' ? pendingTemplates : pendingSessions} LIMIT $2`,
-    [accountId, limit ?? null, without],
+  const { rows } = await pool.query<{ id: number }>(
+    table === 'DttTemplate'
+      ? `SELECT template.id FROM "DttTemplate" AS template
+         JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
+         JOIN "User" AS account ON account.id = entry."userId"
+         WHERE account.id = $1 AND template."detailsPending"
+         ORDER BY template.id IS DISTINCT FROM account."activeTemplateId", template."createdDate" DESC, template.id DESC`
+      : `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" ORDER BY "createdAt" DESC, id DESC`,
+    [accountId],
   );
   return rows.map(({ id }) => id);
 }
 
-/** The ids of those records whose details are still pending. */
+/** Those of the records that are still pending, as they are now. */
 export async function readStillPending(
-  client: pg.Pool | pg.PoolClient,
+  pool: pg.Pool,
   { table }: Kind,
   ids: readonly number[],
-): Promise<Set<number>> {
-  const { rows } = await client.query<{ id: number }>(
-    `SELECT id FROM "${table}" WHERE id = ANY($1) AND "detailsPending"`,
+): Promise<HeldRecords> {
+  const { rows } = await pool.query<{ id: number; listedDigest: string | null }>(
+    `SELECT id, "listedDigest" FROM "${table}" WHERE id = ANY($1) AND "detailsPending"`,
     [ids],
   );
-  return new Set(rows.map(({ id }) => id));
+  return new Map(rows.map((row) => [row.id, row]));
 }
-
-const pendingTemplates = `SELECT template.id FROM "DttTemplate" AS template
-  JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
-  JOIN "User" AS account ON account.id = entry."userId"
-  WHERE account.id = $1 AND template."detailsPending" AND template.id <> ALL ($3)
-  ORDER BY template.id IS DISTINCT FROM account."activeTemplateId", template."createdDate" DESC, template.id DESC`;
-
-const pendingSessions = `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" AND id <> ALL ($3)
-  ORDER BY "createdAt" DESC, id DESC`;
 
 /** Marks the details of records as pending. */
 export async function notePending(
@@ -79,7 +52,7 @@ export async function notePending(
 }
 
 /**
- * Marks the details of records as not pending, since the upstream denies them to the account. Those of a template that another
+ * Marks the details of records as not pending, since the upstream does not give them to the account. Those of a template that another
  * account has stay pending.
  */
 export async function noteDenied(

@@ -6,7 +6,7 @@
 import type { z } from 'zod';
 import { type InvalidValue, replaceInvalid } from './fields.ts';
 
-type Value = string | number | boolean | null | undefined;
+type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;
 
 /** A record as the mirror stores it. */
@@ -63,16 +63,15 @@ export interface Kind {
   readonly children?: { readonly table: string; readonly parent: string };
   /** Columns that are null in a new row, in place of their default, if the upstream does not send them. */
   readonly nullUntilKnown?: readonly string[];
-  /** Path of the list. */
+  /** Path of the list. That of a record has its id behind it. */
   readonly list: string;
   /** Whether the list is documented, so that every upstream has it. */
   readonly documented: boolean;
-  /** Path of one record, without its id. */
-  readonly item: string;
-  /** The schema of a record in a list that leaves out details, which only the record by its id has. */
+  /**
+   * The schema of a record in a list that leaves out details, which only the record by its id has. Records of other kinds say that
+   * they are the account's: a template may be anybody's, and a DTT session does not say.
+   */
   readonly summary?: z.ZodType<MirrorRecord>;
-  /** The schema of a record in a list that may leave out any field: enough to tell whether the record has changed. */
-  readonly partialRecord?: z.ZodType<MirrorRecord>;
   /** The schema of a record by its id, and in a list that leaves out nothing. */
   readonly record: z.ZodType<MirrorRecord>;
 }

@@ -1,14 +1,83 @@
-/** What a run did, in words. */
+/** What a run has done, counted by kinds of records, and in words. */
 
 import { requiredTier } from '../auth/tokens.ts';
 import { commandLine, shellWord } from '../config/config.ts';
 import type { Account } from './account.ts';
 import type { SyncReport } from './sync.ts';
 
+/** Numbers of records that were written. */
+export interface WriteCounts {
+  created: number;
+  updated: number;
+  unchanged: number;
+}
+
+/** Numbers of records that were read and written. */
+export interface RecordCounts extends WriteCounts {
+  fetched: number;
+  gone: number;
+  skipped: number;
+}
+
+export const noneWritten: Readonly<WriteCounts> = { created: 0, updated: 0, unchanged: 0 };
+
+export function addWriteCounts(total: WriteCounts, { created, updated, unchanged }: WriteCounts): void {
+  total.created += created;
+  total.updated += updated;
+  total.unchanged += unchanged;
+}
+
+/** Hears of the progress of a run. */
+export interface SyncListener {
+  /** @param expected how many records there may be in the end, if that is known. */
+  advanced?(kind: string, fetched: number, expected?: number): void;
+  finished?(kind: string, counts: RecordCounts): void;
+}
+
+/** How many notes a report has. */
+const maxNotes = 20;
+
+/** What a run notes while it goes on. */
+export interface RunReport {
+  /** By the names of the kinds. */
+  readonly countsByKind: Map<string, RecordCounts>;
+  countsOf(kind: string): RecordCounts;
+  /** Notes what is missing, or has another value here. */
+  note(line: string): void;
+  /** Notes a record that is left out. */
+  skip(kind: string, where: string, why: string): void;
+  /** The notes, of which there may be more than are listed. */
+  notes(): string[];
+}
+
+export function createRunReport(): RunReport {
+  const countsByKind = new Map<string, RecordCounts>();
+  const lines: string[] = [];
+  let unlisted = 0;
+  const report: RunReport = {
+    countsByKind,
+    countsOf(kind) {
+      const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
+      countsByKind.set(kind, counts);
+      return counts;
+    },
+    note(line) {
+      if (lines.length < maxNotes) lines.push(line);
+      else unlisted++;
+    },
+    skip(kind, where, why) {
+      report.countsOf(kind).skipped++;
+      report.note(`${where}: ${why}; skipped.`);
+    },
+    notes: () => (unlisted > 0 ? [...lines, `… and ${unlisted} more.`] : lines),
+  };
+  return report;
+}
+
 const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
 
 /** A table of all kinds of records, one line each. */
-export function reportTable({ countsByKind }: SyncReport): string {
+export function reportTable({ countsByKind }: Pick<SyncReport, 'countsByKind'>): string {
   const lines = [
     ['', ...columns],
     ...[...countsByKind].map(([name, counts]) => [name, ...columns.map((column) => String(counts[column]))]),
@@ -22,7 +91,7 @@ export function reportTable({ countsByKind }: SyncReport): string {
 }
 
 /** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
-export function describeChanges({ countsByKind }: SyncReport): string | undefined {
+export function describeChanges({ countsByKind }: Pick<SyncReport, 'countsByKind'>): string | undefined {
   const changes = [...countsByKind].flatMap(([name, counts]) => {
     const parts = (['created', 'updated', 'gone'] as const)
       .filter((change) => counts[change] > 0)

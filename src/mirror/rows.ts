@@ -3,11 +3,15 @@
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
-/** The column that says whether the details of the record are still to be read. */
-const pending = 'detailsPending';
-
-/** Columns about the reading of a record, which do not make a record differ. */
-const uncompared = new Set([pending, 'listedDigest']);
+/** Columns that the mirror has for itself, and references, which `link` writes: they do not make a record differ. */
+const uncompared = new Set([
+  'detailsPending',
+  'listedDigest',
+  'trainerId',
+  'goneTrainerId',
+  'templateId',
+  'goneTemplateId',
+]);
 
 type Compared = Pick<MirrorRecord, 'row' | 'children'>;
 
@@ -36,12 +40,10 @@ async function findDifferingRows(
   const differing = new Set<number>();
   for (const [columns, group] of groupByColumns(rows)) {
     const compared = columns.filter((column) => !uncompared.has(column));
-    // A record of a list does not differ because its details are here already.
-    const orPending = columns.includes(pending) ? `OR held."${pending}" AND NOT given."${pending}"` : '';
     const { rows: found } = await client.query<{ id: number }>(
       `SELECT given.id FROM json_populate_recordset(NULL::"${table}", $1) AS given
        LEFT JOIN "${table}" AS held ON held.id = given.id
-       WHERE ROW(${columnList(compared, 'given')}) IS DISTINCT FROM ROW(${columnList(compared, 'held')}) ${orPending}`,
+       WHERE ROW(${columnList(compared, 'given')}) IS DISTINCT FROM ROW(${columnList(compared, 'held')})`,
       [JSON.stringify(group)],
     );
     for (const { id } of found) differing.add(id);

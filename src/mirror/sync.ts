@@ -1,46 +1,52 @@
-/** One synchronisation run: finds out whose account it is, and updates the mirror to what the upstream has. */
+/**
+ * One run, which updates the copy of an account to what the upstream has: whose account it is, its lists, and then the details that
+ * lists leave out. It may end anywhere: what was read is stored, and the next run goes on.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
-import {
-  anotherAccount,
-  type Confirm,
-  confirmedDetails,
-  confirmedLists,
-  createConfirm,
-} from './confirmed.ts';
-import { LeaseTakenOver } from './lease.ts';
-import { openMirror } from './mirror.ts';
-import {
-  createProgress,
-  type PullAccountOptions,
-  type Pulled,
-  pullDetails,
-  pullLists,
-  type RunProgress,
-} from './pullAccount.ts';
+import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
+import { type Account, type IdentifyAccount, identifyByAnyRoute, type Named } from './account.ts';
+import { areSessionsComplete, setRefreshed } from './accountRows.ts';
+import { kindsOf } from './kinds/kinds.ts';
+import { LeaseTakenOver, type Purpose, whileLeased } from './lease.ts';
+import { addAccount } from './mirror.ts';
+import type { Run } from './pull.ts';
+import { type Part, pullLists } from './pullAccount.ts';
+import { type FailedDetails, pullDetails } from './pullDetails.ts';
+import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
 import { readDatabaseTime } from './storedFreshness.ts';
 
-export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
+export interface SyncOptions {
   readonly pool: pg.Pool;
+  /** A client that only this run uses. */
+  readonly upstream: Upstream;
   readonly signal?: AbortSignal;
+  /** Whether to read everything again. Otherwise sessions are read only as far as they are new. */
+  readonly full?: boolean;
+  readonly named?: Named;
+  readonly listener?: SyncListener;
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
   /** Finds out whose account it is; by any operation that tells, unless given. */
   readonly identify?: IdentifyAccount;
+  /** Which lists to read; all unless given. */
+  readonly parts?: readonly Part[] | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
-  /** As in `OpenMirrorOptions`. */
+  /** As in `whileLeased`. */
   readonly lease?: number;
 }
 
-export interface SyncReport extends Pulled {
+export interface SyncReport {
   readonly account: Account;
   /** By the database's clock. */
   readonly began: Date;
   /** How many requests the run took. */
   readonly requests: number;
+  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
+  /** What was left out, or is another value here, and why. */
+  readonly notes: readonly string[];
 }
 
 /**
@@ -48,91 +54,124 @@ export interface SyncReport extends Pulled {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, named, lease, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, named, parts, listsOnly = false, identify = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
-  // The first failure ends the run, and aborts its other requests.
-  const end = new AbortController();
-  const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
-  try {
+  return untilEnd(options.signal, async (signal) => {
     const { row: account, notes } = await identify(upstream, named, signal);
     if (options.userId !== undefined && account.id !== options.userId) throw anotherAccount();
-    const confirm = createConfirm({ upstream, identify, named, signal }, account.id);
-    const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
-    if (!mirror) return undefined;
-    const progress = createProgress();
-    let result: Pulled;
-    try {
-      result = await pullLists({ ...options, signal }, confirmedLists(mirror, confirm), account, progress);
-      if (!options.parts) await mirror.setRefreshed(began);
-    } finally {
-      await mirror.release();
-    }
-    if (!options.listsOnly)
-      result = await readAllDetails(
-        { unreadable: new Map(), ...options, signal, account, confirm },
-        progress,
-      );
-    return {
-      ...result,
-      notes: [...notes, ...result.notes],
-      account,
-      began,
-      requests: upstream.requestCount() - before,
-    };
-  } finally {
-    end.abort();
-  }
-}
-
-/** Reads the pending details of an account whose lists are here, unless another run is under way. */
-export async function syncDetails(
-  options: Omit<DetailsOptions, 'confirm'> & { readonly identify: IdentifyAccount },
-): Promise<void> {
-  const { upstream, account, identify } = options;
-  const end = new AbortController();
-  const signal = AbortSignal.any([options.signal, end.signal]);
-  const confirm = createConfirm({ upstream, identify, signal }, account.id);
-  try {
-    await readDetails({ ...options, signal, confirm });
-  } finally {
-    // As in `sync`.
-    end.abort();
-  }
-}
-
-interface DetailsOptions extends PullAccountOptions {
-  readonly pool: pg.Pool;
-  readonly account: Account;
-  readonly confirm: Confirm;
-  /** As in `OpenMirrorOptions`. */
-  readonly lease?: number;
+    const isNew = await addAccount(pool, upstream.base, account);
+    const run = createRun({ ...options, signal }, account, isNew);
+    const isRead = await leased(run, 'lists', options.lease, async (leasedRun) => {
+      await pullLists(leasedRun, parts);
+      if (parts) return;
+      // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
+      if (!(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+      await setRefreshed(leasedRun.transaction, account.id, began);
+    });
+    if (!isRead) return undefined;
+    // Also if other processes read some of the details, or have to read lists in between.
+    while (!listsOnly && !(await readDetails(run, options.lease)))
+      await sleep(pollInterval, undefined, { signal });
+    const { countsByKind } = run.report;
+    const requests = upstream.requestCount() - before;
+    return { account, began, requests, countsByKind, notes: [...notes, ...run.report.notes()] };
+  });
 }
 
 /** How often, in milliseconds, it is checked whether another run has ended. */
 const pollInterval = 1_000;
 
-/** Reads details until none are pending, also if other processes read some of them. */
-async function readAllDetails(options: DetailsOptions, progress: RunProgress): Promise<Pulled> {
-  for (;;) {
-    const pulled = await readDetails(options, progress);
-    if (pulled) return pulled;
-    await sleep(pollInterval, undefined, { signal: options.signal });
+/** Reads the pending details of an account whose lists are here, unless another run is under way. */
+export async function syncDetails(
+  options: SyncOptions & { readonly account: Account; readonly failed?: FailedDetails },
+): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
+  return untilEnd(options.signal, async (signal) => {
+    const run = createRun({ ...options, signal }, options.account, false);
+    await readDetails(run, options.lease, options.failed);
+    return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
+  });
+}
+
+/** Does something with a signal. The first failure ends it, and aborts its other requests. */
+async function untilEnd<T>(
+  outer: AbortSignal | undefined,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const end = new AbortController();
+  try {
+    return await run(outer ? AbortSignal.any([outer, end.signal]) : end.signal);
+  } finally {
+    end.abort();
   }
 }
 
-/** Reads details. Undefined if another run is under way, or has taken over the lease. */
-async function readDetails(options: DetailsOptions, progress?: RunProgress): Promise<Pulled | undefined> {
-  const { pool, upstream, account, confirm, lease } = options;
-  const purpose = 'details';
-  const mirror = await openMirror({ pool, source: upstream.base, account, purpose, ...(lease && { lease }) });
-  if (!mirror) return undefined;
+type UnleasedRun = Omit<Run, 'transaction'>;
+
+function createRun(
+  {
+    pool,
+    upstream,
+    named = {},
+    full = false,
+    listener,
+    ...options
+  }: SyncOptions & { readonly signal: AbortSignal },
+  account: Account,
+  isNew: boolean,
+): UnleasedRun {
+  const { signal, identify = identifyByAnyRoute } = options;
+  let confirmedAt = upstream.requestCount();
+  return {
+    pool,
+    upstream,
+    signal,
+    account,
+    isNew,
+    kinds: kindsOf(account.id),
+    named,
+    full,
+    async confirm() {
+      // Nothing was read since the last confirmation.
+      if (upstream.requestCount() === confirmedAt) return;
+      const { row } = await identify(upstream, named, signal);
+      if (row.id !== account.id) throw anotherAccount();
+      confirmedAt = upstream.requestCount();
+    },
+    report: createRunReport(),
+    listener,
+  };
+}
+
+const anotherAccount = () =>
+  new AnotherAccount('The token opens another account than it did.', {
+    failure: 'says that a token belongs to another user',
+  });
+
+/** Returns whether the run took place. */
+async function leased(
+  run: UnleasedRun,
+  purpose: Purpose,
+  duration: number | undefined,
+  read: (run: Run) => Promise<void>,
+): Promise<boolean> {
+  const done = await whileLeased(run.pool, run.account.id, { purpose, duration }, async (transaction) => {
+    await read({ ...run, transaction });
+    return true;
+  });
+  return done ?? false;
+}
+
+/** Reads details. Returns false if another run is under way, or has taken over the lease. */
+async function readDetails(
+  run: UnleasedRun,
+  duration: number | undefined,
+  failed?: FailedDetails,
+): Promise<boolean> {
   try {
-    return await pullDetails(options, confirmedDetails(mirror, confirm), account, progress);
+    return await leased(run, 'details', duration, (leasedRun) => pullDetails(leasedRun, failed));
   } catch (error) {
-    if (error instanceof LeaseTakenOver) return undefined;
+    if (error instanceof LeaseTakenOver) return false;
     throw error;
-  } finally {
-    await mirror.release();
   }
 }

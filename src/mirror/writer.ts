@@ -1,14 +1,17 @@
-/** Writes records into the mirror, and removes records from it. Each write is one transaction. */
+/**
+ * The only way of records into the mirror, and out of it. Each write is one transaction, so that a run that is cut off anywhere
+ * leaves nothing half-written, and a record that became outdated on its way here is left out.
+ */
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import { addImports, inLibrary, removeTemplates, takeTemplates, withOwners } from './library.ts';
-import { addWriteCounts, type WriteCounts } from './recordCounts.ts';
+import { addImports, inLibrary, removeTemplates, takeTemplates, withOwner } from './library.ts';
+import { type HeldRecords, isUnchanged } from './listed.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { dereference, refer, withReferences } from './references.ts';
+import { dereference, link } from './references.ts';
+import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
 import { acquireSharedLock } from './sharedLock.ts';
-import { type Versions, withoutOutdated } from './versions.ts';
 
 /** Called for each record that is not written, with the reason. */
 export type OnRejected = (record: MirrorRecord, reason: string) => void;
@@ -21,23 +24,17 @@ export const transactionOn =
   (run) =>
     inTransaction(pool, run);
 
-/** The result of a write. */
-interface Written {
-  readonly counts: WriteCounts;
-  /** The records that the account cannot have, with the reason. */
-  readonly rejected: readonly { readonly record: MirrorRecord; readonly reason: string }[];
-}
-
-const nothing = { created: 0, updated: 0, unchanged: 0 };
-
 export interface WriteOptions {
   readonly kind: Kind;
   readonly records: readonly MirrorRecord[];
   /** The account that the records were read for. */
   readonly accountId: number;
   readonly onRejected: OnRejected;
-  /** As in `withoutOutdated`; nothing is outdated unless given. */
-  readonly asked?: Versions | undefined;
+  /**
+   * The records as they were here when the upstream was asked for them. Details are written only to records that are still the
+   * same, and pending. Without it no record has to be here.
+   */
+  readonly asked?: HeldRecords | undefined;
 }
 
 /**
@@ -46,23 +43,22 @@ export interface WriteOptions {
  */
 export async function writeRecords(transaction: Transaction, options: WriteOptions): Promise<WriteCounts> {
   const { records, onRejected } = options;
-  if (records.length === 0) return nothing;
+  if (records.length === 0) return noneWritten;
   try {
     const { counts, rejected } = await transaction((client) => replaceRecords(client, options));
-    for (const { record, reason } of rejected) onRejected(record, reason);
+    for (const record of rejected) onRejected(record, 'another account has it here');
     return counts;
   } catch (error) {
     if (!isAboutData(error)) throw error;
     const [record, ...others] = records;
     if (record && others.length === 0) {
       onRejected(record, error.detail ?? error.message);
-      return nothing;
+      return noneWritten;
     }
   }
-  const total = { ...nothing };
-  for (const record of records) {
+  const total = { ...noneWritten };
+  for (const record of records)
     addWriteCounts(total, await writeRecords(transaction, { ...options, records: [record] }));
-  }
   return total;
 }
 
@@ -73,43 +69,59 @@ export function isAboutData(error: unknown): error is pg.DatabaseError {
 
 async function replaceRecords(
   client: pg.PoolClient,
-  { kind, records: given, accountId, asked }: WriteOptions,
-): Promise<Written> {
+  { kind, records, accountId, asked }: WriteOptions,
+): Promise<{ counts: WriteCounts; rejected: readonly MirrorRecord[] }> {
   const { table } = kind;
   if (table === 'DttTemplate') await acquireSharedLock(client);
-  const claimed = await claimRecords(client, kind, given, accountId);
-  const { known } = claimed;
-  const records = await recordsAsStored(client, kind, claimed.records, accountId);
-  const differing = await findDiffering(client, kind, records);
-  const otherwise = records.filter(({ row }) => differing.has(row.id));
-  const changed = asked ? await withoutOutdated(client, kind, otherwise, asked) : otherwise;
-  const isNew = records.filter(({ row }) => !known.has(row.id)).map(({ row }) => row.id);
+  const held = await lockRows(client, kind, records);
+  const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
+  const timely = records.filter((record) => !isOutdated(record.row, heldOf(record), asked));
+  const { known, claimed, rejected } = await claimRecords(client, kind, timely, held, accountId);
+  const stored = claimed.map((record) => withOwner(record, heldOf(record), accountId));
+  const whole = stored.filter(({ row }) => !row.detailsPending);
+  const differing = await findDiffering(client, kind, whole);
+  const changed = stored.filter((record) =>
+    record.row.detailsPending
+      ? !isUnchanged(heldOf(record), record, accountId)
+      : differing.has(record.row.id),
+  );
+  // Details are written even if they are as they were: they are no longer pending then.
+  const written = kind.summary ? [...new Set([...changed, ...whole])] : changed;
+  if (written.length > 0) await replaceRows(client, kind, written, accountId);
+  const ids = stored.map(({ row }) => row.id);
+  if (table === 'DttTemplate') await addImports(client, ids, accountId);
+  await link(client, table, accountId);
 
-  if (changed.length > 0) await replaceRows(client, kind, changed, accountId);
-  if (table === 'DttTemplate' && changed.length + isNew.length > 0)
-    await addImports(
-      client,
-      records.map(({ row }) => row.id),
-      accountId,
-    );
-  await refer(client, table, isNew, accountId);
-
+  const created = ids.filter((id) => !known.has(id)).length;
   const updated = changed.filter(({ row }) => known.has(row.id)).length;
-  return {
-    counts: { created: isNew.length, updated, unchanged: records.length - isNew.length - updated },
-    rejected: claimed.rejected,
-  };
+  return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
 }
 
-/** Returns the records as they are stored: templates with the owners that they have here, sessions with foreign keys to what is here. */
-export async function recordsAsStored(
-  client: pg.Pool | pg.PoolClient,
-  kind: Kind,
+/**
+ * Whether a record was written here by somebody else after the upstream was asked for it: by the run of another account that
+ * sees the same template, or by a request that needed details.
+ * @param held the row that the record has here.
+ */
+function isOutdated(row: Row, held: Row | undefined, asked: HeldRecords | undefined): boolean {
+  const isAsAsked = held?.listedDigest === asked?.get(row.id)?.listedDigest;
+  if (asked && row.detailsPending === false) return !isAsAsked || !held?.detailsPending;
+  // Of templates the upstream tells which version is the later one.
+  return !isAsAsked && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
+}
+
+const timeOf = (value: unknown) => (value == null ? 0 : new Date(String(value)).getTime());
+
+/** Reads and locks the rows that these records have here. */
+async function lockRows(
+  client: pg.PoolClient,
+  { table }: Kind,
   records: readonly MirrorRecord[],
-  accountId: number,
-): Promise<readonly MirrorRecord[]> {
-  if (kind.table === 'DttTemplate') return withOwners(client, records, accountId);
-  return withReferences(client, kind, records, accountId);
+): Promise<ReadonlyMap<number, Row>> {
+  const { rows } = await client.query<Row>(
+    `SELECT * FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
+    [records.map(({ row }) => row.id)],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /**
@@ -121,39 +133,31 @@ async function claimRecords(
   client: pg.PoolClient,
   { table }: Kind,
   records: readonly MirrorRecord[],
+  held: ReadonlyMap<number, Row>,
   accountId: number,
-): Promise<{ known: Set<number>; records: readonly MirrorRecord[]; rejected: Written['rejected'] }> {
+): Promise<{ known: ReadonlySet<number>; claimed: readonly MirrorRecord[]; rejected: MirrorRecord[] }> {
   const ids = records.map(({ row }) => row.id);
-  const { rows } = await client.query<{ id: number; ownerId: number | null }>(
-    `SELECT id, "ownerId" FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
-    [ids],
-  );
-  const ofOthers = new Set(
-    rows.filter(({ ownerId }) => ownerId !== null && ownerId !== accountId).map(({ id }) => id),
-  );
+  const ownerOf = (id: number) => held.get(id)?.ownerId;
+  const ofOthers = ids.filter((id) => ownerOf(id) != null && ownerOf(id) !== accountId);
   if (table === 'DttTemplate') {
-    const taken = records.filter(({ row }) => row.ownerId === accountId && ofOthers.has(row.id));
-    if (taken.length > 0)
-      await takeTemplates(
-        client,
-        taken.map(({ row }) => row.id),
-      );
-    return { known: await inLibrary(client, ids, accountId), records, rejected: [] };
+    const own = new Set(records.filter(({ row }) => row.ownerId === accountId).map(({ row }) => row.id));
+    await takeTemplates(
+      client,
+      ofOthers.filter((id) => own.has(id)),
+    );
+    return { known: await inLibrary(client, ids, accountId), claimed: records, rejected: [] };
   }
-  const known = new Set(rows.filter(({ id }) => !ofOthers.has(id)).map(({ id }) => id));
-  if (ofOthers.size === 0) return { known, records, rejected: [] };
+  const known = new Set(ids.filter((id) => ownerOf(id) === accountId));
   if (table === 'DttSession') {
+    const isOthers = ({ row }: MirrorRecord) => ofOthers.includes(row.id);
     return {
       known,
-      records: records.filter(({ row }) => !ofOthers.has(row.id)),
-      rejected: records
-        .filter(({ row }) => ofOthers.has(row.id))
-        .map((record) => ({ record, reason: 'another account has it here' })),
+      claimed: records.filter((record) => !isOthers(record)),
+      rejected: records.filter(isOthers),
     };
   }
-  for (const { id, ownerId } of rows)
-    if (ownerId !== null && ofOthers.has(id)) await removeRows(client, table, [id], ownerId);
-  return { known, records, rejected: [] };
+  for (const id of ofOthers) await removeRows(client, table, [id], Number(ownerOf(id)));
+  return { known, claimed: records, rejected: [] };
 }
 
 /** Adds rows or changes them, with the rows that belong to them. */

@@ -45,7 +45,7 @@ const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...ar
 it('mirrors an account, with only the table on standard output, and fetches only changes the next time', async () => {
   const first = await sync();
   expect(first.stderr).toMatch(
-    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
+    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\n.*\ndetails of DTT sessions: 60 fetched, 0 created, 60 updated\nDone, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);
@@ -223,7 +223,7 @@ it('shows a progress bar on a terminal, and a line for each kind that has been f
   };
   const { code, stderr } = await onTerminal(80, () => sync('--full'));
   const text = stripVTControlCharacters(stderr);
-  const drawn = [...text.matchAll(/DTT sessions (█*)(░*) (\d+) of about 60/g)];
+  const drawn = [...text.matchAll(/details of DTT sessions (█*)(░*) (\d+) of about 60/g)];
   expect(drawn.length).toBeGreaterThan(0);
   for (const [, full = '', open = '', fetched] of drawn) {
     expect(full.length).toBe(Math.round((Number(fetched) / 60) * 24));
@@ -231,6 +231,7 @@ it('shows a progress bar on a terminal, and a line for each kind that has been f
   }
   expect(text).toMatch(/✔ user 1\n/);
   expect(text).toMatch(/✔ DTT sessions 60\n/);
+  expect(text).toMatch(/✔ details of DTT sessions 60\n/);
   expect(text).not.toContain('fetched');
   expect(code).toBe(0);
 });

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
-import { openMirror } from '../../src/mirror/mirror.ts';
-import { type PullAccountOptions, pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
+import type { FailedDetails } from '../../src/mirror/pullDetails.ts';
+import { syncDetails } from '../../src/mirror/sync.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
@@ -31,19 +31,12 @@ beforeEach(async () => {
 afterAll(() => scene?.close());
 
 /** One step of a run, as a gateway for many accounts runs it. */
-async function pullOnly(step: 'lists' | 'details', more: Partial<PullAccountOptions> = {}) {
+async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   const { upstream, target } = scene;
+  const options = { pool: target.pool, upstream };
+  if (step === 'lists') return scene.sync({ listsOnly: true });
   const { row: account } = await identifyByAnyRoute(upstream);
-  const opened = await openMirror({ pool: target.pool, source: upstream.base, account });
-  if (!opened) throw new Error('another run is under way');
-  const end = new AbortController();
-  try {
-    const options = { upstream, signal: end.signal, ...more };
-    return await (step === 'lists' ? pullLists : pullDetails)(options, opened, account);
-  } finally {
-    end.abort();
-    await opened.release();
-  }
+  return syncDetails({ ...options, account, ...(failed && { failed }) });
 }
 
 const askSource = (query: string) => graphqlOnce(scene.source, scene.sourceToken, query);
@@ -189,7 +182,7 @@ describe('a read of a mirror that has only the lists', () => {
       isDenied(pathOf(request)) && reply(response, 404, { ok: false, error: 'DTT session not found' });
     const query = '{ dttSession(databaseId: 7) { name segments { rawType points repsTarget } } }';
     expect((await ask(query)).errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
-    await pullOnly('details', { mayDeny: () => false });
+    await pullOnly('details', new Map());
     expect((await ask(query)).errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
     await pullOnly('details');
     scene.proxy.requests.length = 0;
@@ -236,7 +229,7 @@ describe('a read of a mirror that has only the lists', () => {
 describe('the details of a mirror', () => {
   it('are read after the lists, those of the active template first, then those of the newest sessions', async () => {
     expect(await pending()).toEqual([3, 60]);
-    const { countsByKind, skipped, notes } = await pullOnly('details');
+    const { countsByKind, notes } = await pullOnly('details');
     expect(await pending()).toEqual([0, 0]);
     expect(fetched()[0]).toBe('GET /dtt/templates/1');
     const sessions = fetched()
@@ -245,17 +238,20 @@ describe('the details of a mirror', () => {
     // Four are requested at a time, so their order may differ by as much.
     for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
     expect(sessions).toHaveLength(60);
-    expect({ skipped, notes }).toEqual({ skipped: 0, notes: [] });
-    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, created: 0 });
-    expect((await pullOnly('details')).countsByKind.get('DTT sessions')).toMatchObject({ fetched: 0 });
+    expect(notes).toEqual([]);
+    const name = 'details of DTT sessions';
+    expect(countsByKind.get(name)).toMatchObject({ fetched: 60, updated: 60, created: 0 });
+    expect((await pullOnly('details')).countsByKind.get(name)).toMatchObject({ fetched: 0 });
   });
 
-  it('are counted once with their record if one run reads both', async () => {
+  it('are read again by a full run, which counts what has changed', async () => {
+    const name = 'details of DTT sessions';
+    expect((await scene.sync({ full: true })).countsByKind.get(name)).toMatchObject({ updated: 60 });
+    const { client } = scene.source.database;
+    await client.trainerSegment.updateMany({ where: { sessionId: 3 }, data: { repsTarget: 78 } });
     const { countsByKind } = await scene.sync({ full: true });
-    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, unchanged: 0 });
-    const again = await scene.sync({ full: true });
-    expect(again.countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
-    expect(again.countsByKind.get('DTT templates')).toMatchObject({ fetched: 3, updated: 0, unchanged: 3 });
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
+    expect(countsByKind.get(name)).toMatchObject({ fetched: 60, updated: 1, unchanged: 59 });
   });
 
   it('stay while a list has not changed, and are pending again once it has', async () => {
@@ -282,12 +278,12 @@ describe('the details of a mirror', () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/templates/2' &&
       reply(response, 404, { ok: false, error: 'DTT template not found' });
-    const { notes, skipped } = await pullOnly('details');
+    const { notes, countsByKind } = await pullOnly('details');
     expect(notes).toEqual([
       '/dtt/templates/2: the list has it, and by its id it is not there; kept as the list has it.',
     ]);
-    expect(skipped).toBe(1);
-    expect(await pullOnly('details')).toMatchObject({ notes: [], skipped: 0 });
+    expect(countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
+    expect((await pullOnly('details')).notes).toEqual([]);
   });
 
   it('that a run has read before it fails are not read again', async () => {

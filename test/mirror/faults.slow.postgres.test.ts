@@ -148,10 +148,9 @@ describe('the mirror of an upstream', () => {
     expect(await expectWholeSessions()).toBe(189);
     expect(report.countsByKind.get('DTT sessions')).toMatchObject({
       created: 30,
-      updated: 100,
-      unchanged: 60,
-      skipped: 1,
+      unchanged: 160,
     });
+    expect(report.countsByKind.get('details of DTT sessions')).toMatchObject({ updated: 129, skipped: 1 });
 
     scene.proxy.rewrite = unchanged;
     await scene.sync();
@@ -400,8 +399,9 @@ describe('a faulty record', () => {
     scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
     const { notes, countsByKind } = await scene.sync();
     expect(notes).toHaveLength(21);
-    expect(notes.at(-1)).toBe('… and 40 more; skipped.');
-    expect(countsByKind.get('DTT sessions')).toMatchObject({ created: 60, fetched: 0, skipped: 60 });
+    expect(notes.at(-1)).toBe('… and 40 more.');
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ created: 60 });
+    expect(countsByKind.get('details of DTT sessions')).toMatchObject({ fetched: 0, skipped: 60 });
     expect(await expectWholeSessions()).toBe(0);
   });
 });

@@ -280,7 +280,7 @@ describe('a mirror', () => {
       return false;
     };
     const report = await scene.sync({ full: true });
-    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
+    expect(report.countsByKind.get('details of DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
     // Several at once, but not so many that they burden the upstream.
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(4);

@@ -6,8 +6,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
-import { openMirror } from '../../src/mirror/mirror.ts';
-import { pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
+import { sync, syncDetails } from '../../src/mirror/sync.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { Unavailable, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import {
@@ -176,14 +175,12 @@ afterAll(() => gateway?.close());
 
 /** A step of a run, which is aborted after so many requests. Returns whether it was completed. */
 async function step(
-  { upstream, accountId, isAvailable }: Account,
+  { upstream, isAvailable }: Account,
   name: 'lists' | 'details',
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
   const { row: account } = await identifyByAnyRoute(upstream);
-  const mirror = await openMirror({ pool: database.pool, source: upstream.base, account });
-  if (!mirror) throw new Error(`another run of ${accountId} is under way`);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {
@@ -195,14 +192,12 @@ async function step(
     },
   };
   try {
-    const run = name === 'lists' ? pullLists : pullDetails;
-    await run({ upstream: counting, signal: end.signal }, mirror, account);
+    const options = { pool: database.pool, upstream: counting, signal: end.signal };
+    await (name === 'lists' ? sync({ ...options, listsOnly: true }) : syncDetails({ ...options, account }));
     return true;
   } catch (error) {
     if (!end.signal.aborted) throw error;
     return false;
-  } finally {
-    await mirror.release();
   }
 }
 

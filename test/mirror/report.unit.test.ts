@@ -2,27 +2,26 @@
 
 import { describe, expect, it } from 'vitest';
 import { replaceInvalid } from '../../src/mirror/fields.ts';
-import { emptyRecordCounts } from '../../src/mirror/recordCounts.ts';
 import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
 import { user } from '../../src/mirror/user.ts';
 
+const none = { fetched: 0, created: 0, updated: 0, unchanged: 0, gone: 0, skipped: 0 };
 const { row: account } = replaceInvalid(user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' }));
 const report = (countsByKind: SyncReport['countsByKind']): SyncReport => ({
   account,
   countsByKind,
   notes: [],
-  skipped: 0,
   requests: 1,
   began: new Date(0),
 });
 
 const changed = report(
   new Map([
-    ['user', { ...emptyRecordCounts(), fetched: 1, unchanged: 1 }],
+    ['user', { ...none, fetched: 1, unchanged: 1 }],
     ['DTT devices', { fetched: 12345678, created: 1, updated: 2, unchanged: 3, gone: 4, skipped: 5 }],
-    ['lock templates', { ...emptyRecordCounts(), gone: 1 }],
-    ['OSSM devices', { ...emptyRecordCounts(), fetched: 2, skipped: 2 }],
+    ['lock templates', { ...none, gone: 1 }],
+    ['OSSM devices', { ...none, fetched: 2, skipped: 2 }],
   ]),
 );
 
@@ -42,9 +41,9 @@ describe('the report of a run', () => {
     expect(describeChanges(changed)).toBe(
       'DTT devices: 1 created, 2 updated, 4 gone; lock templates: 1 gone',
     );
-    expect(
-      describeChanges(report(new Map([['user', { ...emptyRecordCounts(), unchanged: 1, skipped: 1 }]]))),
-    ).toBe(undefined);
+    expect(describeChanges(report(new Map([['user', { ...none, unchanged: 1, skipped: 1 }]])))).toBe(
+      undefined,
+    );
   });
 });
 

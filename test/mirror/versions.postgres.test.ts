@@ -124,130 +124,80 @@ describe('a value that the upstream no longer sends', () => {
   });
 });
 
-describe('a record whose values are more or less exact in its list than by its id', () => {
-  /** Responds with the fields `listed` in the list of a kind, and with `exact` for its records by their ids. */
-  function rewriteFields(fields: { kind: string; listed: object; exact: object; part?: string }) {
-    const { kind, listed, exact, part } = fields;
-    const change = (record: object, values: object) =>
-      part === undefined
-        ? { ...record, ...values }
-        : { ...record, [part]: Object(record)[part].map((each: object) => ({ ...each, ...values })) };
-    return (path: string, data: unknown) => {
-      if (path.startsWith(`${kind}?`))
-        return { data: Object(data).data.map((record: object) => change(record, listed)) };
-      return path.startsWith(`${kind}/`) ? change(Object(data), exact) : data;
-    };
-  }
-  const grades = (listed: number, exact: number) =>
-    rewriteFields({
-      kind: '/dtt/sessions',
-      part: 'TrainerSegment',
-      listed: { percentGrade: listed },
-      exact: { percentGrade: exact },
-    });
-  const times = (listed: string, exact: string) =>
-    rewriteFields({ kind: '/dtt/templates', listed: { updatedAt: listed }, exact: { updatedAt: exact } });
-  const countUpdates = async (rewrite: ReturnType<typeof rewriteFields>) => {
-    const { countsByKind } = await pull(1, { rewrite });
-    return [...countsByKind.values()].reduce((sum, { updated }) => sum + updated, 0);
+describe('a record whose list says less of it than the upstream does by its id', () => {
+  /** Responds with these fields in the list of templates, and with others by the ids. */
+  const rewritten = (listed: object, whole: object) => (path: string, data: unknown) => {
+    if (path.startsWith('/dtt/templates?'))
+      return { data: Object(data).data.map((record: object) => ({ ...record, ...listed })) };
+    return path.startsWith('/dtt/templates/') ? { ...Object(data), ...whole } : data;
   };
-  const grade = async () => (await database.client.trainerSegment.findFirstOrThrow()).percentGrade;
+  /** The ids of the templates whose details were read. */
+  async function detailsRead(id: number, rewrite: ReturnType<typeof rewritten>): Promise<string[]> {
+    const requests: string[] = [];
+    await pull(id, { rewrite, meanwhile: async (path) => void requests.push(path) });
+    return requests.filter((path) => path.startsWith('/dtt/templates/'));
+  }
 
-  it.each([
-    [87, 87.456],
-    [87.5, 87.456],
-    [86, 86.5],
-    // A half, which is a little off in binary.
-    [87.4, 87.35],
-    [87.46, 87],
-    // Decimals that are cut off.
-    [87, 87.9],
-  ])('is not updated for a grade of %d in the list and %d by its id', async (listed, exact) => {
-    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-    await pull(1, { rewrite: grades(listed, exact) });
-    expect(await countUpdates(grades(listed, exact))).toBe(0);
-    expect(await grade()).toBe(exact);
-    expect(await countUpdates(grades(listed - 1, exact - 1))).toBe(1);
-    expect(await grade()).toBe(exact - 1);
-  });
-
-  it.each([
-    [87.5, 88],
-    [88, 87.6],
+  it.each<[string, object, object, object]>([
+    ['rounds a number', { targetDepth: 5 }, { targetDepth: 5.25 }, { targetDepth: 6 }],
+    ['cuts a number off', { targetDepth: 5 }, { targetDepth: 5.75 }, { targetDepth: 5.5 }],
+    [
+      'leaves out a fraction of a second',
+      { updatedAt: '2026-02-01T00:00:01Z' },
+      { updatedAt: '2026-02-01T00:00:01.500Z' },
+      { updatedAt: '2026-02-01T00:00:02Z' },
+    ],
+    ['has another name', { name: 'short' }, { name: 'long' }, { name: 'shorter' }],
   ])(
-    'is updated for a difference as small as that of rounding if its list does not round: from %d to %d',
-    async (before, now) => {
-      memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-      await pull(1, { rewrite: grades(before, before) });
-      expect(await countUpdates(grades(now, now))).toBe(1);
-      expect(await grade()).toBe(now);
+    'is read again only once the list says something else, if the list %s',
+    async (_, listed, whole, later) => {
+      memoryUpstream.users.get(2)?.imports.add(7);
+      expect(await detailsRead(1, rewritten(listed, whole))).toEqual(['/dtt/templates/7']);
+      // Another account that sees the same template has the same record.
+      for (const id of [1, 2, 1, 2]) expect(await detailsRead(id, rewritten(listed, whole))).toEqual([]);
+      const before = await template();
+      expect(JSON.parse(JSON.stringify(before))).toMatchObject(JSON.parse(JSON.stringify(whole)));
+      expect(await detailsRead(1, rewritten(later, whole))).toEqual(['/dtt/templates/7']);
+      expect(await detailsRead(2, rewritten(later, whole))).toEqual([]);
     },
   );
+});
 
-  it('is updated only for a change after the first list that is compared, if no earlier list is remembered', async () => {
-    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-    await pull(1, { rewrite: grades(87.5, 87.5) });
-    await database.pool.query('UPDATE "DttSession" SET "listedDigest" = NULL');
-    expect(await countUpdates(grades(88, 87.5))).toBe(0);
-    expect(await countUpdates(grades(88, 87.5))).toBe(0);
-    expect(await countUpdates(grades(87.6, 87.6))).toBe(1);
-    expect(await grade()).toBe(87.6);
+describe('a session that a client has written upstream', () => {
+  const here = () => database.client.dttSession.findFirstOrThrow({ include: { segments: true } });
+  const write = (version: number) =>
+    memoryUpstream.dttSessions.set(1, { version, ownerId: 1, trainerId: 1, templateId: null });
+  beforeEach(async () => {
+    write(1);
+    await pull(1, {});
   });
 
-  it('is not read again for each account if it is a template in the lists of two', async () => {
-    memoryUpstream.users.get(2)?.imports.add(7);
-    const rounded = rewriteFields({
-      kind: '/dtt/templates',
-      listed: { targetDepth: 5 },
-      exact: { targetDepth: 5.25 },
-    });
-    for (const id of [1, 2, 1, 2]) await pull(id, { rewrite: rounded });
-    const requests: string[] = [];
-    const meanwhile = async (path: string) => void requests.push(path);
-    for (const id of [1, 2]) await pull(id, { rewrite: rounded, meanwhile });
-    expect(requests.filter((path) => path.startsWith('/dtt/templates/'))).toEqual([]);
-    expect(await template()).toMatchObject({ targetDepth: 5.25 });
-  });
-
-  it('is read again once after a client has written it upstream, if its list rounds', async () => {
-    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-    await pull(1, { rewrite: grades(87, 87.4) });
+  it('is read at once, and again by the next run', async () => {
+    write(2);
     const upstream = upstreamOf(memoryUpstream, 1);
-    const get = async (path: string) => grades(87, 86.9)(path, await upstream.get(path));
-    await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
-    expect(await grade()).toBe(86.9);
-    expect(await countUpdates(grades(87, 87.1))).toBe(1);
-    expect(await grade()).toBe(87.1);
-    expect(await countUpdates(grades(87, 87.2))).toBe(0);
+    await readAgain({ pool: database.pool, upstream, accountId: 1 }, 1, false);
+    expect(await here()).toMatchObject({ detailsPending: false, segments: [{ repsMeasured: 2 }] });
+    const paths: string[] = [];
+    const meanwhile = async (path: string) => void paths.push(path);
+    for (let times = 0; times < 2; times++) await pull(1, { meanwhile });
+    expect(paths.filter((path) => path === '/dtt/sessions/1')).toHaveLength(1);
   });
 
-  it('is updated for a change of its name, even if that begins with a time', async () => {
-    memoryUpstream.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
-    const named = (name: string) =>
-      rewriteFields({ kind: '/dtt/sessions', listed: { name }, exact: { name } });
-    await pull(1, { rewrite: named('2026-01-01T10:00:00 (morning)') });
-    expect(await countUpdates(named('2026-01-01T10:00:00 (evening)'))).toBe(1);
-  });
-
-  it.each([
-    ['2026-02-01T00:00:01.500Z', '2026-02-01T00:00:01Z'],
-    ['2026-02-01T00:00:01Z', '2026-02-01T00:00:01.500Z'],
-  ])('is not updated for a time of %s in the list and %s by its id', async (listed, exact) => {
-    await pull(1, { rewrite: times(listed, exact) });
-    expect(await countUpdates(times(listed, exact))).toBe(0);
-    expect((await template()).updatedAt).toEqual(new Date(exact));
-    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 6 });
-    const later = (time: string) => time.replace(':01', ':02');
-    expect(await countUpdates(times(later(listed), later(exact)))).toBe(1);
-    expect(await template()).toMatchObject({
-      updatedAt: new Date(later(exact)),
-      segments: [{ duration: 6 }],
-    });
-  });
-
-  it('is updated for a change within a second if its list has fractions of a second', async () => {
-    const [earlier, later] = ['2026-02-01T00:00:01.250Z', '2026-02-01T00:00:01.500Z'];
-    await pull(1, { rewrite: times(earlier, earlier) });
-    expect(await countUpdates(times(later, later))).toBe(1);
+  it('has the second of two writes, even if what was read after the first arrives later', async () => {
+    const upstream = upstreamOf(memoryUpstream, 1);
+    const { pool } = database;
+    write(2);
+    let second: Promise<void> | undefined;
+    const get = async (path: string) => {
+      const data = await upstream.get(path);
+      if (!second) {
+        write(3);
+        second = readAgain({ pool, upstream: upstreamOf(memoryUpstream, 1), accountId: 1 }, 1, false);
+        await second;
+      }
+      return data;
+    };
+    await readAgain({ pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+    expect(await here()).toMatchObject({ name: 'version 3', segments: [{ repsMeasured: 3 }] });
   });
 });

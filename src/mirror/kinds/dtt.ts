@@ -17,6 +17,7 @@ import {
   text,
   titleOf,
 } from '../fields.ts';
+import { pendingRecord } from '../listed.ts';
 import { type Kind, type OwnerId, toRecord } from '../records.ts';
 
 export const dttDevices = (ownerId: OwnerId): Kind => ({
@@ -25,7 +26,6 @@ export const dttDevices = (ownerId: OwnerId): Kind => ({
   nullUntilKnown: ['createdDate', 'apiHits'],
   list: '/dtt',
   documented: true,
-  item: '/dtt/',
   record: z
     .object({
       id: recordId,
@@ -70,9 +70,10 @@ const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) =>
     : { ...row, ownerId: null, foreignOwnerId: ownerId };
 
 const templateSummary = (accountId: number) =>
-  z
-    .object(templateFields)
-    .transform(({ isActive, ...row }) => ({ ...toRecord(templateRow(row, accountId)), isActive }));
+  z.object(templateFields).transform(({ isActive, ...row }) => ({
+    ...pendingRecord(toRecord(templateRow(row, accountId))),
+    isActive,
+  }));
 
 const template = (accountId: number) =>
   z
@@ -102,7 +103,6 @@ export const dttTemplates = (accountId: number): Kind => ({
   children: { table: 'DttTemplateSegment', parent: 'templateId' },
   list: '/dtt/templates',
   documented: true,
-  item: '/dtt/templates/',
   summary: templateSummary(accountId),
   record: template(accountId),
 });
@@ -169,8 +169,11 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
         name: record.name ?? null,
         passed: record.passed ?? null,
         createdAt: record.created_at,
-        trainerId: record.trainer_id,
-        templateId: record.settings_id ?? null,
+        // The writer links them to what is here.
+        trainerId: null,
+        goneTrainerId: record.trainer_id,
+        templateId: null,
+        goneTemplateId: record.settings_id ?? null,
       },
     }));
 }
@@ -181,14 +184,10 @@ export const dttSessions = (accountId: number): Kind => ({
   children: { table: 'TrainerSegment', parent: 'sessionId' },
   list: '/dtt/sessions',
   documented: true,
-  item: '/dtt/sessions/',
-  summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) =>
-    toRecord(
-      row,
-      segments.map((segment) => ({ ...segment, sessionId: row.id })),
-      'TrainerSegment',
-    ),
-  ),
+  summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) => {
+    const children = segments.map((segment) => ({ ...segment, sessionId: row.id }));
+    return pendingRecord(toRecord(row, children, 'TrainerSegment'));
+  }),
   record: session(accountId, trainerSegment).transform(({ row, segments }) => {
     const { ordered, notes } = inOrder(segments);
     const children = ordered.map((segment) => ({

@@ -20,7 +20,6 @@ export const lkbxDevices = (ownerId: OwnerId): Kind => ({
   table: 'LkbxDevice',
   list: '/lkbx',
   documented: false,
-  item: '/lkbx/',
   record: z
     .object({
       id: recordId,
@@ -40,7 +39,6 @@ export const lockTemplates = (ownerId: OwnerId): Kind => ({
   table: 'LockTemplate',
   list: '/lkbx/templates',
   documented: false,
-  item: '/lkbx/templates/',
   record: z
     .object({
       id: recordId,
@@ -56,17 +54,6 @@ export const lockTemplates = (ownerId: OwnerId): Kind => ({
     .transform((row) => toRecord(row)),
 });
 
-/** What changes of a lock session. */
-const lockSessionFields = {
-  id: recordId,
-  name: text.nullish(),
-  lockState: name,
-  duration: duration,
-  startDate: instant,
-  endDate: instant.nullish(),
-  isActive: z.boolean(),
-};
-
 export const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
@@ -74,19 +61,19 @@ export const lockSessions = (ownerId: OwnerId): Kind => ({
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   documented: false,
-  item: '/lkbx/sessions/',
-  partialRecord: z
-    .object(lockSessionFields)
-    .partial()
-    .required({ id: true })
-    .transform((row) => toRecord(row)),
   record: z
     .object({
-      ...lockSessionFields,
+      id: recordId,
       bubbleId: name,
       publicId: name,
       ownerId,
+      name: text.nullish(),
+      lockState: name,
+      duration: duration,
+      startDate: instant,
+      endDate: instant.nullish(),
       createdAt: instant.nullish(),
+      isActive: z.boolean(),
       LockSegment: segments(
         z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
       ),

@@ -9,7 +9,6 @@ export const ossmDevices = (ownerId: OwnerId): Kind => ({
   table: 'OssmDevice',
   list: '/ossm',
   documented: false,
-  item: '/ossm/',
   record: z
     .object({
       id: recordId,

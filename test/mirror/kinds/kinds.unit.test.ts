@@ -189,15 +189,17 @@ describe('a record of an upstream', () => {
       name: 'Name',
       passed: false,
       createdAt: time,
-      trainerId: 2,
-      templateId: 3,
+      trainerId: null,
+      goneTrainerId: 2,
+      templateId: null,
+      goneTemplateId: 3,
       detailsPending: false,
     });
     // A field that a session leaves out is null here, also if an earlier response had it.
     expect(readRow('dttSessions', { name: undefined, passed: null, settings_id: undefined })).toMatchObject({
       name: null,
       passed: null,
-      templateId: null,
+      goneTemplateId: null,
     });
     expect(readRow('dttSessions', { name: '' })).toMatchObject({ name: '' });
   });
@@ -294,7 +296,7 @@ describe('a record of an upstream', () => {
     ['dttTemplates', { toyId: null }, { toyId: null }],
     ['lockTemplates', { duration: '60', breakRegularity: '3' }, { duration: 60, breakRegularity: 3 }],
     ['ossmDevices', { chip: 32, pairingCode: 1234 }, { chip: '32', pairingCode: '1234' }],
-    ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { trainerId: 2, bubbleId: '5' }],
+    ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { goneTrainerId: 2, bubbleId: '5' }],
   ])(
     'may have a number in place of text, and digits in place of a number: %s with %o',
     (name, change, row) => {
@@ -473,8 +475,9 @@ describe('the segments of a record', () => {
   it('of a session in a list have the fields that the list has, and no others', () => {
     const data = read('dttSessions', { TrainerSegment: [trainerSegment] }, kinds.dttSessions.summary);
     const { id, type, passed, percentGrade, points } = trainerSegment;
-    expect(data).toHaveProperty('children', [{ id, type, passed, percentGrade, points, sessionId: 1 }]);
-    const { detailsPending: _, ...row } = readRow('dttSessions');
+    const summary = { id, type, passed, percentGrade, points, sessionId: 1 };
+    expect(data).toHaveProperty('children', [{ ...summary, order: 0, createdAt: null }]);
+    const row = { ...readRow('dttSessions'), detailsPending: true, listedDigest: expect.any(String) };
     expect(data).toHaveProperty('row', row);
   });
 });

@@ -1,0 +1,122 @@
+/** The part of a run that reads all pending details of an account, those of templates first. */
+
+import { setSessionsComplete } from './accountRows.ts';
+import { readDetails } from './details.ts';
+import { fetchRecord } from './fetchRecord.ts';
+import { noteDenied, readPending } from './pending.ts';
+import { noteValues, type Run } from './pull.ts';
+import type { Kind } from './records.ts';
+import { endsRun } from './removals.ts';
+import { addWriteCounts } from './report.ts';
+
+/** How many records are written at once: every write makes the gateway run the account's subscriptions again. */
+const batchSize = 12;
+
+/** How many records in a row may fail before the upstream counts as away. */
+const maxFailures = 3;
+
+/** Details that could not be read are not requested again for this many milliseconds. */
+const failureLasts = 60 * 60_000;
+
+/** By kind and id, when the details of a record could not be read for the first time, or for the first time again after an hour. */
+export type FailedDetails = Map<string, number>;
+
+/**
+ * Fetches all details that are pending, and counts them. A record that cannot be read by its id, or that the upstream does not have by
+ * its id, stays as the list has it.
+ * @param failed of earlier runs of this process. With it a record is given up only if the upstream does not have it an hour later
+ * either: a fault that lasts a moment must not make details null.
+ * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+ */
+export async function pullDetails(run: Run, failed?: FailedDetails): Promise<void> {
+  for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) await pullDetailsOf(run, kind, failed);
+}
+
+async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undefined): Promise<void> {
+  const { pool, account, transaction, signal, report, listener } = run;
+  const name = `details of ${kind.name}`;
+  const counts = report.countsOf(name);
+  const keyOf = (id: number) => `${kind.table} ${id}`;
+  const noteFailed = (ids: Iterable<number>) => {
+    for (const id of ids) failed?.set(keyOf(id), Date.now());
+  };
+  const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? 0;
+  const due = (await readPending(pool, kind, account.id)).filter(
+    (id) => Date.now() - lastFailed(id) >= failureLasts,
+  );
+  const fetcher = createFetcher(run, kind, noteFailed, () => {
+    counts.fetched++;
+    listener?.advanced?.(name, counts.fetched, due.length);
+  });
+  const reader = { pool, accountId: account.id, transaction, fetch: fetcher.fetch };
+  for (let start = 0; start < due.length; start += batchSize) {
+    signal.throwIfAborted();
+    const batch = due.slice(start, start + batchSize);
+    const { written, missing, unusable } = await readDetails(reader, kind, batch);
+    addWriteCounts(counts, written);
+    for (const [id, why] of unusable) report.skip(name, `${kind.list}/${id}`, why);
+    const denied = missing.filter((id) => !failed || lastFailed(id) > 0);
+    noteFailed([...missing, ...unusable.keys()].filter((id) => !fetcher.doubtful.has(id)));
+    if (missing.length > 0) await noteMissing(run, kind, denied);
+    counts.skipped += missing.length;
+  }
+  noteFailed(fetcher.doubtful);
+  const pending = new Set(failed?.size ? (await readPending(pool, kind, account.id)).map(keyOf) : []);
+  for (const key of failed?.keys() ?? [])
+    if (key.startsWith(kind.table) && !pending.has(key)) failed?.delete(key);
+  listener?.finished?.(name, counts);
+}
+
+/**
+ * Fetches records, and goes on after a few that the upstream fails to give.
+ * @param noteFailed called with the records that failed although the upstream gave others.
+ */
+function createFetcher(
+  run: Run,
+  kind: Kind,
+  noteFailed: (ids: Iterable<number>) => void,
+  onFetched: () => void,
+) {
+  /** The records that have failed since one was read last. If the upstream is away, that is not their fault. */
+  const doubtful = new Set<number>();
+  let hasRead = false;
+
+  async function fetch(id: number): ReturnType<typeof fetchRecord> {
+    try {
+      const found = await fetchRecord(run.upstream, kind, id, run.signal);
+      hasRead = true;
+      noteFailed(doubtful);
+      doubtful.clear();
+      if (typeof found === 'object') {
+        noteValues(run, kind, found);
+        onFetched();
+      }
+      return found;
+    } catch (error) {
+      if (endsRun(error) || doubtful.size === maxFailures) {
+        // If no other record was read either, they may be to blame: the next run gets past them.
+        if (!hasRead) noteFailed(doubtful);
+        throw error;
+      }
+      doubtful.add(id);
+      return 'it cannot be had';
+    }
+  }
+  return { fetch, doubtful };
+}
+
+/** Takes note that records are missing. @param denied those whose details are given up. */
+async function noteMissing(
+  { account, transaction, confirm, report }: Run,
+  kind: Kind,
+  denied: readonly number[],
+): Promise<void> {
+  await confirm();
+  await transaction((client) => noteDenied(client, kind, denied, account.id));
+  // They may be gone from the list as well, so the next run reads the whole list.
+  if (kind.table === 'DttSession') await setSessionsComplete(transaction, account.id, false);
+  for (const id of denied)
+    report.note(
+      `${kind.list}/${id}: the list has it, and by its id it is not there; kept as the list has it.`,
+    );
+}
