@@ -50,8 +50,8 @@ export interface DetailsReader {
   readonly pool: pg.Pool;
   readonly accountId: number;
   readonly transaction: Transaction;
-  /** As `fetchRecord` does. After an error no further record is fetched. */
-  fetch(id: number): ReturnType<typeof fetchRecord>;
+  /** As `fetchRecord` does. An error ends the other requests as well, by the signal. */
+  fetch(id: number, signal: AbortSignal): ReturnType<typeof fetchRecord>;
 }
 
 /**
@@ -68,16 +68,17 @@ export async function readDetails(
   const records: MirrorRecord[] = [];
   const missing: number[] = [];
   const unusable = new Map<number, string>();
-  let end: { error: unknown } | undefined;
+  const end = new AbortController();
   const read = async (id: number) => {
-    if (end) return;
+    if (end.signal.aborted) return;
     try {
-      const found = await fetch(id);
+      const found = await fetch(id, end.signal);
       if (found === undefined) missing.push(id);
       else if (typeof found === 'string') unusable.set(id, found);
       else records.push(found);
     } catch (error) {
-      end ??= { error };
+      // Only the first error counts.
+      end.abort(error);
     }
   };
   await pMap(
@@ -88,7 +89,7 @@ export async function readDetails(
   // Also after an error: what was read need not be fetched again.
   const onRejected = ({ row }: MirrorRecord, reason: string) => unusable.set(row.id, reason);
   const written = await writeRecords(transaction, { kind, records, accountId, asked, onRejected });
-  if (end) throw end.error;
+  end.signal.throwIfAborted();
   return { written, missing, unusable };
 }
 
@@ -107,7 +108,7 @@ async function fetchOne(
     pool,
     accountId,
     transaction: transactionOn(pool),
-    fetch: (each) => fetchRecord(upstream, kind, each),
+    fetch: (each, signal) => fetchRecord(upstream, kind, each, signal),
   };
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { missing, unusable } = await readDetails(reader, kind, [id]);

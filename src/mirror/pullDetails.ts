@@ -81,9 +81,9 @@ function createFetcher(
   const doubtful = new Set<number>();
   let hasRead = false;
 
-  async function fetch(id: number): ReturnType<typeof fetchRecord> {
+  async function fetch(id: number, signal: AbortSignal): ReturnType<typeof fetchRecord> {
     try {
-      const found = await fetchRecord(run.upstream, kind, id, run.signal);
+      const found = await fetchRecord(run.upstream, kind, id, AbortSignal.any([run.signal, signal]));
       hasRead = true;
       noteFailed(doubtful);
       doubtful.clear();

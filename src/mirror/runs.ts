@@ -25,7 +25,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   /** As the last run found it. */
   let account: Account | undefined;
   const failed: FailedDetails = new Map();
-  const leftOut = createLeftOut(logger, failed);
+  const leftOut = createLeftOut(logger);
   return {
     async lists(upstream, signal, advanced, parts) {
       const listener = createCounter(advanced);
@@ -46,7 +46,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
     async details(upstream, signal) {
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
-      leftOut.tell();
+      leftOut.noteDetails(failed.size);
     },
     skipped: leftOut.count,
   };
@@ -64,21 +64,25 @@ function createCounter(advanced: (records: number) => void) {
 }
 
 /** Counts the records that are left out, and logs the count when it changes. */
-function createLeftOut(logger: Logger, failed: FailedDetails) {
+function createLeftOut(logger: Logger) {
   const lists = new Map<string, number>();
+  let details = 0;
   let told = 0;
-  const count = () => [...lists.values()].reduce((sum, each) => sum + each, failed.size);
+  const count = () => [...lists.values()].reduce((sum, each) => sum + each, details);
   function tell(): void {
     if (count() !== told) logger.warn({ records: count() }, 'records of the upstream are left out');
     told = count();
   }
   return {
     count,
-    tell,
     noteLists(countsByKind: SyncReport['countsByKind']): void {
       // A run reads only the newest sessions: those that an earlier run left out are still left out.
       for (const [kind, { skipped }] of countsByKind)
         lists.set(kind, kind === sessions ? Math.max(skipped, lists.get(kind) ?? 0) : skipped);
+      tell();
+    },
+    noteDetails(failed: number): void {
+      details = failed;
       tell();
     },
   };
