@@ -6,7 +6,6 @@
 import pMap from 'p-map';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import type { DetailedModel } from '../schema/context.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { concurrency, fetchRecord } from './fetchRecord.ts';
 import { kindsOf } from './kinds/kinds.ts';
@@ -20,21 +19,6 @@ export interface RecordOptions {
   /** A client of the upstream that sends the token of the account. */
   readonly upstream: Upstream;
   readonly accountId: number;
-}
-
-export interface DetailsOptions extends RecordOptions {
-  readonly model: DetailedModel;
-  readonly ids: readonly number[];
-}
-
-export interface Details {
-  /**
-   * Fetches the details of records by their ids, and writes them where they are still pending. If a record is being fetched
-   * already, its result is shared.
-   * @returns the ids of the records whose details cannot be understood, or are missing upstream: they stay pending.
-   * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
-   */
-  fetch(options: DetailsOptions): Promise<number[]>;
 }
 
 /** The result of reading details. */
@@ -99,7 +83,11 @@ const maxAttempts = 3;
 /** Whether a record has its details. One that is missing may be there again in a moment: the next run finds out. */
 type FetchResult = 'settled' | 'missing' | 'unusable';
 
-async function fetchOne(
+/**
+ * Fetches the details of one record, if they are still pending.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
+export async function fetchDetails(
   { pool, upstream, accountId }: RecordOptions,
   kind: Kind,
   id: number,
@@ -134,38 +122,7 @@ export async function readAgain(options: RecordOptions, id: number, isDeleted: b
     [id, accountId],
   );
   if (rowCount === 0) return;
-  const kind = kindOf('DttSession', accountId);
-  if ((await fetchOne(options, kind, id)) !== 'missing' || !isDeleted) return;
+  const kind = kindsOf(accountId).dttSessions;
+  if ((await fetchDetails(options, kind, id)) !== 'missing' || !isDeleted) return;
   await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
-}
-
-/** Creates the details of a gateway. There is one for all of its requests, so that no two of them fetch the same record. */
-export function createDetails(): Details {
-  const underWay = new Map<string, Promise<FetchResult>>();
-
-  return {
-    async fetch(options) {
-      const { accountId, model, ids } = options;
-      const kind = kindOf(model, accountId);
-      const results = await pMap(
-        ids,
-        (id) => {
-          // Two accounts that see the same template send different tokens.
-          const key = `${accountId} ${model} ${id}`;
-          const known = underWay.get(key);
-          if (known) return known;
-          const result = fetchOne(options, kind, id).finally(() => underWay.delete(key));
-          underWay.set(key, result);
-          return result;
-        },
-        { concurrency },
-      );
-      return ids.filter((_id, index) => results[index] !== 'settled');
-    },
-  };
-}
-
-function kindOf(model: DetailedModel, accountId: number): Kind {
-  const { dttTemplates, dttSessions } = kindsOf(accountId);
-  return model === 'DttTemplate' ? dttTemplates : dttSessions;
 }

@@ -1,5 +1,6 @@
 /** Fetches details that a client reads before the background run has read them, as far as the account's budget allows. */
 
+import pMap from 'p-map';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Viewer } from '../auth/viewer.ts';
@@ -7,7 +8,9 @@ import { detailsNotHere } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
-import { createDetails } from './details.ts';
+import { fetchDetails } from './details.ts';
+import { concurrency } from './fetchRecord.ts';
+import { kindsOf } from './kinds/kinds.ts';
 
 export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
@@ -22,7 +25,8 @@ export function createDetailsOnDemand({
   logger,
   upstreamFor,
 }: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
-  const details = createDetails();
+  /** The records that are being fetched. There is one map for all requests, so that no two of them fetch the same record. */
+  const underWay = new Map<string, Promise<unknown>>();
   return async (viewer, model, ids) => {
     const found = await upstreamFor(viewer);
     if (!found?.upstream) throw detailsNotHere(ids.length);
@@ -30,7 +34,18 @@ export function createDetailsOnDemand({
     const affordable = ids.slice(0, budget.available());
     const left = ids.length - affordable.length;
     try {
-      await details.fetch({ pool, upstream, accountId: viewer.id, model, ids: affordable });
+      const { dttTemplates, dttSessions } = kindsOf(viewer.id);
+      const kind = model === 'DttTemplate' ? dttTemplates : dttSessions;
+      const options = { pool, upstream, accountId: viewer.id };
+      const fetch = (id: number) => {
+        // Two accounts that see the same template send different tokens.
+        const key = `${viewer.id} ${model} ${id}`;
+        const fetching =
+          underWay.get(key) ?? fetchDetails(options, kind, id).finally(() => underWay.delete(key));
+        underWay.set(key, fetching);
+        return fetching;
+      };
+      await pMap(affordable, fetch, { concurrency });
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'details not fetched');

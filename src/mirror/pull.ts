@@ -154,7 +154,8 @@ async function write(
     kind,
     records,
     accountId: account.id,
-    onRejected: ({ row }, why) => report.skip(kind.name, `${kind.list}/${row.id}`, why),
+    onRejected: ({ row }, why) =>
+      report.skip(kind.name, `${kind.list}${kind.summary ? ', record ' : '/'}${row.id}`, why),
     asked,
   });
   addWriteCounts(report.countsOf(kind.name), written);

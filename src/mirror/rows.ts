@@ -13,8 +13,6 @@ const uncompared = new Set([
   'goneTemplateId',
 ]);
 
-type Compared = Pick<MirrorRecord, 'row' | 'children'>;
-
 /**
  * Returns the ids of those records that the table does not have, or has with another value in a column that the record has. A
  * record also differs when its children do.
@@ -22,51 +20,41 @@ type Compared = Pick<MirrorRecord, 'row' | 'children'>;
 export async function findDiffering(
   client: pg.Pool | pg.PoolClient,
   { table, children }: Pick<Kind, 'children'> & { table: string },
-  records: readonly Compared[],
+  records: readonly Pick<MirrorRecord, 'row' | 'children'>[],
 ): Promise<Set<number>> {
-  const rows = records.map(({ row }) => row);
-  const differing = await findDifferingRows(client, table, rows);
+  const ids = records.map(({ row }) => row.id);
+  const rows = records.map(({ row }) =>
+    Object.fromEntries(Object.entries(row).filter(([column]) => !uncompared.has(column))),
+  );
+  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, ids);
   const parents = records.filter((record) => record.children !== undefined);
-  if (children && parents.length > 0)
-    for (const id of await findDifferingParents(client, children, parents)) differing.add(id);
-  return differing;
+  if (!children || parents.length === 0) return differing;
+  const parts = parents.flatMap((record) => record.children ?? []);
+  const others = await selectDiffering(
+    client,
+    children,
+    parts,
+    parents.map(({ row }) => row.id),
+  );
+  return new Set([...differing, ...others]);
 }
 
-async function findDifferingRows(
-  client: pg.Pool | pg.PoolClient,
-  table: string,
-  rows: readonly Row[],
-): Promise<Set<number>> {
-  const differing = new Set<number>();
-  for (const [columns, group] of groupByColumns(rows)) {
-    const compared = columns.filter((column) => !uncompared.has(column));
-    const { rows: found } = await client.query<{ id: number }>(
-      `SELECT given.id FROM json_populate_recordset(NULL::"${table}", $1) AS given
-       LEFT JOIN "${table}" AS held ON held.id = given.id
-       WHERE ROW(${columnList(compared, 'given')}) IS DISTINCT FROM ROW(${columnList(compared, 'held')})`,
-      [JSON.stringify(group)],
-    );
-    for (const { id } of found) differing.add(id);
-  }
-  return differing;
-}
-
-/** Returns the ids of the records whose children differ from those in the table. */
-async function findDifferingParents(
+/** Selects the parents, of those given, whose rows in a table are not the given ones. A column that is left out does not differ. */
+async function selectDiffering(
   client: pg.Pool | pg.PoolClient,
   { table, parent }: NonNullable<Kind['children']>,
-  parents: readonly Compared[],
-): Promise<number[]> {
-  const rows = parents.flatMap((record) => record.children ?? []);
-  const columns = columnList(columnsOf(rows, ['id', parent]));
+  rows: readonly object[],
+  parents: readonly number[],
+): Promise<Set<number>> {
   const { rows: found } = await client.query<{ id: number }>(
-    `WITH given AS (SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1)),
-          held AS (SELECT ${columns} FROM "${table}" WHERE "${parent}" = ANY($2))
-     SELECT DISTINCT "${parent}" AS id
-     FROM ((TABLE given EXCEPT TABLE held) UNION ALL (TABLE held EXCEPT TABLE given)) AS changed`,
-    [JSON.stringify(rows), parents.map(({ row }) => row.id)],
+    `SELECT DISTINCT coalesce((given.value->>'${parent}')::int, held."${parent}") AS id
+     FROM jsonb_array_elements($1::jsonb) AS given
+     FULL JOIN (SELECT * FROM "${table}" WHERE "${parent}" = ANY($2)) AS held ON held.id = (given.value->>'id')::int
+     WHERE held.id IS NULL OR given.value IS NULL
+       OR jsonb_populate_record(held::"${table}", given.value) IS DISTINCT FROM held::"${table}"`,
+    [JSON.stringify(rows), parents],
   );
-  return found.map(({ id }) => id);
+  return new Set(found.map(({ id }) => id));
 }
 
 /**

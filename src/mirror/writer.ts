@@ -75,12 +75,13 @@ async function replaceRecords(
   if (table === 'DttTemplate') await acquireSharedLock(client);
   const held = await lockRows(client, kind, records);
   const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
-  const timely = records.filter((record) => !isOutdated(record.row, heldOf(record), asked));
-  const { known, claimed, rejected } = await claimRecords(client, kind, timely, held, accountId);
+  const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
+  const { known, claimed, rejected } = await claimRecords(client, kind, awaited, held, accountId);
   const stored = claimed.map((record) => withOwner(record, heldOf(record), accountId));
-  const whole = stored.filter(({ row }) => !row.detailsPending);
+  const current = stored.filter((record) => !isOlder(record.row, heldOf(record), asked));
+  const whole = current.filter(({ row }) => !row.detailsPending);
   const differing = await findDiffering(client, kind, whole);
-  const changed = stored.filter((record) =>
+  const changed = current.filter((record) =>
     record.row.detailsPending
       ? !isUnchanged(heldOf(record), record, accountId)
       : differing.has(record.row.id),
@@ -97,17 +98,19 @@ async function replaceRecords(
   return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
 }
 
+const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
+  held?.listedDigest === asked?.get(id)?.listedDigest;
+
+/** Whether the row of a record still waits for these details. Other records than details are always welcome. */
+const isAwaited = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
+  !asked || row.detailsPending !== false || (held?.detailsPending === true && isAsAsked(row.id, held, asked));
+
 /**
- * Whether a record was written here by somebody else after the upstream was asked for it: by the run of another account that
- * sees the same template, or by a request that needed details.
- * @param held the row that the record has here.
+ * Whether a template was written here, after the upstream was asked for it, by the run of another account that sees it, and that has
+ * read a later version.
  */
-function isOutdated(row: Row, held: Row | undefined, asked: HeldRecords | undefined): boolean {
-  const isAsAsked = held?.listedDigest === asked?.get(row.id)?.listedDigest;
-  if (asked && row.detailsPending === false) return !isAsAsked || !held?.detailsPending;
-  // Of templates the upstream tells which version is the later one.
-  return !isAsAsked && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
-}
+const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
+  !isAsAsked(row.id, held, asked) && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
 
 const timeOf = (value: unknown) => (value == null ? 0 : new Date(String(value)).getTime());
 

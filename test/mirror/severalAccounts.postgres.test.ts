@@ -209,7 +209,7 @@ describe('a template that several accounts see', () => {
       get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
     };
     const report = await sync({ pool: database.pool, upstream: denying });
-    expect(report?.countsByKind.get('DTT templates')).toMatchObject({ skipped: 1 });
+    expect(report?.countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
     await pull(1);
     expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
@@ -228,7 +228,7 @@ describe('a record of one account', () => {
     await pull(1);
     const before = await contents(database);
     const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
-    expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
+    expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(10).fill(0));
     await pull(2);
     // The first table has the users, of which there is one more.
     expect((await contents(database)).slice(1)).toEqual(before.slice(1));

@@ -1,7 +1,8 @@
 /** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createDetails, readAgain } from '../../src/mirror/details.ts';
+import { fetchDetails, readAgain } from '../../src/mirror/details.ts';
+import { kindsOf } from '../../src/mirror/kinds/kinds.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -58,8 +59,8 @@ describe('a template with an older time of change by its id than in the list', (
     const upstream = upstreamOf(memoryUpstream, 1);
     await sync({ pool: database.pool, upstream, listsOnly: true });
     const get = async (path: string) => older(path, await upstream.get(path));
-    const options = { pool: database.pool, accountId: 1, model: 'DttTemplate', ids: [7] } as const;
-    expect(await createDetails().fetch({ ...options, upstream: { ...upstream, get } })).toEqual([]);
+    const options = { pool: database.pool, accountId: 1, upstream: { ...upstream, get } };
+    expect(await fetchDetails(options, kindsOf(1).dttTemplates, 7)).toBe('settled');
     expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 5 }] });
   });
 });
