@@ -112,7 +112,8 @@ const isAwaited = (row: Row, held: Row | undefined, asked: HeldRecords | undefin
 const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
   !isAsAsked(row.id, held, asked) && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
 
-const timeOf = (value: unknown) => (value == null ? 0 : new Date(String(value)).getTime());
+const timeOf = (value: Row[string]) =>
+  typeof value === 'string' || value instanceof Date ? new Date(value).getTime() : 0;
 
 /** Reads and locks the rows that these records have here. */
 async function lockRows(

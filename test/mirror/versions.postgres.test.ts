@@ -93,36 +93,18 @@ it('details that become outdated while a run reads them, by a run of another acc
   expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
 });
 
-describe('a value that the upstream no longer sends', () => {
-  /** Adds fields that the upstream in memory does not have. */
-  const having = (userFields: object, deviceFields: object) => (path: string, data: unknown) => {
-    if (path === '/users/me') return { ...Object(data), ...userFields };
-    if (!path.startsWith('/dtt?')) return data;
-    return { data: Object(data).data.map((device: object) => ({ ...device, ...deviceFields })) };
-  };
-  const user = { subscriptionTier: 'ultra', accountType: 'user', league: 1, rank: 2, totalPoints: 3 };
-  const more = { matchPoints: 4, dttTotalReps: 5, dttTotalSessions: 6 };
-  const device = { createdDate: '2026-01-01T00:00:00.000Z', apiHits: 7 };
-  const nulls = (fields: object) => Object.fromEntries(Object.keys(fields).map((name) => [name, null]));
-  const here = async () => ({
-    user: await database.client.user.findUniqueOrThrow({ where: { id: 1 } }),
-    device: await database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } }),
-  });
-  beforeEach(async () => {
-    memoryUpstream.dttDevices.set(4, { ownerId: 1, version: 1 });
-    await pull(1, { rewrite: having({ ...user, ...more }, device) });
-  });
-
-  it('becomes null if the upstream sends null', async () => {
-    await pull(1, { rewrite: having(nulls({ ...user, ...more }), nulls(device)) });
-    expect(await here()).toMatchObject({ user: nulls({ ...user, ...more }), device: nulls(device) });
-  });
-
-  it('stays if the upstream leaves it out', async () => {
-    await pull(1, { rewrite: having({ subscriptionTier: undefined }, {}) });
-    const apiHits = device.apiHits;
-    expect(await here()).toMatchObject({ user: { ...user, ...more }, device: { apiHits } });
-  });
+it('a value is null once the upstream sends null', async () => {
+  memoryUpstream.dttDevices.set(4, { ownerId: 1, version: 1 });
+  const having = (fields: object) => (path: string, data: unknown) =>
+    path.startsWith('/dtt?')
+      ? { data: Object(data).data.map((device: object) => ({ ...device, ...fields })) }
+      : data;
+  const device = () => database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } });
+  await pull(1, { rewrite: having({ apiHits: 7 }) });
+  await pull(1, { rewrite: having({}) });
+  expect(await device()).toMatchObject({ apiHits: 7 });
+  await pull(1, { rewrite: having({ apiHits: null }) });
+  expect(await device()).toMatchObject({ apiHits: null });
 });
 
 describe('a record whose list says less of it than the upstream does by its id', () => {
@@ -184,21 +166,32 @@ describe('a session that a client has written upstream', () => {
     expect(paths.filter((path) => path === '/dtt/sessions/1')).toHaveLength(1);
   });
 
-  it('has the second of two writes, even if what was read after the first arrives later', async () => {
+  it('has the second of two writes, even if what was read after the first is stored while the second is read', async () => {
     const upstream = upstreamOf(memoryUpstream, 1);
-    const { pool } = database;
+    /** Reads the session again. @param meanwhile is done once the upstream has responded. */
+    const reread = (meanwhile: () => Promise<unknown>) => {
+      const get = async (path: string) => {
+        const data = await upstream.get(path);
+        await meanwhile();
+        return data;
+      };
+      return readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+    };
     write(2);
     let second: Promise<void> | undefined;
-    const get = async (path: string) => {
-      const data = await upstream.get(path);
-      if (!second) {
-        write(3);
-        second = readAgain({ pool, upstream: upstreamOf(memoryUpstream, 1), accountId: 1 }, 1, false);
-        await second;
-      }
-      return data;
-    };
-    await readAgain({ pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+    const first = reread(
+      () =>
+        new Promise<void>((respond) => {
+          if (second) return respond();
+          write(3);
+          second = reread(async () => {
+            respond();
+            await first;
+          });
+        }),
+    );
+    await first;
+    await second;
     expect(await here()).toMatchObject({ name: 'version 3', segments: [{ repsMeasured: 3 }] });
   });
 });
