@@ -166,6 +166,26 @@ describe('a session that a client has written upstream', () => {
     expect(paths.filter((path) => path === '/dtt/sessions/1')).toHaveLength(1);
   });
 
+  it('is fetched again if a list says something new of it while its details are on the way', async () => {
+    const { pool } = database;
+    const upstream = upstreamOf(memoryUpstream, 1);
+    const readLists = async (version: number) => {
+      write(version);
+      await sync({ pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+    };
+    await readLists(2);
+    let times = 0;
+    const get = async (path: string) => {
+      const data = await upstream.get(path);
+      if (++times === 1) await readLists(3);
+      return data;
+    };
+    const options = { pool, upstream: { ...upstream, get }, accountId: 1 };
+    expect(await fetchDetails(options, kindsOf(1).dttSessions, 1)).toBe('settled');
+    expect(times).toBe(2);
+    expect(await here()).toMatchObject({ name: 'version 3', segments: [{ repsMeasured: 3 }] });
+  });
+
   it('has the second of two writes, even if what was read after the first is stored while the second is read', async () => {
     const upstream = upstreamOf(memoryUpstream, 1);
     /** Reads the session again. @param meanwhile is done once the upstream has responded. */
