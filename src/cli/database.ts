@@ -62,16 +62,10 @@ const missingRightMessage = (error: unknown) =>
 /** The message of PostgreSQL, which is a part of Prisma's. */
 const reasonIn = (text: string) => /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
 
-/** Reports on standard error what a migration waits for, and what it has repaired. */
+/** Reports on standard error that a migration waits for another. */
 export const migrationReporter: MigrationListener = {
   waiting() {
     process.stderr.write('Waiting for another process that migrates the database.\n');
-  },
-  blocked(by) {
-    process.stderr.write(`A migration needs a lock, and is tried again; it is held by: ${by}\n`);
-  },
-  repaired(what) {
-    process.stderr.write(`Repaired: ${what}\n`);
   },
 };
 
