@@ -20,22 +20,25 @@ describe('dovetail user', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }));
   const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
 
-  it('announces that it migrates the database, and lists no users in it', async () => {
-    const { code, stdout, stderr } = await dovetail('user', 'list');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'ID  TIER  TOKENS  NAME\n' });
-    expect(stderr).toBe(
-      `Applying 1 migration to the database in ${folder} first.
-Users of the embedded database in ${folder}:
-There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
+  it('says how to create a user in a database without users', async () => {
+    const empty = await copyTemplate();
+    onTestFinished(() => rm(empty, { recursive: true, force: true }));
+    expect(await runHere(['user', 'list'], { DATA_DIR: empty })).toEqual({
+      code: 0,
+      stdout: 'ID  TIER  TOKENS  NAME\n',
+      stderr: `Users of the embedded database in ${empty}:
+There are none. Create one: DATA_DIR=${empty} npx dovetail user create me
 `,
-    );
+    });
   });
 
-  it('creates users, changes their tier, and lists them by name', async () => {
+  it('creates users, changes their tier, lists them by name, and says that it migrates the database first', async () => {
     expect(await dovetail('user', 'create', 'zoe', '--tier', 'ultra')).toEqual({
       code: 0,
       stdout: '',
-      stderr: `Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop\n`,
+      stderr: `Applying 1 migration to the database in ${folder} first.
+Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop
+`,
     });
     expect((await dovetail('token', 'create', '--user', 'zoe', '--name', 'laptop')).stdout).toMatch(/^dvt_/);
     const created = await dovetail('user', 'create', 'Bob Two', '--tier', 'free', '--json');
