@@ -30,11 +30,12 @@ export async function createUser(client: PrismaClient, username: string, tier: s
     return id;
   } catch (error) {
     if (systemCodeOf(error) !== uniqueViolation) throw error;
-    // Other commands take the name as it is written there.
-    const taken = await client.user.findFirst({
+    // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
+    const similar = await client.user.findMany({
       where: { username: { equals: username, mode: 'insensitive' } },
       select: { username: true },
     });
+    const taken = similar.find((user) => user.username.toLowerCase() === username.toLowerCase());
     throw new SetupError(`There is already a user named ${JSON.stringify(taken?.username ?? username)}.`, {
       cause: error,
     });

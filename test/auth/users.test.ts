@@ -26,6 +26,14 @@ it('users are created, found, listed by name and moved to another tier', async (
   expect(await findTier(client, 'nobody')).toBeUndefined();
 });
 
+it('a taken name is told from one that only matches it as a pattern', async () => {
+  const { client } = database;
+  for (const name of ['axb', 'a_b']) await createUser(client, name, 'free');
+  await expect(createUser(client, 'A_B', 'free')).rejects.toThrow(
+    new SetupError('There is already a user named "a_b".'),
+  );
+});
+
 const words = 'it takes visible characters, and no space at either end.';
 it.each([
   ['BOB', 'free', 'There is already a user named "Bob".'],
