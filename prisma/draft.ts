@@ -15,17 +15,35 @@ import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
 import type pg from 'pg';
 import { openEmbedded } from '../src/database/embedded/embedded.ts';
 
+/** Opens Prisma's schema engine as WebAssembly, which does what `prisma migrate` does by a binary that has to be downloaded. */
+export async function openSchemaEngine(connection: pg.ClientConfig, schema: string) {
+  loading ??= loadEngine();
+  await loading;
+  return engineModule.SchemaEngine.new(
+    { datamodels: [['schema.prisma', schema]] },
+    () => {},
+    // The engine closes no session, and the first that migrates would keep others waiting.
+    bindMigrationAwareSqlAdapterFactory(new ScriptAdapter({ ...connection, idleTimeoutMillis: 1 })),
+  );
+}
+
+/** Sends a script as a whole, as Prisma's binary does. Prisma's adapter splits it at every semicolon, also inside a function. */
+class ScriptAdapter extends PrismaPg {
+  override async connect() {
+    const adapter = await super.connect();
+    adapter.executeScript = async (script) => {
+      await adapter.underlyingDriver().query(script);
+    };
+    return adapter;
+  }
+}
+
 /**
  * The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty.
  * @param connection to any database: the engine compares two texts, but insists on being connected.
  */
 export async function draftMigration(connection: pg.ClientConfig, from: string, to: string): Promise<string> {
-  await loadEngine();
-  const engine = await engineModule.SchemaEngine.new(
-    { datamodels: [['schema.prisma', to]] },
-    () => {},
-    bindMigrationAwareSqlAdapterFactory(new PrismaPg(connection)),
-  );
+  const engine = await openSchemaEngine(connection, to);
   const { stdout } = await engine.diff({
     from: from === '' ? { tag: 'empty' } : datamodel(from),
     to: datamodel(to),
@@ -41,7 +59,9 @@ const datamodel = (content: string) => ({
   files: [{ path: 'schema.prisma', content }],
 });
 
-/** Does what wasm-bindgen's own loader does, for a runtime that cannot import .wasm files. */
+let loading: Promise<void> | undefined;
+
+/** Does what wasm-bindgen's own loader does, for a runtime that cannot import .wasm files. To be called once. */
 async function loadEngine(): Promise<void> {
   const script = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const { instance } = await WebAssembly.instantiate(readFileSync(script.replace(/\.js$/, '.wasm')), {

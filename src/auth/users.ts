@@ -1,7 +1,8 @@
 /** The users of a database of one's own: created, listed, and moved to another tier. */
 
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
-import { SetupError } from '../errors.ts';
+import { SetupError, systemCodeOf } from '../errors.ts';
 
 export interface ListedUser {
   readonly id: number;
@@ -17,73 +18,91 @@ export interface ListedUser {
  * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose users come
  * from elsewhere.
  */
-export async function createUser(sql: Sql, username: string, tier: string): Promise<number> {
+export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
   checkWord('name', username);
   checkWord('tier', tier);
-  await rejectMirror(sql);
-  const [created] = await sql.write<{ id: number }>(
-    `INSERT INTO "User" (username, "subscriptionTier")
-     SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower($1))
-     ON CONFLICT DO NOTHING RETURNING id`,
-    [username, tier],
-  );
-  if (created) return created.id;
-  // Other commands take the name as it is written there.
-  const [taken] = await sql.run<{ username: string }>(
-    'SELECT username FROM "User" WHERE lower(username) = lower($1)',
-    [username],
-  );
-  throw new SetupError(`There is already a user named ${JSON.stringify(taken?.username ?? username)}.`);
+  await rejectMirror(client);
+  try {
+    const { id } = await client.user.create({
+      data: { username, subscriptionTier: tier },
+      select: { id: true },
+    });
+    return id;
+  } catch (error) {
+    if (systemCodeOf(error) !== uniqueViolation) throw error;
+    // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
+    const similar = await client.user.findMany({
+      where: { username: { equals: username, mode: 'insensitive' } },
+      select: { username: true },
+    });
+    const taken = similar.find((user) => user.username.toLowerCase() === username.toLowerCase());
+    throw new SetupError(`There is already a user named ${JSON.stringify(taken?.username ?? username)}.`, {
+      cause: error,
+    });
+  }
 }
 
-/** An expression for how many tokens of the user `u` are not revoked. */
-const tokensOfUser =
-  '(SELECT count(*)::int FROM "ApiToken" t WHERE t."userId" = u.id AND "revokedAt" IS NULL) AS tokens';
+/** Prisma's codes for a value that is taken, and for a record that is missing. */
+const uniqueViolation = 'P2002';
+const notFound = 'P2025';
+
+/** Counts the tokens of a user that are not revoked. */
+const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
 
 /** All users, by name. */
-export function listUsers(sql: Sql): Promise<ListedUser[]> {
-  return sql.run<ListedUser>(
-    `SELECT id, username, "subscriptionTier" AS tier, ${tokensOfUser} FROM "User" u ORDER BY lower(username), id`,
-    [],
-  );
+export async function listUsers(client: PrismaClient): Promise<ListedUser[]> {
+  const users = await client.user.findMany({
+    select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
+    orderBy: { id: 'asc' },
+  });
+  return users
+    .map(({ id, username, subscriptionTier: tier, _count }) => ({
+      id,
+      username,
+      tier,
+      tokens: _count.tokens,
+    }))
+    .sort((a, b) => a.username.localeCompare(b.username));
 }
 
 /**
  * Moves a user to another tier, and returns how many tokens they have that are not revoked.
  * @throws {SetupError} for an unknown user, for what is no tier, and for a mirror.
  */
-export async function setTier(sql: Sql, username: string, tier: string): Promise<number> {
+export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
   checkWord('tier', tier);
-  await rejectMirror(sql);
-  const [changed] = await sql.write<{ tokens: number }>(
-    `UPDATE "User" u SET "subscriptionTier" = $2 WHERE username = $1 RETURNING ${tokensOfUser}`,
-    [username, tier],
-  );
-  if (!changed) throw new SetupError(`There is no user named ${JSON.stringify(username)}.`);
-  return changed.tokens;
+  await rejectMirror(client);
+  try {
+    const { _count } = await client.user.update({
+      where: { username },
+      data: { subscriptionTier: tier },
+      select: { _count: countTokens },
+    });
+    return _count.tokens;
+  } catch (error) {
+    if (systemCodeOf(error) !== notFound) throw error;
+    throw new SetupError(`There is no user named ${JSON.stringify(username)}.`, { cause: error });
+  }
 }
 
 /** The tier of a user, or undefined if there is no such user. */
-export async function findTier(sql: Sql, username: string): Promise<string | null | undefined> {
-  const [found] = await sql.run<{ tier: string | null }>(
-    'SELECT "subscriptionTier" AS tier FROM "User" WHERE username = $1',
-    [username],
-  );
-  return found?.tier;
+export async function findTier(client: PrismaClient, username: string): Promise<string | null | undefined> {
+  const user = await client.user.findUnique({ where: { username }, select: { subscriptionTier: true } });
+  return user?.subscriptionTier;
 }
 
-/** Whether there is anybody at all. */
+/** Whether there are users. A start asks this, so it does without Prisma's client, which takes long to load. */
 export async function hasUsers(sql: Sql): Promise<boolean> {
   return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
 }
 
 /** Whether the users are accounts of an upstream. */
-export async function isMirror(sql: Sql): Promise<boolean> {
-  return (await sql.count('Mirror', {})) > 0;
+export async function isMirror(client: PrismaClient): Promise<boolean> {
+  return (await client.mirror.count()) > 0;
 }
 
-async function rejectMirror(sql: Sql): Promise<void> {
-  if (await isMirror(sql))
+async function rejectMirror(client: PrismaClient): Promise<void> {
+  if (await isMirror(client))
     throw new SetupError(
       'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );

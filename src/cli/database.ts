@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { readConfig } from '../config/config.ts';
 import { type Connected, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
 
@@ -36,6 +37,17 @@ export async function withDatabase(
   }
 }
 
+/** Does the same with Prisma's client, which is imported here, so that the other commands start faster. */
+export function withClient(
+  run: (client: PrismaClient, config: DatabaseLocation, database: Connected) => Promise<void>,
+  options?: { mayCreate?: boolean },
+): Promise<void> {
+  return withDatabase(async (database, config) => {
+    const { openClient } = await import('../database/client.ts');
+    await run(openClient(database.pool), config, database);
+  }, options);
+}
+
 /** @throws {SetupError} if the settings name no server, and their folder has no database. */
 async function rejectMissing({ DATABASE_URL, DATA_DIR }: DatabaseLocation): Promise<void> {
   if (DATABASE_URL !== undefined || (await hasDatabase(DATA_DIR))) return;
@@ -62,16 +74,10 @@ const missingRightMessage = (error: unknown) =>
 /** The message of PostgreSQL, which is a part of Prisma's. */
 const reasonIn = (text: string) => /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
 
-/** Reports on standard error what a migration waits for, and what it has repaired. */
+/** Reports on standard error that a migration waits for another. */
 export const migrationReporter: MigrationListener = {
   waiting() {
     process.stderr.write('Waiting for another process that migrates the database.\n');
-  },
-  blocked(by) {
-    process.stderr.write(`A migration needs a lock, and is tried again; it is held by: ${by}\n`);
-  },
-  repaired(what) {
-    process.stderr.write(`Repaired: ${what}\n`);
   },
 };
 

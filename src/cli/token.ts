@@ -11,11 +11,10 @@ import {
 } from '../auth/tokens.ts';
 import { findTier, isMirror } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config/config.ts';
-import type { Connected } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
 import { errorText } from '../errors.ts';
-import { type DatabaseLocation, withDatabase } from './database.ts';
+import { type DatabaseLocation, withClient } from './database.ts';
 import { print } from './output.ts';
 import { table } from './table.ts';
 
@@ -28,8 +27,10 @@ tokenCommand
   .requiredOption('--name <text>', 'what it is for')
   .option('--json', 'as JSON, with its number')
   .action(({ user, name, json }: { user: string; name: string; json?: true }) =>
-    withClient(async (client, database, config) => {
-      const { id, token } = await create(client, database, config, user, name);
+    withClient(async (client, config, { pool }) => {
+      const { id, token } = await createToken(pool, user, name).catch(async (error: unknown) => {
+        throw await withAdvice(error, client, config, user, name);
+      });
       const shown = json ? JSON.stringify({ id, user, name, token }, null, 2) : token;
       await print(`${shown}\n`).catch(async (error: unknown) => {
         const isRevoked = await revokeToken(client, id).then(
@@ -66,40 +67,26 @@ tokenCommand
     }),
   );
 
-/** Runs with Prisma's client, which is imported here, so that the other commands start faster. */
-function withClient(
-  run: (client: PrismaClient, database: Connected, config: DatabaseLocation) => Promise<void>,
-) {
-  return withDatabase(async (database, config) => {
-    const { openClient } = await import('../database/client.ts');
-    await run(openClient(database.pool), database, config);
-  });
-}
-
-/** Creates a token. If the user may not have one, the error names the command that changes that. */
-async function create(
+/** The error, which also names the command that lets the user have a token, if the user may not have one. */
+async function withAdvice(
+  error: unknown,
   client: PrismaClient,
-  { sql }: Connected,
   config: DatabaseLocation,
   user: string,
   name: string,
-) {
-  try {
-    return await createToken(client, user, name);
-  } catch (error) {
-    if (!(error instanceof TokenError) || complaintAboutTokenName(name) !== undefined) throw error;
-    const tier = await findTier(sql, user);
-    if (tier === requiredTier) throw error;
-    if (await isMirror(sql))
-      throw new TokenError(
-        `${error.message} This is a mirror, whose accounts come from the upstream: ${commandLine(config, 'user list')}`,
-      );
-    const next =
-      tier === undefined
-        ? `user create ${shellWord(user)} --tier ${requiredTier}`
-        : `user tier ${shellWord(user)} ${requiredTier}`;
-    throw new TokenError(`${error.message} To change that: ${commandLine(config, next)}`);
-  }
+): Promise<unknown> {
+  if (!(error instanceof TokenError) || complaintAboutTokenName(name) !== undefined) return error;
+  const tier = await findTier(client, user);
+  if (tier === requiredTier) return error;
+  if (await isMirror(client))
+    return new TokenError(
+      `${error.message} This is a mirror, whose accounts come from the upstream: ${commandLine(config, 'user list')}`,
+    );
+  const next =
+    tier === undefined
+      ? `user create ${shellWord(user)} --tier ${requiredTier}`
+      : `user tier ${shellWord(user)} ${requiredTier}`;
+  return new TokenError(`${error.message} To change that: ${commandLine(config, next)}`);
 }
 
 function parseTokenId(text: string): number {

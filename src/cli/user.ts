@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
 import { createUser, isMirror, type ListedUser, listUsers, setTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config/config.ts';
-import { locationText, withDatabase } from './database.ts';
+import { locationText, withClient } from './database.ts';
 import { table } from './table.ts';
 
 export const userCommand = new Command('user').description('manage users');
@@ -16,9 +16,9 @@ userCommand
   .option('--tier <tier>', 'their subscription tier; only ultra may create tokens', requiredTier)
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
-    withDatabase(
-      async ({ sql }, config) => {
-        const id = await createUser(sql, name, tier);
+    withClient(
+      async (client, config) => {
+        const id = await createUser(client, name, tier);
         const next =
           tier === requiredTier
             ? `token create --user ${shellWord(name)} --name laptop`
@@ -38,13 +38,13 @@ userCommand
   .description('list all users, with how many valid tokens they have')
   .option('--json', 'as JSON')
   .action(({ json }: { json?: true }) =>
-    withDatabase(async ({ sql }, config) => {
-      const users = await listUsers(sql);
+    withClient(async (client, config) => {
+      const users = await listUsers(client);
       process.stderr.write(`Users of ${locationText(config)}:\n`);
       process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
       if (users.length > 0) return;
       process.stderr.write(
-        (await isMirror(sql))
+        (await isMirror(client))
           ? `There are none: an account comes to a mirror with its first request, or by ${commandLine(config, 'sync')}\n`
           : `There are none. Create one: ${commandLine(config, 'user create me')}\n`,
       );
@@ -57,8 +57,8 @@ userCommand
   .argument('<name>', 'whom')
   .argument('<tier>', 'where to; only ultra may create tokens, and those that are there stay valid')
   .action((name: string, tier: string) =>
-    withDatabase(async ({ sql }, config) => {
-      const tokens = await setTier(sql, name, tier);
+    withClient(async (client, config) => {
+      const tokens = await setTier(client, name, tier);
       const list = commandLine(config, `token list --user ${shellWord(name)}`);
       const note =
         tier === requiredTier || tokens === 0 ? '' : ` Tokens that are still valid: ${tokens}. See ${list}`;

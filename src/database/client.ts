@@ -1,5 +1,5 @@
 /**
- * Prisma's client, for the commands that write tokens and for tests. A gateway writes and reads without it, and nothing
+ * Prisma's client, for commands and tests. A gateway writes and reads without it, and nothing
  * that it needs may import this: the client takes 20 MB, and its engine, which the first query loads, another 50.
  */
 

@@ -67,7 +67,7 @@ export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
 
 /**
  * Opens the database that the settings name and applies pending migrations.
- * @param listener told of those, and of what they repaired.
+ * @param listener called about those.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(

@@ -1,48 +1,40 @@
 /** Brings a database to the schema of `prisma/migrations`. */
 
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
-import { errorText, SetupError, systemCodeOf } from '../errors.ts';
+import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
-import { readLedger } from './migrationLedger.ts';
-import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
+import { createLedger, readLedger, recordMigration } from './migrationLedger.ts';
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
 const checkedIn = new URL('prisma/migrations/', root);
 
-/**
- * The ledger of `prisma migrate`, as Prisma itself creates it, so that its tools and the gateway agree on what
- * was applied. The gateway does not run them: their engine is a binary that has to be downloaded.
- */
-const ledger = `
-  CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
-    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
-    checksum            VARCHAR(64) NOT NULL,
-    finished_at         TIMESTAMPTZ,
-    migration_name      VARCHAR(255) NOT NULL,
-    logs                TEXT,
-    rolled_back_at      TIMESTAMPTZ,
-    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
-    applied_steps_count INTEGER NOT NULL DEFAULT 0
-  )`;
+/** The first migration of the unreleased versions, which is in the ledger of each of their databases. */
+const unreleased = '20261120000000_init';
 
-/** Told how it goes. */
-export interface MigrationListener extends TransactionListener {
-  /** Which migrations are about to be applied, if any are, and whether the database has none yet. Nothing is done if it throws. */
+/** The key of the advisory lock under which one process migrates: any number that nothing else on the server uses. */
+export const migrationLock = 0xd07e7a11;
+
+/** How long, in milliseconds, a statement of a migration may take. */
+const longestMigration = 30 * 60_000;
+
+/** Functions that are called while a database is migrated. */
+export interface MigrationListener {
+  /** Another process migrates the database, and this one waits for it. */
+  waiting?(): void;
+  /** These migrations are about to be applied. `isNew` says whether the database has none yet. If it throws, nothing is done. */
   pending?(names: readonly string[], isNew: boolean): void;
-  /** What they found that did not fit, and what has become of it: told once all are applied. */
-  repaired?(what: string): void;
 }
 
 /**
  * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
- * moment take turns. Where nothing is pending this only reads, so that a role will do that may read and write rows.
- * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
+ * moment take turns. If nothing is pending, this only reads, so it needs no right but to read the ledger.
+ * @throws {SetupError} when a migration fails, the role may not apply it, or the database has migrations of another version.
  */
 export async function migrate(
   connection: ServerConfig,
@@ -63,58 +55,62 @@ export async function migrate(
       pending.map(({ name }) => name),
       pending.length === migrations.length,
     );
-    const repairs = await runMigrationTransaction(
-      client,
-      connection,
-      async () => {
-        await queryLong(client, ledger);
-        // Another gateway may have been faster.
-        pending = await readPending(client, migrations);
-        const made: string[] = [];
-        for (const migration of pending) made.push(...(await apply(client, migration)));
-        return made;
-      },
-      listener,
-    );
-    for (const repair of repairs) listener.repaired?.(repair);
+    await beginAlone(client, listener);
+    await client.query(createLedger);
+    // Another gateway may have applied them in the meantime.
+    pending = await readPending(client, migrations);
+    for (const migration of pending) await apply(client, migration);
+    await queryLong(client, 'COMMIT');
     return pending.map(({ name }) => name);
   } catch (error) {
     if (error instanceof SetupError) throw error;
     const state = systemCodeOf(error);
-    throw state === insufficientPrivilege || state === noSchema
-      ? await rightsError(client, error, pending)
-      : new SetupError(
-          `The database could not be migrated: ${isUnresponsive(error) ? unresponsiveText : errorText(error)}`,
-          {
-            cause: error,
-          },
-        );
+    if (state === insufficientPrivilege || state === noSchema)
+      throw await rightsError(client, error, pending);
+    const reason = isUnresponsive(error) ? unresponsiveText : errorText(error);
+    throw new SetupError(`The database could not be migrated: ${reason}`, { cause: error });
   } finally {
+    // This also ends a transaction that has failed.
     await close();
   }
 }
 
-/** What tells these migrations from any others: a database that has applied them is the same wherever it was made. */
-export async function digestOfMigrations(): Promise<string> {
-  const digest = createHash('sha256');
-  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
-  return digest.digest('hex');
+/** Begins a transaction, without the time limits of the role, once no other process migrates. */
+async function beginAlone(client: pg.ClientBase, { waiting }: MigrationListener): Promise<void> {
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
+  // By their names in pg_settings, since PostgreSQL has `transaction_timeout` only from 17 on.
+  await client.query(`
+    SELECT set_config(name, '0', true) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`);
+  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS taken', [
+    migrationLock,
+  ]);
+  if (rows[0]?.taken) return;
+  waiting?.();
+  await queryLong(client, `SELECT pg_advisory_xact_lock(${migrationLock})`);
 }
 
-/** Applies a migration, and returns what it has repaired. */
-async function apply(client: pg.ClientBase, { name, sql, findings }: Migration): Promise<string[]> {
-  const repairs = await readFindings(client, findings);
+/** Runs a statement that may take as long as a migration may. */
+function queryLong(client: pg.ClientBase, text: string) {
+  // `pg` takes the timeout with a query too, though its types do not say so.
+  const query: pg.QueryConfig & { query_timeout: number } = { text, query_timeout: longestMigration };
+  return client.query(query);
+}
+
+async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<void> {
   await queryLong(client, sql).catch((error: Error) => {
     throw Object.assign(new Error(`${name}: ${error.message}${detailOf(error)}`, { cause: error }), {
       code: systemCodeOf(error),
     });
   });
-  await client.query(
-    `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
-     VALUES ($1, $2, $3, now(), 1)`,
-    [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
-  );
-  return repairs;
+  await recordMigration(client, name, sql);
+}
+
+/** A digest of the names and texts of all migrations. */
+export async function digestOfMigrations(): Promise<string> {
+  const digest = createHash('sha256');
+  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
+  return digest.digest('hex');
 }
 
 /** Rejects a server's database that is somebody else's. That of the embedded engine never is. */
@@ -124,7 +120,7 @@ async function rejectForeignTables(client: pg.Client, migrations: readonly Migra
 }
 
 const isAmong = (migrations: readonly Migration[]) => (name: string) =>
-  migrations.some((migration) => migration.name === name);
+  name === unreleased || migrations.some((migration) => migration.name === name);
 
 /** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
 export async function readForeignTables(client: pg.Client) {
@@ -181,7 +177,7 @@ export interface Progress {
   /** How many of this version's migrations the database has. */
   readonly applied: number;
   readonly pending: readonly string[];
-  /** Those that the database has of a later version. */
+  /** Those that the database has of another version. */
   readonly unknown: readonly string[];
 }
 
@@ -193,12 +189,30 @@ export async function readProgress(client: pg.ClientBase): Promise<Progress> {
   return { applied: migrations.length - pending.length, pending, unknown: [...applied] };
 }
 
-/** Those of the migrations that the database does not have. */
+/**
+ * Reads which of the migrations the database does not have.
+ * @throws {SetupError} when it has migrations of another version.
+ */
 async function readPending(client: pg.ClientBase, migrations: readonly Migration[]): Promise<Migration[]> {
   const applied = await readApplied(client);
   const pending = migrations.filter(({ name }) => !applied.delete(name));
-  if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
+  const problem = findVersionProblem([...applied]);
+  if (problem) throw new SetupError(`The database cannot be used: ${problem.says}. ${problem.advice}`);
   return pending;
+}
+
+/** What to say of a database with migrations that this version does not know; undefined if there are none. */
+export function findVersionProblem(unknown: readonly string[]): Diagnosis | undefined {
+  if (unknown.includes(unreleased))
+    return {
+      says: 'it was made by an unreleased version, and cannot be upgraded',
+      advice: 'Name a new database in DATABASE_URL or, if it is the embedded one, a new folder in DATA_DIR.',
+    };
+  if (unknown.length === 0) return undefined;
+  return {
+    says: `it has migrations of a later version: ${unknown.join(', ')}`,
+    advice: 'Install the version that has them, or name another database.',
+  };
 }
 
 async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
@@ -206,26 +220,9 @@ async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
   return new Set(entries.filter(({ isApplied }) => isApplied).map(({ name }) => name));
 }
 
-/**
- * What the migration that is next will find that does not fit, and what will become of it. What a later one finds nobody
- * knows before.
- */
-export async function readRepairs(client: pg.ClientBase): Promise<string[]> {
-  const [next] = await readPending(client, await readMigrations(checkedIn));
-  return readFindings(client, next?.findings);
-}
-
-async function readFindings(client: pg.ClientBase, findings: string | undefined): Promise<string[]> {
-  if (findings === undefined) return [];
-  const { rows } = await queryLong<{ what: string; number: number }>(client, findings);
-  return rows.map(({ what, number }) => `${what}: ${number}`);
-}
-
 interface Migration {
   readonly name: string;
   readonly sql: string;
-  /** The query for what the migration repairs, if it repairs anything: `what` in words, and the `number` of records. */
-  readonly findings: string | undefined;
 }
 
 /** The migrations, oldest first. */
@@ -236,7 +233,6 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
     names.sort().map(async (name) => ({
       name,
       sql: await readFile(new URL(`${name}/migration.sql`, folder), 'utf8'),
-      findings: await readFile(new URL(`${name}/repairs.sql`, folder), 'utf8').catch(() => undefined),
     })),
   );
 }

@@ -1,12 +1,13 @@
 /**
  * The demo account, which has data for every query. A new embedded database starts with it; `dovetail demo` loads it into
- * any other database.
+ * any other database. It is written by SQL: a first start would take a quarter of a second longer with Prisma's client.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { Connected } from '../database/database.ts';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
@@ -54,10 +55,6 @@ export async function prepareDemo(
 }
 
 /** Whether `prepareDemo` has created a token for the demo account before. */
-export async function hasDemoToken({ sql }: Pick<Connected, 'sql'>): Promise<boolean> {
-  const rows = await sql.run(
-    'SELECT FROM "ApiToken" t JOIN "User" u ON u.id = t."userId" WHERE u.username = $1 AND t.name = $2',
-    [demoUsername, tokenName],
-  );
-  return rows.length > 0;
+export async function hasDemoToken(client: PrismaClient): Promise<boolean> {
+  return (await client.apiToken.count({ where: { user: { username: demoUsername }, name: tokenName } })) > 0;
 }

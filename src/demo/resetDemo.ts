@@ -1,4 +1,7 @@
-/** Replaces the demo account, whatever its present data, by a new one. */
+/**
+ * Replaces the demo account, whatever its present data, by a new one. This is SQL, since it empties tables and loads the account,
+ * as a first start does, in one transaction.
+ */
 
 import type pg from 'pg';
 import { tables } from '../database/announcements.ts';

@@ -156,9 +156,7 @@ function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice
 function logMigrations(logger: Logger): MigrationListener {
   return {
     waiting: () => logger.info('waiting for another process that migrates the database'),
-    blocked: (by) => logger.warn({ by }, 'a migration needs a lock that others hold, and is tried again'),
     pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
-    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
   };
 }
 

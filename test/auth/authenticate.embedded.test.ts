@@ -51,7 +51,7 @@ const statuses = (responses: { status: number }[]) => responses.map(({ status })
 it('requests whose token is revoked while their bodies are being received are rejected with 401', async () => {
   const settings = { BATCHING: 'on', MCP: 'write' };
   const gateway = await openTestGateway(await openBeside(database), { settings });
-  const { id, token } = await createToken(database.client, 'alice', 'revoked');
+  const { id, token } = await createToken(database.pool, 'alice', 'revoked');
   const viewer = { query: '{ viewer { username } }' };
   const requests: [path: string, content: unknown][] = [
     ['/api/v1/dtt/templates/2', { isActive: true }],
@@ -164,7 +164,7 @@ describe('the rate limit of an address', () => {
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
       expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
       // A revocation empties the cache of the user's tokens; their other tokens are still accepted.
-      const { id } = await createToken(database.client, 'alice', 'revoked');
+      const { id } = await createToken(database.pool, 'alice', 'revoked');
       await revokeToken(database.client, id);
       for (const { token } of [alice, bob])
         expect((await rest(gateway, token, '/users/me')).status).toBe(200);

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await database.client.apiToken.deleteMany();
-  ({ id: tokenId, token } = await createToken(database.client, 'alice', 'test'));
+  ({ id: tokenId, token } = await createToken(database.pool, 'alice', 'test'));
   viewers = createViewers(database.sql, feed, 300);
 });
 afterAll(async () => {

@@ -3,7 +3,7 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { copyTemplate } from '../support/gateway.ts';
+import { copyTemplate, withClient } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
 // Opening a database is slow on a busy machine.
@@ -13,13 +13,20 @@ let folder: string;
 const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
 beforeAll(async () => {
   folder = await copyTemplate();
-  const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-  await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com');
-    INSERT INTO "User" (id, username) VALUES (7, 'amy'), (8, E'bob\\x1b'), (9, 'cat');
-    INSERT INTO "MirroredAccount" ("userId") VALUES (7), (8), (9);
-    INSERT INTO "DttDevice" (id, "bubbleId", "ownerId") VALUES (1, '1', 7), (2, '2', 7);
-    INSERT INTO "DttTemplate" (id, "bubbleId", "ownerId", name, "targetDepth", "targetWindow") VALUES (1, '1', 7, 'One', 1, 1);
-    INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES (9, 1)`);
+  const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+  const { mirror, user, dttDevice, dttTemplate, dttLibraryEntry } = database.client;
+  await mirror.create({ data: { source: 'https://example.com' } });
+  for (const [id, username] of [
+    [7, 'amy'],
+    [8, 'bob\x1b'],
+    [9, 'cat'],
+  ] as const)
+    await user.create({ data: { id, username, mirrored: { create: {} } } });
+  await dttDevice.createMany({ data: ['1', '2'].map((bubbleId) => ({ bubbleId, ownerId: 7 })) });
+  const { id: templateId } = await dttTemplate.create({
+    data: { bubbleId: '1', ownerId: 7, name: 'One', targetDepth: 1, targetWindow: 1 },
+  });
+  await dttLibraryEntry.create({ data: { userId: 9, templateId } });
   await database.close();
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -5,9 +5,10 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { copyTemplate } from '../support/gateway.ts';
+import { copyTemplate, withClient } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
 
@@ -75,18 +76,16 @@ describe('dovetail token', () => {
   });
 
   it('lists a token in one line also if its name has control characters, which were allowed once', async () => {
-    const run = async (sql: string) => {
-      const database = await openFolder();
-      await database.pool.query(sql);
+    const run = async (change: (tokens: PrismaClient['apiToken']) => Promise<unknown>) => {
+      const database = withClient(await openFolder());
+      await change(database.client.apiToken);
       await database.close();
     };
-    await run(
-      `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
-       SELECT id, E'old\\n\\x1b[31mname', 1, decode(repeat('ab', 32), 'hex'), now() FROM "User" WHERE username = 'demo'`,
-    );
+    const old = { name: 'old\n\x1b[31mname', slot: 1, digest: new Uint8Array(32), revokedAt: new Date() };
+    await run((tokens) => tokens.create({ data: { ...old, user: { connect: { username: 'demo' } } } }));
     const { stdout } = await token('list', '--user', 'demo');
     expect(stdout.split('\n')[1]).toMatch(/^\d+ +revoked .* old {2}\[31mname$/);
-    await run(`DELETE FROM "ApiToken" WHERE name LIKE 'old%'`);
+    await run((tokens) => tokens.deleteMany({ where: { name: old.name } }));
   });
 
   describe('while a gateway runs', () => {

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
-import { type Database, openDatabase } from '../../src/database/database.ts';
-import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { copyTemplate, copyUnmigrated, type TestDatabase, withClient } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
 // Opening a database is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
+
+const mirror = { source: 'https://example.com' };
 
 describe('dovetail user', () => {
   let folder: string;
@@ -20,22 +22,25 @@ describe('dovetail user', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }));
   const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
 
-  it('announces that it migrates the database, and lists no users in it', async () => {
-    const { code, stdout, stderr } = await dovetail('user', 'list');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'ID  TIER  TOKENS  NAME\n' });
-    expect(stderr).toBe(
-      `Applying 1 migration to the database in ${folder} first.
-Users of the embedded database in ${folder}:
-There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
+  it('says how to create a user in a database without users', async () => {
+    const empty = await copyTemplate();
+    onTestFinished(() => rm(empty, { recursive: true, force: true }));
+    expect(await runHere(['user', 'list'], { DATA_DIR: empty })).toEqual({
+      code: 0,
+      stdout: 'ID  TIER  TOKENS  NAME\n',
+      stderr: `Users of the embedded database in ${empty}:
+There are none. Create one: DATA_DIR=${empty} npx dovetail user create me
 `,
-    );
+    });
   });
 
-  it('creates users, changes their tier, and lists them by name', async () => {
+  it('creates users, changes their tier, lists them by name, and says that it migrates the database first', async () => {
     expect(await dovetail('user', 'create', 'zoe', '--tier', 'ultra')).toEqual({
       code: 0,
       stdout: '',
-      stderr: `Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop\n`,
+      stderr: `Applying 1 migration to the database in ${folder} first.
+Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop
+`,
     });
     expect((await dovetail('token', 'create', '--user', 'zoe', '--name', 'laptop')).stdout).toMatch(/^dvt_/);
     const created = await dovetail('user', 'create', 'Bob Two', '--tier', 'free', '--json');
@@ -66,9 +71,9 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
   });
 
   describe('while another process has the database open', () => {
-    let database: Database;
+    let database: TestDatabase;
     beforeAll(async () => {
-      database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+      database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
     });
     afterAll(() => database?.close());
 
@@ -96,7 +101,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     });
 
     it('does not change the accounts of a mirror', async () => {
-      await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
+      await database.client.mirror.create({ data: mirror });
       for (const args of [
         ['user', 'create', 'amy'],
         ['user', 'tier', 'zoe', 'free'],
@@ -112,17 +117,16 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     });
 
     it('advises nothing in a mirror that a mirror rejects', async () => {
-      await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')
-        ON CONFLICT DO NOTHING`);
+      await database.client.mirror.upsert({ where: { id: 1 }, create: mirror, update: {} });
       const create = (name: string) => dovetail('token', 'create', '--user', name, '--name', 'x');
       expect((await create('nobody')).stderr).toBe(
         `There is no user named "nobody". This is a mirror, whose accounts come from the upstream: DATA_DIR=${folder} npx dovetail user list\n`,
       );
-      await database.pool.query(`UPDATE "User" SET "subscriptionTier" = 'free' WHERE username = 'zoe'`);
+      await database.client.user.update({ where: { username: 'zoe' }, data: { subscriptionTier: 'free' } });
       expect((await create('zoe')).stderr).toBe(
         `Creating a token needs the ultra tier; zoe has "free". This is a mirror, whose accounts come from the upstream: DATA_DIR=${folder} npx dovetail user list\n`,
       );
-      await database.pool.query('DELETE FROM "User"');
+      await database.client.user.deleteMany();
       expect((await dovetail('user', 'list')).stderr).toBe(
         `Users of the embedded database in ${folder}:\nThere are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail sync\n`,
       );
@@ -152,7 +156,8 @@ describe('a folder without a database', () => {
 describe('dovetail demo', () => {
   it('creates the demo account, prints its token, resets the account but not its tokens, and reports why there can be no new token', async () => {
     const folder = await copyTemplate();
-    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+    const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+    const { client } = database;
     onTestFinished(async () => {
       await database.close();
       await rm(folder, { recursive: true, force: true });
@@ -165,16 +170,17 @@ describe('dovetail demo', () => {
 
     const token = first.stdout.trim();
     const before = await findToken(database.sql, token);
-    await database.pool.query(`DELETE FROM "DttSession"; UPDATE "User" SET "subscriptionTier" = 'free'`);
+    await client.dttSession.deleteMany();
+    await client.user.updateMany({ data: { subscriptionTier: 'free' } });
     expect(await demo('--reset')).toEqual({
       ...first,
       stderr: 'The demo account is as it was at first. Its token:\n',
     });
-    expect(await database.sql.count('DttSession', {})).toBe(60);
+    expect(await client.dttSession.count()).toBe(60);
     expect(await findToken(database.sql, token)).toMatchObject({ id: before?.id });
 
     await rm(join(folder, 'demo-token'));
-    await database.pool.query(`UPDATE "ApiToken" SET name = 'mine'`);
+    await client.apiToken.updateMany({ data: { name: 'mine' } });
     for (const name of 'abcd')
       await runHere(['token', 'create', '--user', 'demo', '--name', name], { DATA_DIR: folder });
     const but = 'it can have no new token:';
@@ -183,7 +189,8 @@ describe('dovetail demo', () => {
       stdout: '',
       stderr: `The demo account is there, but ${but} it has 5, the most that there may be. Revoke one of them: DATA_DIR=${folder} npx dovetail token list --user demo\n`,
     });
-    await database.pool.query(`DELETE FROM "ApiToken"; UPDATE "User" SET "subscriptionTier" = 'free'`);
+    await client.apiToken.deleteMany();
+    await client.user.updateMany({ data: { subscriptionTier: 'free' } });
     expect(await demo()).toEqual({
       code: 1,
       stdout: '',

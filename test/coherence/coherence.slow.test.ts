@@ -206,7 +206,7 @@ async function changeTokens(account: Account, makes: boolean): Promise<Counts> {
   const valid = tokens.filter(({ id }) => !revoking.has(id));
   if (makes && valid.length < 2) {
     // Several calls may get here at once, and together exceed the limit of tokens.
-    const token = await createToken(database.client, account.username, 'temporary').catch(() => undefined);
+    const token = await createToken(database.pool, account.username, 'temporary').catch(() => undefined);
     if (token) tokens.push(token);
     return [];
   }

@@ -1,9 +1,19 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { draftMigration } from '../../prisma/draft.ts';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+} from 'vitest';
+import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
@@ -85,24 +95,6 @@ describe('migrate', () => {
     expect(await ledger()).toEqual(all);
   });
 
-  it('creates the announcement triggers again for a table that was recreated', async () => {
-    const all = await checkedIn();
-    const before = all.slice(0, all.indexOf('20261121120000_announce_always'));
-    const texts = before.map(async (name) => [
-      name,
-      await readFile(`prisma/migrations/${name}/migration.sql`, 'utf8'),
-    ]);
-    await applyThese(Object.fromEntries(await Promise.all(texts)));
-    await database.pool.query(`ALTER TABLE "OssmDevice" RENAME TO old;
-      CREATE TABLE "OssmDevice" (LIKE old INCLUDING ALL); DROP TABLE old CASCADE`);
-    await apply();
-    expect(
-      await names(
-        `SELECT tgname AS name FROM pg_trigger WHERE tgrelid = '"OssmDevice"'::regclass ORDER BY 1`,
-      ),
-    ).toEqual(['announce_delete', 'announce_insert', 'announce_update']);
-  });
-
   it('rolls all migrations of a run back when one of them fails, and names that one', async () => {
     const good = 'CREATE TABLE a (a int)';
     const failing = applyThese({ '1_a': good, '2_b': 'CREATE TABLE b (b int); SELEC' });
@@ -135,9 +127,23 @@ describe('migrate', () => {
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
     );
     await expect(apply()).rejects.toThrow(
-      new SetupError('The database could not be migrated: it has migrations of a later version: 2999_later'),
+      new SetupError(
+        'The database cannot be used: it has migrations of a later version: 2999_later. Install the version that has them, or name another database.',
+      ),
     );
     expect(await tables()).toEqual(before);
+  });
+
+  it('rejects a database of an unreleased version, and leaves it unchanged', async () => {
+    await applyThese({ '20261120000000_init': 'CREATE TABLE "User" (id int)' });
+    const before = await tables();
+    await expect(apply()).rejects.toThrow(
+      new SetupError(
+        'The database cannot be used: it was made by an unreleased version, and cannot be upgraded. Name a new database in DATABASE_URL or, if it is the embedded one, a new folder in DATA_DIR.',
+      ),
+    );
+    expect(await tables()).toEqual(before);
+    expect(await ledger()).toEqual(['20261120000000_init']);
   });
 
   it('ignores entries of the ledger that were rolled back or never finished', async () => {
@@ -252,16 +258,16 @@ describe('a role that may only read and write rows', () => {
   });
 
   it('gets an error with the missing right and the command to run when a migration is pending', async () => {
-    const newest = (await checkedIn()).at(-1);
-    await data.pool.query(
-      `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
-    );
-    await expect(migrate({ connectionString: url })).rejects.toThrow(
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-migrations-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await cp('prisma/migrations', folder, { recursive: true });
+    await mkdir(join(folder, '2999_later'));
+    await writeFile(join(folder, '2999_later/migration.sql'), 'CREATE TABLE later ()');
+    await expect(migrate({ connectionString: url }, pathToFileURL(`${folder}/`))).rejects.toThrow(
       new SetupError(
-        `The role "${role}" may not apply the pending migrations ${newest}: permission denied for schema public. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+        `The role "${role}" may not apply the pending migrations 2999_later: permission denied for schema public. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
       ),
     );
-    await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   });
 
   it('gets an error when it may not read the ledger', async () => {
@@ -276,33 +282,69 @@ describe('a role that may only read and write rows', () => {
 describe('a role that owns a schema and has no other right in the database', () => {
   needsEngine('postgres', 'the embedded engine has one role');
 
-  it('migrates an empty database, and one of 0.1.0 that mirrors an account', async () => {
+  it('migrates an empty database', async () => {
     const data = await openTestDatabase();
     const role = `owning_${Date.now()}`;
     const url = new URL(data.pool.options.connectionString ?? '');
     const name = url.pathname.slice(1);
-    const newer = (await checkedIn()).filter((migration) => migration >= '20261121190000');
-    const released = await mkdtemp(join(tmpdir(), 'dovetail-released-'));
+    url.username = role;
     try {
       await data.pool.query(`DROP SCHEMA public CASCADE; CREATE ROLE ${role} LOGIN PASSWORD 'postgres';
-        REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${role}`);
-      url.username = role;
-      const renew = () =>
-        data.pool.query(`DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION ${role}`);
-      await renew();
+        REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${role};
+        CREATE SCHEMA public AUTHORIZATION ${role}`);
       expect(await migrate({ connectionString: url.href })).toEqual(await checkedIn());
-      await renew();
-      await cp('prisma/migrations', released, { recursive: true });
-      for (const migration of newer) await rm(join(released, migration), { recursive: true });
-      await migrate({ connectionString: url.href }, pathToFileURL(`${released}/`));
-      await data.pool.query(`INSERT INTO "User" (id, username) VALUES (7, 'alice'), (9, 'upstream-user-9');
-        INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7)`);
-      expect(await migrate({ connectionString: url.href })).toEqual(newer);
     } finally {
       await data.pool.query(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`);
       await data.close();
-      await rm(released, { recursive: true });
     }
+  });
+});
+
+describe('prisma migrate', () => {
+  /** The migrations as Prisma's schema engine takes them. */
+  async function migrationsList() {
+    const directories = (await checkedIn()).map(async (path) => ({
+      path,
+      migrationFile: {
+        path: 'migration.sql',
+        content: {
+          tag: 'ok' as const,
+          value: await readFile(`prisma/migrations/${path}/migration.sql`, 'utf8'),
+        },
+      },
+    }));
+    const lockfile = 'prisma/migrations/migration_lock.toml';
+    return {
+      baseDir: resolve('prisma/migrations'),
+      lockfile: { path: 'migration_lock.toml', content: await readFile(lockfile, 'utf8') },
+      shadowDbInitScript: '',
+      migrationDirectories: await Promise.all(directories),
+    };
+  }
+
+  const filters = { externalTables: [], externalEnums: [] };
+  const open = async () =>
+    openSchemaEngine(database.pool.options, await readFile('prisma/schema.prisma', 'utf8'));
+
+  it('finds nothing to deploy, and nothing edited or failed, after a start of the gateway', async () => {
+    await empty();
+    await apply();
+    const engine = await open();
+    const input = { migrationsList: await migrationsList(), filters };
+    expect(await engine.diagnoseMigrationHistory({ ...input, optInToShadowDatabase: false })).toMatchObject({
+      editedMigrationNames: [],
+      failedMigrationNames: [],
+      hasMigrationsTable: true,
+      history: null,
+    });
+    expect(await engine.applyMigrations(input)).toEqual({ appliedMigrationNames: [] });
+  });
+
+  it('deploys what a start of the gateway then takes for applied', async () => {
+    await empty();
+    const input = { migrationsList: await migrationsList(), filters };
+    expect(await (await open()).applyMigrations(input)).toEqual({ appliedMigrationNames: await checkedIn() });
+    expect(await apply()).toEqual([]);
   });
 });
 

@@ -81,7 +81,7 @@ async function leftInSessions(through: string): Promise<unknown[]> {
 
 /** Everything that a gateway does, with many requests at once. */
 async function useAll(asked: TestGateway): Promise<void> {
-  const { id, token } = await createToken(database.client, 'alice', 'pooled');
+  const { id, token } = await createToken(database.pool, 'alice', 'pooled');
   const paths = ['/users/me', '/dtt', '/dtt/templates', '/dtt/sessions', '/lkbx', '/lkbx/sessions', '/ossm'];
   const reads = Array.from({ length: 6 }, () => paths).flat();
   const responses = await Promise.all(reads.map((path) => rest(asked, token, path)));

@@ -22,7 +22,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');
   // The account itself is not removed between tests, since loading it takes long.
-  await database.pool.query('DELETE FROM "ApiToken"');
+  await database.client.apiToken.deleteMany();
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
@@ -193,7 +193,7 @@ describe('the demo account', () => {
     ['was left half written', () => rm(file).then(() => writeFile(`${file}.new`, 'dvt_', { mode: 0o644 }))],
   ])('gets a new token when the file %s', async (_, harm) => {
     const before = await prepare();
-    const own = await createToken(database.client, 'demo', 'demo');
+    const own = await createToken(database.pool, 'demo', 'demo');
     await harm();
     const token = await prepare();
     expect(await viewerOf(token)).not.toBeNull();
@@ -216,14 +216,14 @@ describe('the demo account', () => {
     const token = await prepare();
     const { id } = (await findToken(database.sql, token ?? '')) ?? { id: 0 };
     await revokeToken(database.client, id);
-    for (let count = 0; count < 5; count++) await createToken(database.client, 'demo', `own ${count}`);
+    for (let count = 0; count < 5; count++) await createToken(database.pool, 'demo', `own ${count}`);
     expect(await prepare()).toBeUndefined();
   });
 
   it('gets no token in a database with a mirror, even if there is a user named demo', async () => {
     await prepare();
     onTestFinished(async () => void (await empty()));
-    await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
+    await database.client.mirror.create({ data: { source: 'https://example.com' } });
     expect(await prepare()).toBeUndefined();
   });
 

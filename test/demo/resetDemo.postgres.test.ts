@@ -12,30 +12,32 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
+const users = () =>
+  database.client.user.findMany({ select: { id: true, username: true }, orderBy: { id: 'asc' } });
+
 const isValid = async (token = '') => (await findToken(database.sql, token)) !== null;
 
 it('prepareDemo replaces the token of its previous call by a new one, and leaves other tokens valid', async () => {
   const first = await prepareDemo(database, undefined);
-  const { token: own } = await createToken(database.client, 'demo', 'own');
+  const { token: own } = await createToken(database.pool, 'demo', 'own');
   const second = await prepareDemo(database, undefined);
   expect(await Promise.all([first, second, own].map(isValid))).toEqual([false, true, true]);
 });
 
 it('resetDemo loads the account with the ids of a new database, and leaves its tokens as they are', async () => {
   const token = await prepareDemo(database, undefined);
-  const { token: revoked, id } = await createToken(database.client, 'demo', 'revoked');
+  const { token: revoked, id } = await createToken(database.pool, 'demo', 'revoked');
   await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
-  const ids = () => database.sql.run(`SELECT id, username FROM "User" ORDER BY id`, []);
-  const before = await ids();
-  await database.pool.query('DELETE FROM "LockSession"');
+  const before = await users();
+  await database.client.lockSession.deleteMany();
   await resetDemo(database.pool);
-  expect(await ids()).toEqual(before);
-  expect(await database.sql.count('LockSession', {})).toBeGreaterThan(0);
+  expect(await users()).toEqual(before);
+  expect(await database.client.lockSession.count()).toBeGreaterThan(0);
   // The command that resets the account prints a new token, and leaves the others valid.
   const printed = await prepareDemo(database, undefined, { keepsTokens: true });
   expect(await Promise.all([token, revoked, printed].map(isValid))).toEqual([true, false, true]);
   // The next id is one that no token has yet.
-  expect(await isValid((await createToken(database.client, 'demo', 'next')).token)).toBe(true);
+  expect(await isValid((await createToken(database.pool, 'demo', 'next')).token)).toBe(true);
 });
 
 it('resetDemo rejects a database with data of others, and leaves the account as it is when loading fails', async () => {
@@ -63,12 +65,12 @@ it('resetDemo rejects a database in which foreign tables refer to its users, and
     CREATE TABLE crm.customer (user_id int CONSTRAINT customer_user REFERENCES "User"(id) ON DELETE CASCADE);
     INSERT INTO crm.customer SELECT id FROM "User" WHERE username = 'demo'`);
   try {
-    const before = await database.sql.run('SELECT id, username FROM "User" ORDER BY id', []);
+    const before = await users();
     await expect(resetDemo(database.pool)).rejects.toThrow(
       "Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: crm.customer (customer_user). Drop these foreign keys first",
     );
     expect(await database.sql.run('SELECT user_id FROM crm.customer', [])).toHaveLength(1);
-    expect(await database.sql.run('SELECT id, username FROM "User" ORDER BY id', [])).toEqual(before);
+    expect(await users()).toEqual(before);
   } finally {
     await database.pool.query('DROP SCHEMA crm CASCADE');
   }

@@ -8,7 +8,7 @@ import type { Block } from './markdown.ts';
 /** The examples that this test does not run, each by its beginning, with the reason. */
 export const notRun: Readonly<Record<string, string>> = {
   'npm ci && npm start': 'installs all packages from the registry, which .ci/run does',
-  'npm ci\n': 'installs all packages from the registry, which .ci/run does',
+  'npm ci  ': 'installs all packages from the registry, which .ci/run does',
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
@@ -22,7 +22,6 @@ export const notRun: Readonly<Record<string, string>> = {
   'for each in $(seq 2000)':
     'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
   'npx vite console': 'runs until it is stopped',
-  'npm test': 'runs all tests, of which this is one',
   'npm run fuzz': 'runs for minutes',
 };
 

@@ -3,13 +3,17 @@
  * that they import with the commands of the page.
  *
  *     tsx test/docs/extract.ts <folder> <project>…
+ *
+ * With `apollo` the project `app` also has the files for Apollo Client, whose packages only `test/large` has.
  */
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const [output = '', ...wanted] = process.argv.slice(2);
+const [output = '', ...parameters] = process.argv.slice(2);
+const hasApollo = parameters.includes('apollo');
+const wanted = parameters.filter((parameter) => parameter !== 'apollo');
 
 /** The sections whose files form a project of their own. The files of all others form one project. */
 const projects = new Map([
@@ -26,12 +30,13 @@ const generators = new Map([
 rmSync(output, { recursive: true, force: true });
 for (const section of readFileSync('docs/clients.md', 'utf8').split(/^## /m)) {
   const [heading = ''] = section.split('\n', 1);
+  if (heading === 'Apollo Client' && !hasApollo) continue;
   const project = projects.get(heading) ?? 'app';
   if (wanted.includes(project)) writeFiles(section, join(output, project));
 }
 for (const project of wanted) {
-  const [command, ...parameters] = generators.get(project) ?? [];
-  if (command) run(command, parameters, join(output, project));
+  const [command, ...options] = generators.get(project) ?? [];
+  if (command) run(command, options, join(output, project));
 }
 
 /** Writes each block of the section that begins with a comment that is the name of a file. */

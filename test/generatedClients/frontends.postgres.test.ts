@@ -1,15 +1,10 @@
 /** Runs the examples of docs/clients.md with the package of each client library against a gateway. */
 
-import { readFile } from 'node:fs/promises';
-import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { persistedExchange } from '@urql/exchange-persisted';
-import { buildSchema, isAbstractType, print } from 'graphql';
+import { print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import * as apollo from './generated/docs/app/src/apollo.ts';
-import { overEvents } from './generated/docs/app/src/apolloEvents.ts';
-import { trusted as trustedLink } from './generated/docs/app/src/apolloTrusted.ts';
 import type { TemplatesNowSubscription } from './generated/docs/app/src/gql/graphql.ts';
 import { connectEvents, connectSocket } from './generated/docs/app/src/live.ts';
 import {
@@ -59,77 +54,6 @@ describeFrontend(
   },
   scene,
 );
-
-describeFrontend(
-  {
-    client: 'Apollo Client',
-    activation: 'Activate',
-    persists: true,
-    transports: ['multipart', 'server-sent events', 'a WebSocket'],
-    open(url, token, transport) {
-      const client = apollo.createApollo(url, token, {
-        ...(transport === 'a WebSocket' && { live: new GraphQLWsLink(connectSocket(url, token)) }),
-        ...(transport === 'server-sent events' && { live: overEvents(connectEvents(url, token)) }),
-      });
-      const sessions = apollo.watchSessions(client);
-      return {
-        async readPage() {
-          const page = await apollo.readSessions(sessions);
-          return page?.edges?.map((edge) => edge?.node?.name ?? null) ?? [];
-        },
-        readTemplates: async () => (await client.query({ query: templatesQuery })).data,
-        templatesInCache: () => client.readQuery({ query: templatesQuery }) ?? undefined,
-        activate: (id) => apollo.activate(client, id),
-        follow: () => apollo.follow(client),
-        codeOf: apollo.codeOf,
-      };
-    },
-  },
-  scene,
-);
-
-describe('Apollo Client', () => {
-  it('has the possible types of every interface and union in its configuration', async () => {
-    const schema = buildSchema(await readFile('schema.graphql', 'utf8'));
-    const abstract = Object.values(schema.getTypeMap()).filter(isAbstractType);
-    expect(apollo.possibleTypes).toEqual(
-      Object.fromEntries(
-        abstract.map((type) => [
-          type.name,
-          schema
-            .getPossibleTypes(type)
-            .map(({ name }) => name)
-            .sort(),
-        ]),
-      ),
-    );
-  });
-
-  it('reads fragments on every interface', async () => {
-    const { url, alice } = scene();
-    const query = tada(`
-      query Figures {
-        viewer {
-          ... on Node {
-            id
-          }
-        }
-        dttSessionStats {
-          total {
-            ... on DttSessionFigures {
-              sessionCount
-            }
-          }
-        }
-      }
-    `);
-    const { data } = await apollo.createApollo(url, alice.token).query({ query });
-    expect(data).toMatchObject({
-      viewer: { id: expect.any(String) },
-      dttSessionStats: { total: { sessionCount: expect.any(Number) } },
-    });
-  });
-});
 
 describe('graphql-request', () => {
   it('reads all pages of a filtered and sorted list', async () => {
@@ -226,10 +150,6 @@ describe('a gateway with automatic persisted queries switched off', () => {
 
   it.each<[string, (token: string) => Promise<unknown>]>([
     ['urql', async (token) => (await urql.createUrql(url, token).query(templatesQuery, {})).data],
-    [
-      'Apollo Client',
-      async (token) => (await apollo.createApollo(url, token).query({ query: templatesQuery })).data,
-    ],
     ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
   ])('gets the full text of a query from %s after the hash was rejected', async (_, read) => {
     expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
@@ -263,24 +183,6 @@ describe('a gateway that accepts trusted documents only', () => {
     const active: unknown[] = [];
     const following = client
       .subscription(templatesNow, {})
-      .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
-    await activateElsewhere(2);
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1], ids[2]]);
-    following.unsubscribe();
-    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
-  });
-
-  it('runs the queries, mutations and subscriptions of Apollo Client', async () => {
-    const { alice, ids, sent, activateElsewhere } = scene();
-    const persisted = trustedLink();
-    const client = apollo.createApollo(`${gateway.url}/graphql`, alice.token, { persisted });
-    const sessions = await apollo.readSessions(apollo.watchSessions(client));
-    expect(sessions?.edges).toHaveLength(20);
-    await apollo.activate(client, ids[1]);
-    const active: unknown[] = [];
-    const following = client
-      .subscribe({ query: templatesNow })
       .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
     await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
     await activateElsewhere(2);

@@ -2,11 +2,10 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { newest } from '../../src/schema/loading/keyset.ts';
 import { planPage } from '../../src/schema/loading/pagination.ts';
-import { createAccount } from '../support/accounts.ts';
+import { addToken, createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
   graphqlOnEveryPath,
@@ -407,6 +406,6 @@ async function createOwner(database: PrismaClient): Promise<string> {
       startDate,
     })),
   });
-  const { token } = await createToken(database, 'owner', 'test');
+  const token = await addToken(database, 'owner');
   return token;
 }

@@ -1,8 +1,7 @@
 /** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { type Account, addToken, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
   graphqlOnce,
@@ -464,7 +463,7 @@ describe('a client without a valid token', () => {
     const other = await openTestGateway(await openBeside(gateway.database), { feed });
     const { client } = gateway.database;
     const { id } = await client.user.create({ data: { username: 'gone', subscriptionTier: 'ultra' } });
-    const { token } = await createToken(client, 'gone', 'test');
+    const token = await addToken(client, 'gone');
     expect((await rest(other, token, '/dtt')).status).toBe(200);
     await client.user.delete({ where: { id } });
 

@@ -273,7 +273,7 @@ describe('the same subscription with another token', () => {
   });
 
   it('of the same user ends when its token is revoked, and those with other tokens continue', async () => {
-    const { id, token } = await createToken(gateway.database.client, alice.username, 'other');
+    const { id, token } = await createToken(gateway.database.pool, alice.username, 'other');
     const [revoked, alsoRevoked, continuing] = [
       await followSessions(token),
       await followSessions(token),

@@ -324,7 +324,7 @@ describe('authentication of a subscriber', () => {
   });
 
   it('ends the stream when its token is revoked, and no stream of another token', async () => {
-    const { id, token } = await createToken(database.client, alice.username, 'short-lived');
+    const { id, token } = await createToken(database.pool, alice.username, 'short-lived');
     const revoked = await follow(activeName, { token });
     const other = await follow(activeName);
     await Promise.all([revoked.next(), other.next()]);
@@ -344,7 +344,7 @@ describe('authentication of a subscriber', () => {
 
   it('leaves no stream open when its token is revoked just as the stream begins', async () => {
     for (let round = 0; round < 5; round++) {
-      const { id, token } = await createToken(database.client, alice.username, `round ${round}`);
+      const { id, token } = await createToken(database.pool, alice.username, `round ${round}`);
       const [events] = await Promise.all([
         subscribe(gateway, token, activeName),
         new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.client, id)),
@@ -359,7 +359,7 @@ describe('authentication of a subscriber', () => {
     const { id } = await database.client.user.create({
       data: { username: 'gone', subscriptionTier: 'ultra' },
     });
-    const { token } = await createToken(database.client, 'gone', 'test');
+    const { token } = await createToken(database.pool, 'gone', 'test');
     const events = await follow(activeName, { token });
     await events.next();
     await database.client.user.delete({ where: { id } });
@@ -509,7 +509,7 @@ describe('an internal error in a subscription', () => {
     const before = await events.next();
     const rename = (from: string, to: string) => own.pool.query(`ALTER TABLE "${from}" RENAME TO "${to}"`);
     await rename('TrainerSegment', 'Hidden');
-    await own.pool.query(`UPDATE "DttSession" SET name = 'changed'`);
+    await own.client.dttSession.updateMany({ data: { name: 'changed' } });
     const { data, errors } = await events.nextResult();
     expect(data).toEqual({ latestDttSession: null });
     expect(errors).toMatchObject([

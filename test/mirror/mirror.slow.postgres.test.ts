@@ -310,7 +310,7 @@ describe('a mirror', () => {
     await scene.sync({ upstream });
     const { gateway, token } = await openMirror();
     await expectEqual({ gateway, token });
-    const { token: othersToken } = await createToken(scene.target.client, 'alice', 'test');
+    const { token: othersToken } = await createToken(scene.target.pool, 'alice', 'test');
     const paths = pathsWith(['?limit=100'], [...other.dttTemplates, other.dttSessions[0] ?? 0, 1, 2]);
     expect(await responsesOf(gateway, othersToken, paths)).toEqual(
       await responsesOf(scene.source, other.token, paths),

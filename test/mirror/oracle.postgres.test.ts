@@ -153,7 +153,7 @@ beforeAll(async () => {
     const account = createAccount(id, random);
     byId.set(id, account);
     if (await step(account, 'lists')) account.noteListsRead();
-    const { token } = await createToken(database.client, `user${id}`, 'test');
+    const { token } = await createToken(database.pool, `user${id}`, 'test');
     accounts.push({ account, token });
   }
   const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));

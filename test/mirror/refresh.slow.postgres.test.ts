@@ -5,7 +5,6 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { openClient } from '../../src/database/client.ts';
 import { createSql } from '../../src/database/reader/sql.ts';
 import { SetupError } from '../../src/errors.ts';
 import { type MirrorService, openMirrorService } from '../../src/mirror/service.ts';
@@ -62,7 +61,7 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
       timeout: 20_000,
     });
-    const { token } = await createToken(openClient(opened.database.pool), 'demo', 'test');
+    const { token } = await createToken(opened.database.pool, 'demo', 'test');
     const name = async () => {
       const response = await fetch(`${opened.url}/api/v1/users/me`, {
         headers: { Authorization: `Bearer ${token}` },
@@ -97,7 +96,7 @@ describe('a gateway with an upstream', () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
     const { url } = gateway;
-    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    const { token } = await createToken(scene.target.pool, 'demo', 'test');
     scene.proxy.misbehave = ({ method }, response) =>
       method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
     const response = await fetch(`${url}/api/v1/dtt/templates/2`, {

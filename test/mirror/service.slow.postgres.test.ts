@@ -85,7 +85,7 @@ describe('a token of the upstream', () => {
   it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
     const { gateway, service, database } = await open();
     await arrive(gateway, alice);
-    const { id, token } = await createToken(database.client, 'alice', 'own');
+    const { id, token } = await createToken(database.pool, 'alice', 'own');
     expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
     await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
     await expect
@@ -412,7 +412,7 @@ describe('an account that has been read', () => {
   it('has no request relayed with RELAY=off, nor with a token of the gateway’s own', async () => {
     const { gateway, openAnother, database } = await open();
     await arrive(gateway, alice);
-    const { token } = await createToken(database.client, 'alice', 'own');
+    const { token } = await createToken(database.pool, 'alice', 'own');
     expect(await patch(gateway, token, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
       status: 405,
     });

@@ -417,10 +417,11 @@ describe('targetUserId', () => {
   it.each(routes)(
     'must be the viewer’s id, or the request is rejected: $method $path',
     async ({ method, path }) => {
-      const { pool } = gateway.database;
+      const { user } = gateway.database.client;
+      const where = { id: alice.userId };
       const own = await askWith(path, method, String(alice.userId));
       expect([200, 404]).toContain(own.status);
-      await pool.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE id = $1', [alice.userId]);
+      await user.update({ where, data: { activeTemplateId: null } });
       for (const id of [String(bob.userId), '999', '2147483648', '9'.repeat(30)]) {
         expect(await askWith(path, method, id)).toEqual({
           status: 403,
@@ -432,10 +433,7 @@ describe('targetUserId', () => {
       // The request is rejected if any of several values is wrong.
       expect((await askWith(path, method, `${alice.userId}&targetUserId=${bob.userId}`)).status).toBe(403);
       // Nothing was activated, and the cached response is that with the viewer's own id.
-      const { rows } = await pool.query('SELECT "activeTemplateId" FROM "User" WHERE id = $1', [
-        alice.userId,
-      ]);
-      expect(rows).toEqual([{ activeTemplateId: null }]);
+      expect(await user.findUnique({ where })).toMatchObject({ activeTemplateId: null });
       expect((await askWith(path, method, String(alice.userId))).status).toBe(own.status);
     },
   );

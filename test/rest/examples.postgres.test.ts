@@ -13,7 +13,7 @@ let token: string;
 beforeAll(async () => {
   gateway = await openTestGateway();
   await loadExamples(gateway.database.client);
-  ({ token } = await createToken(gateway.database.client, examples['GET /users/42'].username, 'test'));
+  ({ token } = await createToken(gateway.database.pool, examples['GET /users/42'].username, 'test'));
 });
 afterAll(() => gateway?.close());
 

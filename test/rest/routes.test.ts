@@ -2,11 +2,10 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Account, addToken, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 
@@ -538,7 +537,7 @@ function aboutResponse(response: Response | undefined): Record<string, string> {
 
 async function createUser(database: PrismaClient, username: string) {
   const { id } = await database.user.create({ data: { username, subscriptionTier: 'ultra' } });
-  const { token } = await createToken(database, username, 'test');
+  const token = await addToken(database, username);
   return { id, token };
 }
 

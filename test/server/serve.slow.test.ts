@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { migrationLock } from '../../src/database/migrationTransaction.ts';
+import { migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { serve as serveHere } from '../../src/server/serve.ts';

@@ -46,13 +46,11 @@ export async function copyTemplate(): Promise<string> {
   return folder;
 }
 
-/** A data folder with a database that has one pending migration. Creating an empty database would take long. */
+/** A data folder with a database without tables. Creating one would take longer. */
 export async function copyUnmigrated(): Promise<string> {
   const folder = await copyTemplate();
   const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-  await database.pool.query(
-    `DROP TABLE "RateLimit"; DELETE FROM "_prisma_migrations" WHERE migration_name LIKE '%_rate_limit'`,
-  );
+  await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
   await database.close();
   return folder;
 }

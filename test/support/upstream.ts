@@ -171,7 +171,7 @@ export async function openScene(): Promise<Scene> {
     },
     async openMirror(options) {
       mirror = await openOver(target, { mirror: options });
-      const { token } = await createToken(target.client, 'demo', 'test');
+      const { token } = await createToken(target.pool, 'demo', 'test');
       return { gateway: mirror, token };
     },
     async renew() {

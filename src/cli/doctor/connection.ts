@@ -6,7 +6,12 @@ import type { ServerConfig } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { type Progress, readForeignTables, readProgress, readRepairs } from '../../database/migrate.ts';
+import {
+  findVersionProblem,
+  type Progress,
+  readForeignTables,
+  readProgress,
+} from '../../database/migrate.ts';
 import { checkPooler, isPooled } from '../../database/pooler.ts';
 import {
   findHiddenTables,
@@ -66,7 +71,6 @@ export async function askDatabase(
       },
       ...(await checkHiddenTables(client, found)),
       { check: 'migrations', ...checkMigrations(progress) },
-      ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
       ...(await checkThrough(client, connection, ways, progress)),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
@@ -214,25 +218,10 @@ function groupTables(missing: readonly MissingRight[]): Map<string, string> {
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 function checkMigrations({ applied, pending, unknown }: Progress): CheckResult {
-  if (unknown.length > 0) {
-    return problem(
-      `the database has migrations of a later version: ${unknown.join(', ')}`,
-      'Install the version that has them, or name another database.',
-    );
-  }
+  const found = findVersionProblem(unknown);
+  if (found) return problem(found.says, found.advice);
   if (pending.length === 0) return ok(`all ${applied} applied`);
   return ok(`${applied} applied, ${pending.length} pending: the next start applies them`);
-}
-
-/** What the next migration will change that is not as it has to be, a finding each. */
-async function checkRepairs(client: pg.Client, { pending, unknown }: Progress): Promise<Finding[]> {
-  if (pending.length === 0 || unknown.length > 0) return [];
-  const check = 'repairs';
-  try {
-    return (await readRepairs(client)).map((repair) => ({ check, ...ok(`${pending[0]} finds ${repair}`) }));
-  } catch (error) {
-    return [{ check, ...skipped(`what ${pending[0]} finds cannot be told: ${errorText(error)}`) }];
-  }
 }
 
 const stateTexts = {

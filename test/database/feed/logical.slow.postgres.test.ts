@@ -298,7 +298,7 @@ describe('a reader of the log', () => {
 
 it('all processes of a gateway, including one that replaces another, receive changes through one slot', async () => {
   onTestFinished(endProcesses);
-  const { token } = await createToken(database.client, 'alice', 'workers');
+  const { token } = await createToken(database.pool, 'alice', 'workers');
   const settings = {
     DATABASE_URL: `${server.url}/logical`,
     PORT: '0',

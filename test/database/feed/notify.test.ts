@@ -330,7 +330,7 @@ describe('a token', () => {
   it('is announced when it is revoked or deleted, and not when it is created or used', async () => {
     let id = 0;
     const create = async () => {
-      ({ id } = await createToken(database.client, 'bob', 'announced'));
+      ({ id } = await createToken(database.pool, 'bob', 'announced'));
     };
     // The creation locks the user's row, which changes nothing.
     expect(await announcedBy(create)).toEqual([]);
@@ -344,7 +344,7 @@ describe('a token', () => {
   });
 
   it('that gets another user is announced to the previous user', async () => {
-    const { id } = await createToken(database.client, 'alice', 'moving');
+    const { id } = await createToken(database.pool, 'alice', 'moving');
     expect(await announcedBy(run(`UPDATE "ApiToken" SET "userId" = ${bob.userId} WHERE id = ${id}`))).toEqual(
       ['alice ApiToken'],
     );

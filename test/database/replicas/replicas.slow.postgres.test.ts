@@ -299,7 +299,7 @@ it('a new user is found at once, even if the user was not announced', async () =
   const { id } = await database.client.user.create({
     data: { username: 'newcomer', subscriptionTier: 'ultra' },
   });
-  const { token } = await createToken(database.client, 'newcomer', 'new');
+  const { token } = await createToken(database.pool, 'newcomer', 'new');
   const { status, body } = await rest(gateway, token, '/users/me');
   expect([status, body.data]).toEqual([200, expect.objectContaining({ id })]);
   await database.pool.query('ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_insert');

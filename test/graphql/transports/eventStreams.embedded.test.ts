@@ -202,7 +202,7 @@ describe('an event stream', () => {
 
   it('ends when the token that reserved it is revoked', async () => {
     const { username } = await createAccount(gateway.database.client, 'carol');
-    const { token, id } = await createToken(gateway.database.client, username, 'to revoke');
+    const { token, id } = await createToken(gateway.database.pool, username, 'to revoke');
     const name = await reserve(token);
     const response = await ask({ method: 'GET', token, stream: name, accept: events });
     await operate(name, 's', activeName, token);
@@ -264,7 +264,7 @@ describe("Apollo's multipart protocol", () => {
 
   it('says in its last part that the token is no longer valid', async () => {
     const { username } = await createAccount(gateway.database.client, 'erin');
-    const { token, id } = await createToken(gateway.database.client, username, 'to revoke');
+    const { token, id } = await createToken(gateway.database.pool, username, 'to revoke');
     const response = await ask({ accept, token, body: { query: activeName } });
     await revokeToken(gateway.database.client, id);
     expect(await response.text()).toMatch(/"payload":null,.*"code":"UNAUTHENTICATED".*--graphql--\r\n$/s);

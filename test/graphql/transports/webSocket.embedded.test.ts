@@ -409,7 +409,7 @@ describe('an operation', () => {
 
 describe('a token', () => {
   it('that is revoked closes its sockets with 4403, whether used or idle, and no others', async () => {
-    const { token, id } = await createToken(gateway.database.client, 'alice', 'to revoke');
+    const { token, id } = await createToken(gateway.database.pool, 'alice', 'to revoke');
     const [used, idle, other] = [
       await connectSocket(gateway, token),
       await connectSocket(gateway, token),

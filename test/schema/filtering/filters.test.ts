@@ -18,7 +18,7 @@ let bob: Account;
 
 beforeAll(async () => {
   gateway = await openTestGateway();
-  const { client, pool } = gateway.database;
+  const { client } = gateway.database;
   alice = await createAccount(client, 'alice');
   bob = await createAccount(client, 'bob');
   await importTemplate(client, alice, bob.dttTemplates[0]);
@@ -27,10 +27,10 @@ beforeAll(async () => {
     where: { id: alice.dttSessions[0] ?? 0 },
     data: { templateId: bob.dttTemplates[1], name: null },
   });
-  await pool.query('UPDATE "User" SET "activeTemplateId" = $1 WHERE id = $2', [
-    bob.dttTemplates[0],
-    alice.userId,
-  ]);
+  await client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: bob.dttTemplates[0] },
+  });
 });
 afterAll(() => gateway?.close());
 

@@ -1,9 +1,9 @@
 /** The number of SQL statements for a response is the same for 50 records as for 2. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { routes } from '../../../src/rest/routes.ts';
+import { addToken } from '../../support/accounts.ts';
 import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
@@ -245,7 +245,7 @@ async function createOwner(database: PrismaClient, username: string, size: numbe
     where: { id: ownerId },
     data: { activeTemplateId: templates[0]?.id ?? null },
   });
-  const { token } = await createToken(database, username, 'test');
+  const token = await addToken(database, username);
   return {
     token,
     sessions: sessions.map(({ id }) => Buffer.from(`DttSession:${id}`).toString('base64url')),
