@@ -5,9 +5,11 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { atMost } from '../http/lruLimit.ts';
 import type { Account, IdentifyAccount } from './account.ts';
+import { noteChanged, readAgain } from './details.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
 import type { Kind } from './records.ts';
+import { endsRun } from './removals.ts';
 import { describeChanges } from './report.ts';
 import { sync, syncDetails } from './sync.ts';
 
@@ -69,6 +71,15 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       }
       await syncDetails({ pool, upstream, account, identify, signal, unreadable, mayDeny });
       leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
+    },
+    noteChanged: (session) => noteChanged(pool, userId, session),
+    async session(upstream, { id, isDeleted }) {
+      try {
+        await readAgain({ pool, upstream, accountId: userId }, id, isDeleted);
+      } catch (error) {
+        // Its details stay pending. One session that cannot be read must not keep out all lists.
+        if (endsRun(error)) throw error;
+      }
     },
     skipped: leftOut.count,
   };

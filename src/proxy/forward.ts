@@ -1,4 +1,4 @@
-/** Relays a request to the upstream unchanged, with the client's token, and returns the response. */
+/** Forwards one request to the upstream unchanged, with a token of its account, and reads the whole response. */
 
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
@@ -8,11 +8,10 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
-import type { Budget } from '../upstream/budget.ts';
 import { wasNotSent } from '../upstream/errors.ts';
 import { readResponseBody } from '../upstream/responseBody.ts';
 
-/** The largest body of a relayed request, in bytes. */
+/** The largest body of a request, in bytes. */
 const maxRequest = 64 * 1024;
 
 /** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
@@ -35,9 +34,11 @@ const notSent = new Set([
   'content-length',
   'expect',
   'accept-encoding',
+  'authorization',
   'cookie',
   'origin',
   'referer',
+  'dovetail-position',
   'x-request-id',
 ]);
 
@@ -45,34 +46,44 @@ const notSent = new Set([
 const isAboutTheWay =
   /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-|proxy-)/;
 
-/** Response headers that are not passed on: also the encoding of the body, which is decoded here, and those that the gateway sets. */
+/** Response headers that are not passed on: also those about the upstream as a site, and the one that the gateway sets. */
 const notReturned = new Set([
   ...ofConnection,
   'content-length',
-  'content-encoding',
   'set-cookie',
-  'date',
   'server',
   'strict-transport-security',
-  'vary',
-  'age',
   'x-request-id',
-  'x-content-type-options',
 ]);
 
-/** Hands a request on, and the response back. */
-export type Relay = (exchange: Exchange) => Promise<HttpResponse>;
+const isAboutTheSite = /^(access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
-export interface RelayOptions {
-  /** The base URL of the upstream. */
-  readonly base: string;
-  readonly token: string;
-  readonly budget: Budget;
-  /** How long, in milliseconds, the upstream may take. */
-  readonly longest: number;
-  /** Called when the upstream could not be connected to: then a write has changed nothing there. */
-  onNotSent?(): void;
+/** Headers of a request or a response, by their names in lower case. */
+export type Headers = Readonly<Record<string, string>>;
+
+/** A request as the upstream gets it. */
+export interface UpstreamRequest {
+  readonly method: string;
+  readonly url: URL;
+  /** Without `Authorization`. */
+  readonly headers: Headers;
+  readonly body: Buffer;
 }
+
+/** A response of the upstream, with the headers that concern the client. */
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+/** Why there is no response of the upstream: the error for the client, and whether the upstream may have got the request. */
+export interface Failure {
+  readonly error: HttpResponse;
+  readonly wasSent: boolean;
+}
+
+export const isFailure = (given: UpstreamResponse | Failure): given is Failure => 'error' in given;
 
 /** A step up in a path, or what some server may take for one. */
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
@@ -84,29 +95,35 @@ function upstreamUrlFor(base: string, target: string): URL | undefined {
   return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
 }
 
-/** Relays a request. Returns the response of the upstream, or an error in the envelope of the REST interface if there is none. */
-export async function relay(
-  exchange: Exchange,
-  { base, token, budget, longest, onNotSent }: RelayOptions,
-): Promise<HttpResponse> {
-  const { request, target, message } = exchange;
+/** Reads what a request asks of the upstream. Returns the error response to a request that cannot be forwarded. */
+export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
+  const { request, target } = exchange;
   const { method = 'GET' } = request;
-  exchange.operation = 'relayed';
-  // It was set to the age of the copy.
-  delete exchange.headers.Age;
-  const place = upstreamUrlFor(base, target);
-  if (!place) return restErrorResponse(404, messages.notFound);
+  const url = upstreamUrlFor(base, target);
+  if (!url) return restErrorResponse(404, messages.notFound);
   if (!relayedMethods.includes(method))
     return restErrorResponse(405, messages.methodNotAllowed, { Allow: relayedMethods.join(', ') });
-  const body = isRead(exchange) ? Buffer.alloc(0) : (message?.body ?? (await readBody(request, maxRequest)));
+  const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  return { method, url, headers: headersOf(request.rawHeaders), body };
+}
 
+/**
+ * Sends a request to the upstream.
+ * @param token a token of the account.
+ * @param longest how long, in milliseconds, the upstream may take.
+ */
+export async function forward(
+  { method, url, headers, body }: UpstreamRequest,
+  token: string,
+  longest: number,
+): Promise<UpstreamResponse | Failure> {
   const deadline = AbortSignal.timeout(longest);
-  budget.note();
   try {
-    const response = await fetch(place, {
+    const response = await fetch(url, {
       method,
-      headers: { ...headersOf(request.rawHeaders), Authorization: `Bearer ${token}` },
+      // The body is passed on as it is, so it must not be compressed for the gateway alone.
+      headers: { ...headers, 'accept-encoding': 'identity', authorization: `Bearer ${token}` },
       ...(body.length > 0 && { body: new Uint8Array(body) }),
       // Redirects are left to the client: the token is sent to the upstream only.
       redirect: 'manual',
@@ -114,22 +131,17 @@ export async function relay(
       signal: deadline,
     });
     const content = await readResponseBody(response);
-    if (!content) return restErrorResponse(502, messages.upstreamTooLarge);
-    return {
-      status: response.status,
-      headers: returned(response, content),
-      body: content,
-      isRelayed: true,
-    };
+    if (!content) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
+    return { status: response.status, headers: returned(response, content), body: content };
   } catch (error) {
-    if (wasNotSent(error)) onNotSent?.();
-    if (deadline.aborted) return restErrorResponse(504, messages.upstreamTooSlow);
-    return restErrorResponse(502, messages.upstreamUnreachable);
+    const wasSent = !wasNotSent(error);
+    if (deadline.aborted) return { error: restErrorResponse(504, messages.upstreamTooSlow), wasSent };
+    return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent };
   }
 }
 
 /** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
-function headersOf(raw: readonly string[]): Record<string, string> {
+function headersOf(raw: readonly string[]): Headers {
   // A Map, since a client may name a header `constructor`.
   const headers = new Map<string, string>();
   const named = new Set<string>();
@@ -138,7 +150,7 @@ function headersOf(raw: readonly string[]): Record<string, string> {
     const value = raw[index + 1] ?? '';
     if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
     // The client's address and its way here are private.
-    if (notSent.has(name) || name === 'authorization' || isAboutTheWay.test(name)) continue;
+    if (notSent.has(name) || isAboutTheWay.test(name)) continue;
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
   }
@@ -146,21 +158,21 @@ function headersOf(raw: readonly string[]): Record<string, string> {
   return Object.fromEntries(headers);
 }
 
-function returned({ headers, status }: Response, body: Buffer): Record<string, string | number> {
+function returned({ headers, status }: Response, body: Buffer): Headers {
   const ofThisConnection = new Set((headers.get('connection') ?? '').toLowerCase().split(/\s*,\s*/));
+  // `fetch` has decoded the body of an upstream that compresses it all the same.
+  const isDecoded = headers.has('content-encoding');
   const kept = [...headers].filter(
     ([name]) =>
-      !notReturned.has(name) && !ofThisConnection.has(name) && !/^(access-control|alt|ratelimit)/.test(name),
+      !notReturned.has(name) &&
+      !ofThisConnection.has(name) &&
+      !isAboutTheSite.test(name) &&
+      !(isDecoded && name === 'content-encoding'),
   );
   const said = headers.get('content-length');
   // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6). If that is
   // encoded, its length here is another.
-  const isUnknown = said === null || status === 304 || headers.has('content-encoding');
-  const length = body.length === 0 && isUnknown ? {} : { 'Content-Length': body.length || Number(said) };
-  return {
-    'cache-control': 'private, no-store',
-    ...Object.fromEntries(kept),
-    ...length,
-    Vary: 'Authorization',
-  };
+  const isUnknown = said === null || status === 304 || isDecoded;
+  const length = body.length === 0 && isUnknown ? undefined : String(body.length || said);
+  return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };
 }

@@ -6,7 +6,7 @@ import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { formFor } from '../../src/http/compression.ts';
 import { type Exchange, innerExchange, openExchange } from '../../src/http/exchange.ts';
-import { relay } from '../../src/proxy/relay.ts';
+import { relay } from '../../src/proxy/forward.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
