@@ -1,6 +1,9 @@
 /** Forwards one request to the upstream unchanged, with a token of its account, and reads the whole response. */
 
-import { messages } from '../errors.ts';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { messages, systemCodeOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { relayedMethods } from '../http/cors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
@@ -8,7 +11,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
-import { wasNotSent } from '../upstream/errors.ts';
+import { isUnconnected } from '../upstream/errors.ts';
 import { readResponseBody } from '../upstream/responseBody.ts';
 
 /** The largest body of a request, in bytes. */
@@ -27,13 +30,12 @@ const ofConnection = [
   'upgrade',
 ];
 
-/** Request headers that are not passed on: also those about the gateway as the target, about browser pages, and those that `fetch` sets. */
+/** Request headers that are not passed on: also those about the gateway as the target, about browser pages, and those that are set here. */
 const notSent = new Set([
   ...ofConnection,
   'host',
   'content-length',
   'expect',
-  'accept-encoding',
   'authorization',
   'cookie',
   'origin',
@@ -64,7 +66,10 @@ export type Headers = Readonly<Record<string, string>>;
 /** A request as the upstream gets it. */
 export interface UpstreamRequest {
   readonly method: string;
+  /** The base URL of the upstream. */
   readonly url: URL;
+  /** The path and the query as the client has sent them, below the path of the base URL. */
+  readonly path: string;
   /** Without `Authorization`. */
   readonly headers: Headers;
   readonly body: Buffer;
@@ -88,24 +93,19 @@ export const isFailure = (given: UpstreamResponse | Failure): given is Failure =
 /** A step up in a path, or what some server may take for one. */
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
 
-/** The upstream URL of a request target, which is always below the base. Undefined for a target that would leave it. */
-function upstreamUrlFor(base: string, target: string): URL | undefined {
-  const [path = ''] = target.split('?', 1);
-  const address = base + target.slice(restPath.length);
-  return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
-}
-
 /** Reads what a request asks of the upstream. Returns the error response to a request that cannot be forwarded. */
 export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
   const { request, target } = exchange;
   const { method = 'GET' } = request;
-  const url = upstreamUrlFor(base, target);
-  if (!url) return restErrorResponse(404, messages.notFound);
+  const [path = ''] = target.split('?', 1);
+  if (upwards.test(path)) return restErrorResponse(404, messages.notFound);
   if (!relayedMethods.includes(method))
     return restErrorResponse(405, messages.methodNotAllowed, { Allow: relayedMethods.join(', ') });
   const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
-  return { method, url, headers: headersOf(request.rawHeaders), body };
+  const url = new URL(base);
+  const below = target.slice(restPath.length);
+  return { method, url, path: url.pathname + below, headers: headersOf(request.rawHeaders), body };
 }
 
 /**
@@ -114,29 +114,50 @@ export async function readRequest(exchange: Exchange, base: string): Promise<Ups
  * @param longest how long, in milliseconds, the upstream may take.
  */
 export async function forward(
-  { method, url, headers, body }: UpstreamRequest,
+  request: UpstreamRequest,
   token: string,
   longest: number,
 ): Promise<UpstreamResponse | Failure> {
+  // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
   const deadline = AbortSignal.timeout(longest);
   try {
-    const response = await fetch(url, {
-      method,
-      // The body is passed on as it is, so it must not be compressed for the gateway alone.
-      headers: { ...headers, 'accept-encoding': 'identity', authorization: `Bearer ${token}` },
-      ...(body.length > 0 && { body: new Uint8Array(body) }),
-      // Redirects are left to the client: the token is sent to the upstream only.
-      redirect: 'manual',
-      // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
-      signal: deadline,
-    });
-    const content = await readResponseBody(response);
-    if (!content) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
-    return { status: response.status, headers: returned(response, content), body: content };
+    const response = await send(request, token, deadline);
+    const body = await readResponseBody(response);
+    if (!body) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
+    return { status: response.statusCode ?? 502, headers: returned(response, body), body };
   } catch (error) {
-    const wasSent = !wasNotSent(error);
+    const wasSent = !isUnconnected(error);
     if (deadline.aborted) return { error: restErrorResponse(504, messages.upstreamTooSlow), wasSent };
     return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent };
+  }
+}
+
+/** Sends a request by `node:http`: `fetch` would add headers of its own, and decode the body. */
+async function send(given: UpstreamRequest, token: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const { method, url, path, headers, body } = given;
+  const isReading = method === 'GET' || method === 'HEAD';
+  const request = (url.protocol === 'https:' ? https : http).request(url, {
+    method,
+    path,
+    headers: {
+      ...headers,
+      authorization: `Bearer ${token}`,
+      ...(!isReading && { 'content-length': body.length }),
+    },
+    signal,
+  });
+  // An error that comes after the head of the response is one of its body too.
+  request.on('error', () => {});
+  request.end(body);
+  try {
+    // It is called with the response alone.
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  } catch (error) {
+    // The upstream may have closed the connection while it was idle (https://nodejs.org/api/http.html#requestreusedsocket).
+    if (isReading && request.reusedSocket && systemCodeOf(error) === 'ECONNRESET')
+      return send(given, token, signal);
+    throw error;
   }
 }
 
@@ -158,21 +179,18 @@ function headersOf(raw: readonly string[]): Headers {
   return Object.fromEntries(headers);
 }
 
-function returned({ headers, status }: Response, body: Buffer): Headers {
-  const ofThisConnection = new Set((headers.get('connection') ?? '').toLowerCase().split(/\s*,\s*/));
-  // `fetch` has decoded the body of an upstream that compresses it all the same.
-  const isDecoded = headers.has('content-encoding');
-  const kept = [...headers].filter(
-    ([name]) =>
-      !notReturned.has(name) &&
-      !ofThisConnection.has(name) &&
-      !isAboutTheSite.test(name) &&
-      !(isDecoded && name === 'content-encoding'),
+function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
+  const ofThisConnection = new Set((headers.connection ?? '').toLowerCase().split(/\s*,\s*/));
+  const kept = Object.entries(headers).flatMap(([name, value]) =>
+    typeof value !== 'string' ||
+    notReturned.has(name) ||
+    ofThisConnection.has(name) ||
+    isAboutTheSite.test(name)
+      ? []
+      : [[name, value] as const],
   );
-  const said = headers.get('content-length');
-  // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6). If that is
-  // encoded, its length here is another.
-  const isUnknown = said === null || status === 304 || isDecoded;
-  const length = body.length === 0 && isUnknown ? undefined : String(body.length || said);
+  // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6).
+  const said = body.length === 0 && statusCode !== 304 ? headers['content-length'] : undefined;
+  const length = body.length > 0 ? String(body.length) : said;
   return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };
 }

@@ -311,7 +311,7 @@ const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
 
 /** @throws {UpstreamError} for a body over the limit. */
 async function readText(call: Call, response: Response): Promise<string> {
-  const body = await readResponseBody(response);
+  const body = await readResponseBody(response.body ?? []);
   if (body) return body.toString();
   throw new UpstreamError(
     `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
