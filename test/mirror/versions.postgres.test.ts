@@ -1,7 +1,7 @@
 /** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createDetails, readAgain } from '../../src/mirror/details.ts';
+import { createDetails, noteChanged, readAgain } from '../../src/mirror/details.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -214,6 +214,7 @@ describe('a record whose values are more or less exact in its list than by its i
     await pull(1, { rewrite: grades(87, 87.4) });
     const upstream = upstreamOf(memoryUpstream, 1);
     const get = async (path: string) => grades(87, 86.9)(path, await upstream.get(path));
+    await noteChanged(database.pool, 1, 1);
     await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
     expect(await grade()).toBe(86.9);
     expect(await countUpdates(grades(87, 87.1))).toBe(1);
