@@ -381,6 +381,7 @@ describe('a stored response', () => {
       {},
       { 'Accept-Language': 'de' },
       { 'Cache-Control': 'no-cache' },
+      { 'Cache-Control': 'no-cache' },
       { Authorization: 'Bearer bob' },
     ];
     const bodies = await Promise.all(
@@ -389,8 +390,8 @@ describe('a stored response', () => {
         return (await ask('/x', headers as Record<string, string>)).body;
       }),
     );
-    expect(bodies).toEqual([1, 1, 2, 3, 4].map((each) => `response ${each}`));
-    expect(requests).toHaveLength(4);
+    expect(bodies).toEqual([1, 1, 2, 3, 4, 5].map((each) => `response ${each}`));
+    expect(requests).toHaveLength(5);
   });
 });
 
