@@ -259,7 +259,7 @@ export const settings = {
     z.enum(logLevels).default('info'),
   ),
   UPSTREAM_URL: setting(
-    'base URL of a service that speaks the REST interface, whose accounts the database mirrors',
+    'base URL of a service that speaks the REST interface: REST requests go there, and the database mirrors its accounts for GraphQL',
     'a URL without user, query or fragment, such as https://example.com/api/v1',
     z
       .url({ protocol: /^https?$/ })
@@ -279,7 +279,7 @@ export const settings = {
     secret: true,
   },
   UPSTREAM_INTERVAL: setting(
-    'seconds from one refresh of a mirrored account to the next',
+    'seconds from one refresh of a mirrored account to the next, and for which a REST response is fresh unless the upstream says so',
     'an integer from 1 to 86400',
     integer(1, 86_400).default(60),
   ),
@@ -292,11 +292,6 @@ export const settings = {
     'seconds after which a token of the upstream is checked there again, at the latest',
     'an integer from 1 to 3600',
     integer(1, 3_600).default(60),
-  ),
-  RELAY: setting(
-    'whether REST requests that no operation covers go to the upstream, for clients with a token of its',
-    'on or off',
-    onOff.default('on'),
   ),
 } satisfies Record<string, Setting<unknown>>;
 
@@ -313,7 +308,6 @@ const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
   UPSTREAM_INTERVAL: 'UPSTREAM_URL',
   UPSTREAM_RATE: 'UPSTREAM_URL',
   UPSTREAM_TOKEN_TTL: 'UPSTREAM_URL',
-  RELAY: 'UPSTREAM_URL',
 };
 
 /**

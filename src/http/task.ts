@@ -36,8 +36,6 @@ export type Work = Query | OtherWork;
 export interface Query {
   readonly kind: 'query';
   run(): Promise<Computed>;
-  /** What becomes of the response for the one request that it is sent to: that is shared with nobody, and not cached. */
-  finish?(response: HttpResponse): Promise<HttpResponse>;
 }
 
 export interface OtherWork {

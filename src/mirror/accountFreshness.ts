@@ -20,16 +20,12 @@ export interface AccountFreshness {
   readonly age: number;
   /** Whether a client has written something upstream, through any gateway, that no run has read yet. */
   readonly isOutdated: boolean;
-  /** The same of what a client of this gateway was shown as the upstream has it. */
-  readonly isBehind: boolean;
   /** The last write that this process has noted in the database. */
   readonly notedWrite: number | undefined;
   /** Notes that a client has written something upstream. */
   noteWrite(): void;
   /** Notes that this process has noted a write in the database. */
   noteStoredWrite(writtenAt: number): void;
-  /** Notes that clients are shown what the upstream has. */
-  noteShown(): void;
   /** Notes what a run has read. @param askedAt when it began, in milliseconds since the epoch. */
   set(askedAt: number, read: ListsRead): void;
   /** Reads the database, where another process may have noted more. */
@@ -105,17 +101,15 @@ export function createAccountFreshness(
   onChanged: () => void,
 ): AccountFreshness {
   let refreshedAt: number | undefined;
-  /** When this process last wrote, showed and read something, by its own clock. */
-  const last = { written: 0, shown: 0, read: 0 };
+  /** When this process last wrote and read something, by its own clock. */
+  const last = { written: 0, read: 0 };
   let notedWrite: number | undefined;
   const stored = createStoredState(read, (time) => {
     refreshedAt = time;
     onChanged();
   });
 
-  const isBefore = (time: number) => Math.max(refreshedAt ?? 0, last.read) < time;
-
-  /** Whether another process has relayed a write that no run has read. This one's own are those of `last`. */
+  /** Whether another process has forwarded a write that no run has read. This one's own are those of `last`. */
   function isWrittenElsewhere(): boolean {
     const { writtenAt, refreshedAt: readAt = 0 } = stored.get();
     return writtenAt !== undefined && writtenAt !== notedWrite && writtenAt > readAt;
@@ -129,10 +123,7 @@ export function createAccountFreshness(
       return Math.max(Date.now() - (refreshedAt ?? 0), 0);
     },
     get isOutdated() {
-      return isBefore(last.written) || isWrittenElsewhere();
-    },
-    get isBehind() {
-      return isBefore(Math.max(last.written, last.shown)) || isWrittenElsewhere();
+      return Math.max(refreshedAt ?? 0, last.read) < last.written || isWrittenElsewhere();
     },
     get notedWrite() {
       return notedWrite;
@@ -141,7 +132,6 @@ export function createAccountFreshness(
     noteStoredWrite(writtenAt) {
       notedWrite = Math.max(notedWrite ?? 0, writtenAt);
     },
-    noteShown: () => void Object.assign(last, { shown: Date.now() }),
     set(askedAt, { began, isPart }) {
       // Another process may have brought what the run has found here, and its announcement may be late.
       onChanged();

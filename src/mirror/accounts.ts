@@ -54,6 +54,8 @@ export interface MirrorFigures {
 export interface Accounts {
   /** The account of a user; undefined for one that does not live upstream. */
   of(userId: number): Promise<MirroredAccount | undefined>;
+  /** The account of a user that this process knows of. */
+  known(userId: number): MirroredAccount | undefined;
   /** The account of a user upstream, whether it is here already or not. */
   getOrAdd(userId: number): MirroredAccount;
   /** Removes an account that no token here can read upstream any more. */
@@ -155,6 +157,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
   const figures = () => figuresOf(accounts, requests);
 
   return {
+    known: (userId) => accounts.get(userId),
     getOrAdd,
     noteChange: (userId) => accounts.get(userId)?.freshness.markStale(),
     noteFailure: runLog.fail,

@@ -36,6 +36,8 @@ export interface ActivationOptions {
   upstreamFor(
     viewer: Viewer,
   ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
+  /** Called once the upstream has activated a template of the viewer's account. */
+  onActivated(viewer: Viewer): Promise<unknown>;
   /** Called if the upstream may have activated a template of the viewer's account without having said so. */
   onUncertain(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
@@ -46,6 +48,7 @@ export function createActivation({
   pool,
   logger,
   upstreamFor,
+  onActivated,
   onUncertain,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
@@ -76,6 +79,7 @@ export function createActivation({
           if (error instanceof UpstreamError && error.mayHaveActed) await onUncertain(viewer);
           throw error;
         });
+      await onActivated(viewer);
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
       // After a retry the response is that of the last attempt, and one before it may have changed the type. The interface

@@ -107,21 +107,24 @@ export async function fetchDetails(
   return 'unusable';
 }
 
-/**
- * Reads a session again that a client has changed upstream, and removes it if the client has deleted it.
- * @param isDeleted whether the client has deleted it. Otherwise a session that is missing upstream is not removed: the token may
- * have become another account's.
- * @throws {UpstreamError} when the upstream cannot be used; the details of the session are pending from then on.
- */
-export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
-  const { pool, accountId } = options;
+/** Marks the details of a session as pending, since a client has changed the session upstream. */
+export async function noteChanged(pool: pg.Pool, accountId: number, id: number): Promise<void> {
   // The digest becomes one that no list has, and no write before: what the list said before the write says nothing about the session
   // as it is now, and details that were asked for before are outdated.
-  const { rowCount } = await pool.query(
+  await pool.query(
     `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid() WHERE id = $1 AND "ownerId" = $2`,
     [id, accountId],
   );
-  if (rowCount === 0) return;
+}
+
+/**
+ * Reads a session whose details are pending, and removes it if the client has deleted it.
+ * @param isDeleted whether the client has deleted it. Otherwise a session that is missing upstream is not removed: the token may
+ * have become another account's.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
+export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
+  const { pool, accountId } = options;
   const kind = kindsOf(accountId).dttSessions;
   if ((await fetchDetails(options, kind, id)) !== 'missing' || !isDeleted) return;
   await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));

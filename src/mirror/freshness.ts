@@ -4,9 +4,7 @@ import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Relay } from '../proxy/relay.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts } from './pullAccount.ts';
 
@@ -18,34 +16,18 @@ export interface WaitLimits {
   readonly freshness: number;
   /** Until an account that was not used for long is fresh again. */
   readonly awakening: number;
-  /** After a relayed write, until the account has been read again. */
-  readonly write: number;
-  /** Until the upstream responds to a request that is relayed. */
-  readonly relay: number;
+  /** Until the upstream responds to a request that is forwarded. */
+  readonly forwarding: number;
 }
 
-/**
- * Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again, undefined otherwise.
- * @param relay for a client whose REST requests may go on to the upstream: those are, as long as the account is not here.
- */
+/** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again, undefined otherwise. */
 export async function waitUntilFresh(
   exchange: Exchange,
   account: MirroredAccount,
-  { waits, relay }: { readonly waits: WaitLimits; readonly relay: Relay | undefined },
+  waits: WaitLimits,
 ): Promise<HttpResponse | undefined> {
   const { freshness } = account;
-  const goOn = exchange.endpoint === 'rest' ? relay : undefined;
-  const isHere = () => freshness.refreshedAt !== undefined && !freshness.isBehind;
-  if (goOn && !isHere()) {
-    // Before `touch`, which may start a run: one that began earlier may have read older data than what is relayed now.
-    if (freshness.refreshedAt === undefined || (freshness.isOutdated && isRead(exchange)))
-      freshness.noteShown();
-    account.touch();
-    return goOn(exchange);
-  }
   if (freshness.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
-  // The account may have been forgotten in the meantime.
-  if (goOn && !isHere()) return goOn(exchange);
   if (freshness.refreshedAt === undefined) {
     const response = await awaitArrival(exchange, account, waits.arrival);
     if (response) return response;

@@ -32,8 +32,25 @@ export interface AccountRuns {
   ): Promise<ListsRead | undefined>;
   /** Reads pending details until there are none, or the signal is aborted. */
   details(upstream: Upstream, signal: AbortSignal): Promise<void>;
+  /** Marks the details of a session as pending: a client has changed them upstream. */
+  noteChanged(session: number): Promise<void>;
+  /** Reads a session again that a client has written to, or removes it if the client has deleted it. */
+  session(upstream: Upstream, written: WrittenSession): Promise<void>;
   /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
   skipped(): number;
+}
+
+/** A session that a client has written to upstream. */
+export interface WrittenSession {
+  readonly id: number;
+  readonly isDeleted: boolean;
+}
+
+/** What a write may have changed. */
+export interface WriteScope {
+  /** The lists that may have changed. */
+  readonly parts: readonly Part[];
+  readonly session?: WrittenSession | undefined;
 }
 
 export interface MirroredAccountOptions {
@@ -78,8 +95,13 @@ export interface MirroredAccount {
   touch(): Promise<boolean> | undefined;
   /** Settles when the current run has ended, or the next if none is running; undefined if there will be none. */
   arrival(): Promise<boolean> | undefined;
-  /** Notes, for all gateways, that a client has written upstream, which may have changed these lists. The next run reads them. */
-  noteWrite(parts: readonly Part[]): Promise<void>;
+  /** The newest token of the account here, which is the likeliest to be valid. */
+  readonly credential: Credential | undefined;
+  /**
+   * Notes, for all gateways, that a client has written upstream. The next run reads what the write may have changed. It begins at
+   * once if clients use what is here.
+   */
+  noteWrite(scope: WriteScope): Promise<void>;
   /**
    * Reads at least these lists, or all of them, by a run that begins after the call. Returns whether that succeeded.
    * @param since when a run of another process has to have begun at the earliest to count as well, in milliseconds since the
@@ -111,6 +133,8 @@ interface AccountState extends MirroredAccountOptions {
   askedAt: number;
   /** The lists that the next run has to read. */
   readonly wanted: Set<Part>;
+  /** The sessions that it has to read first, by their ids. */
+  readonly sessions: Map<number, WrittenSession>;
   /** As in `refresh`: the latest that was asked for. */
   since: number;
   progress: number;
@@ -135,8 +159,10 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     freshness,
     refreshes,
     closing: new AbortController(),
-    askedAt: Date.now(),
+    // Only what is asked of the copy is a use of it.
+    askedAt: Number.NEGATIVE_INFINITY,
     wanted: new Set(),
+    sessions: new Map(),
     since: 0,
     progress: 0,
     timer: undefined,
@@ -162,7 +188,10 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       return startIfDue(self);
     },
     arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
-    noteWrite: (parts) => noteWrite(self, parts),
+    get credential() {
+      return newestOf(self);
+    },
+    noteWrite: (scope) => noteWrite(self, scope),
     refresh(parts = allParts, since = 0) {
       want(self, parts);
       self.since = Math.max(self.since, since);
@@ -211,23 +240,25 @@ function want({ wanted }: AccountState, parts: Iterable<Part>): void {
   for (const part of parts) wanted.add(part);
 }
 
-async function noteWrite(self: AccountState, parts: readonly Part[]): Promise<void> {
-  const { freshness, freshnessStore } = self;
+async function noteWrite(self: AccountState, { parts, session }: WriteScope): Promise<void> {
+  const { freshness, freshnessStore, refreshes, runs, idle } = self;
   want(self, parts);
+  if (session) self.sessions.set(session.id, session);
   freshness.noteWrite();
   const before = freshness.notedWrite;
+  if (session) await runs.noteChanged(session.id).catch(self.onFailure);
   const noted = await freshnessStore.noteWrite().catch(self.onFailure);
-  if (!noted) return;
-  freshness.noteStoredWrite(noted.writtenAt);
-  // A write that another process has relayed, and not read back, may have changed any list.
-  if (noted.previous !== undefined && noted.previous !== before) want(self, allParts);
+  if (noted) freshness.noteStoredWrite(noted.writtenAt);
+  // A write that another process has forwarded, and not read back, may have changed any list.
+  if (noted?.previous !== undefined && noted.previous !== before) want(self, allParts);
+  await freshness.ensureLoaded().catch(self.onFailure);
+  if (freshness.refreshedAt !== undefined && Date.now() - self.askedAt <= idle) refreshes.begin();
 }
 
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: AccountState): Promise<boolean> {
   const { freshness, closing, interval } = self;
-  const isFirst = freshness.refreshedAt === undefined;
-  if (isFirst) want(self, allParts);
+  if (freshness.refreshedAt === undefined) want(self, allParts);
   // These lists were asked for after the run before had begun.
   if (self.wanted.size === 0) return true;
   self.stopDetails();
@@ -240,11 +271,6 @@ async function run(self: AccountState): Promise<boolean> {
   const hasSucceeded = await readWith(self, credential);
   const untilNext = isPart && hasSucceeded ? Math.max(interval - freshness.age, 0) : interval;
   if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
-  // Clients may have been shown something newer by relayed requests in the meantime. A write has a run of its own.
-  if (hasSucceeded && freshness.isBehind && (isFirst || !freshness.isOutdated)) {
-    want(self, allParts);
-    self.refreshes.begin();
-  }
   return hasSucceeded;
 }
 
@@ -272,7 +298,9 @@ async function read(
   const upstream = upstreamWith(self, credential, priority, timing);
   const signal = endOf(self, credential);
   const parts = [...self.wanted];
+  const sessions = [...self.sessions.values()];
   self.wanted.clear();
+  self.sessions.clear();
   // Its lists are among those.
   const { notedWrite, refreshedAt } = freshness;
   const advanced = (records: number) => {
@@ -282,6 +310,7 @@ async function read(
   const askedAt = Date.now();
   const tokenAskedAt = performance.now();
   try {
+    for (const session of sessions) await runs.session(upstream, session);
     const report = await runs.lists(
       upstream,
       signal,
@@ -297,6 +326,7 @@ async function read(
     return true;
   } catch (error) {
     want(self, parts);
+    for (const session of sessions) self.sessions.set(session.id, session);
     const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
     if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);

@@ -3,9 +3,11 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Account, IdentifyAccount } from './account.ts';
+import { noteChanged, readAgain } from './details.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
 import type { FailedDetails } from './pullDetails.ts';
+import { endsRun } from './removals.ts';
 import { describeChanges } from './report.ts';
 import { type SyncReport, sync, syncDetails } from './sync.ts';
 
@@ -47,6 +49,15 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       leftOut.noteDetails(failed.size);
+    },
+    noteChanged: (session) => noteChanged(pool, userId, session),
+    async session(upstream, { id, isDeleted }) {
+      try {
+        await readAgain({ pool, upstream, accountId: userId }, id, isDeleted);
+      } catch (error) {
+        // Its details stay pending. One session that cannot be read must not keep out all lists.
+        if (endsRun(error)) throw error;
+      }
     },
     skipped: leftOut.count,
   };

@@ -9,20 +9,12 @@ import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
-import { resultWithin } from '../database/waiting.ts';
 import { clientError, messages } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
-import { restPath } from '../http/target.ts';
-import { type Relay, relay } from '../proxy/relay.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import {
-  type Credential,
-  createUpstreamTokens,
-  type TokenCheck,
-  type UpstreamTokens,
-} from '../upstream/tokens.ts';
+import type { UpstreamAccounts, UpstreamWrite } from '../upstream/access.ts';
+import { createUpstreamTokens, type TokenCheck, type UpstreamTokens } from '../upstream/tokens.ts';
 import {
   createUpstream,
   isForbidden,
@@ -30,19 +22,18 @@ import {
   Unauthorized,
   type Upstream,
   UpstreamBusy,
-  UpstreamError,
 } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
-import { readAgain } from './details.ts';
 import { createDetailsOnDemand } from './detailsOnDemand.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import type { MirroredAccount } from './mirroredAccount.ts';
+import type { WriteScope } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { tokenStep } from './report.ts';
+import { announceWrite } from './storedFreshness.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
@@ -54,8 +45,8 @@ export interface MirrorService {
   noteChange(viewerId: number): void;
   /** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again. */
   waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
-  /** The function that relays requests of a viewer; undefined if they are not relayed. */
-  relayFor(viewer: Viewer): Relay | undefined;
+  /** How requests of the REST API are forwarded; undefined if they are not. */
+  readonly forwarding: UpstreamAccounts | undefined;
   status(): string;
   figures(): MirrorFigures;
   close(): Promise<void>;
@@ -85,7 +76,6 @@ type Settings = Pick<
   | 'UPSTREAM_INTERVAL'
   | 'UPSTREAM_RATE'
   | 'UPSTREAM_TOKEN_TTL'
-  | 'RELAY'
 >;
 
 /** For requests that a client waits for: no retries, and no long pause. */
@@ -95,8 +85,7 @@ const usualWaits: WaitLimits = {
   arrival: 10_000,
   freshness: 10_000,
   awakening: 3_000,
-  write: 5_000,
-  relay: 15_000,
+  forwarding: 15_000,
 };
 
 /** What the functions below share. */
@@ -149,11 +138,11 @@ export async function openMirrorService(
   };
   const tokens = own === undefined ? openTokens(parts, idle) : undefined;
   const following = own === undefined ? undefined : mirrorConfiguredAccount(parts, own);
-  const relayFor = createRelays(parts, tokens);
+  const writes = createWriteListeners();
   return {
     tokens,
-    relayFor,
-    upstream: createUpstreamAccount(parts, tokens),
+    forwarding: createForwarding(parts, tokens, writes),
+    upstream: createUpstreamAccount(parts, tokens, writes),
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
       // An open stream counts as use of the account.
@@ -163,7 +152,7 @@ export async function openMirrorService(
     noteChange: accounts.noteChange,
     waitUntilFresh: async (exchange, viewer) => {
       const account = await accounts.of(viewer.id);
-      return account && waitUntilFresh(exchange, account, { waits: parts.waits, relay: relayFor(viewer) });
+      return account && waitUntilFresh(exchange, account, parts.waits);
     },
     status: accounts.status,
     figures: accounts.figures,
@@ -236,73 +225,72 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
   };
 }
 
-function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
-  const { accounts, base, config, waits } = parts;
-  return (viewer: Viewer): Relay | undefined => {
-    const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
-    if (!credential) return undefined;
-    return async (exchange) => {
-      const account = accounts.getOrAdd(viewer.id);
-      const { budget } = account;
-      const { token } = credential;
-      let wasSent = true;
-      const onNotSent = () => {
-        wasSent = false;
+/** How requests of viewers are forwarded to their accounts. */
+function createForwarding(
+  { accounts, base, waits, logger }: Parts,
+  tokens: UpstreamTokens | undefined,
+  writes: WriteListeners,
+): UpstreamAccounts {
+  return {
+    base,
+    longest: waits.forwarding,
+    onWrite: writes.add,
+    accessFor(viewer) {
+      const own = tokens?.credentialOf(viewer);
+      const account = accounts.known(viewer.id);
+      const credential = own ?? account?.credential;
+      if (!account || !credential) return undefined;
+      return {
+        accountId: account.id,
+        token: credential.token,
+        isTokenOfClient: own !== undefined,
+        budget: account.budget,
+        noteRejected() {
+          if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
+          else logger.error({ failure: 'rejected the token' }, 'request not forwarded');
+        },
+        noteWrite(write) {
+          writes.tell(account.id);
+          return account.noteWrite(scopeOf(write));
+        },
       };
-      const response = await relay(exchange, { base, token, budget, longest: waits.relay, onNotSent });
-      if (response.status === 401) tokens?.noteStatus(credential, 'doubtful', performance.now());
-      // A write that was rejected (4xx), or never sent, has changed nothing.
-      else if (wasSent && !isRead(exchange) && (response.status < 400 || response.status >= 500)) {
-        // The client must read next what it wrote, even if the write was not acknowledged.
-        await resultWithin(
-          waits.write,
-          readBack(parts, account, credential, exchange, response.status < 300),
-        );
-      }
-      return response;
-    };
+    },
   };
 }
 
-/** Reads back what a write to a path may have changed: the session that the path names, and lists. */
-async function readBack(
-  { pool, logger, timing, onChanged }: Parts,
-  account: MirroredAccount,
-  credential: Credential,
-  { request, path }: Exchange,
-  isDone: boolean,
-): Promise<boolean> {
-  await account.noteWrite(partsOf(path));
-  const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path.slice(restPath.length)) ?? [];
-  const isDeleted = isDone && request.method === 'DELETE' && below === undefined;
-  const session = recordId.safeParse(named).data;
-  const upstream = account.upstreamFor(credential, 'demand', timing);
-  if (session !== undefined && upstream) {
-    await readAgain({ pool, upstream, accountId: account.id }, session, isDeleted).catch((error: unknown) => {
-      logger.warn(error instanceof UpstreamError ? error.failure : { err: error }, 'session not read again');
-    });
-    onChanged(account.id);
-  }
-  return account.refresh(partsOf(path));
+/** Calls listeners with the ids of accounts that clients of this process have written to. */
+function createWriteListeners() {
+  const listeners = new Set<(accountId: number) => void>();
+  return {
+    add: (listener: (accountId: number) => void) => void listeners.add(listener),
+    tell(accountId: number): void {
+      for (const listener of listeners) listener(accountId);
+    },
+  };
 }
 
-async function readTemplatesBack(account: MirroredAccount): Promise<boolean> {
-  await account.noteWrite(['dttTemplates']);
-  return account.refresh(['dttTemplates']);
+type WriteListeners = ReturnType<typeof createWriteListeners>;
+
+/** What a write may have changed: the session that its path names, and lists. */
+function scopeOf({ method, path, isDone }: UpstreamWrite): WriteScope {
+  const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path) ?? [];
+  const id = recordId.safeParse(named).data;
+  const isDeleted = isDone && method === 'DELETE' && below === undefined;
+  return { parts: partsOf(path), session: id === undefined ? undefined : { id, isDeleted } };
 }
 
 /** Which lists a write to a path may have changed. */
 function partsOf(path: string): readonly Part[] {
-  const below = path.slice(restPath.length);
-  if (/^\/dtt\/(templates|settings)(\/|$)/.test(below)) return ['dttTemplates'];
-  if (/^\/lkbx\/sessions?(\/|$)/.test(below)) return ['lkbxDevices', 'locks'];
+  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return ['dttTemplates'];
+  if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return ['lkbxDevices', 'locks'];
   return allParts;
 }
 
 /** The operations that resolvers carry out upstream. */
 function createUpstreamAccount(
-  { accounts, pool, logger, timing, waits }: Parts,
+  { accounts, pool, logger, timing }: Parts,
   tokens: UpstreamTokens | undefined,
+  writes: WriteListeners,
 ): UpstreamAccount {
   async function upstreamFor(viewer: Viewer) {
     const account = await accounts.of(viewer.id);
@@ -315,9 +303,13 @@ function createUpstreamAccount(
       pool,
       logger,
       upstreamFor,
-      async onUncertain(viewer) {
-        const account = await accounts.of(viewer.id);
-        if (account) await resultWithin(waits.write, readTemplatesBack(account));
+      async onActivated({ id }) {
+        writes.tell(id);
+        await announceWrite(pool, id);
+      },
+      async onUncertain({ id }) {
+        writes.tell(id);
+        await accounts.known(id)?.noteWrite({ parts: ['dttTemplates'] });
       },
       unreachable: tokens
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)

@@ -25,7 +25,7 @@ export interface NotedWrite {
 
 export interface FreshnessStore {
   read(): Promise<StoredFreshness>;
-  /** Notes that a client has written upstream, and tells all gateways; undefined for an account that is not here yet. */
+  /** Notes that a client has written upstream, and tells all gateways. Returns undefined for an account that is not here yet. */
   noteWrite(): Promise<NotedWrite | undefined>;
   /** Notes that the last write was read back if it was noted then, and tells all gateways. Both times are included. */
   clearWrite(from: number, until: number): Promise<void>;
@@ -72,18 +72,23 @@ export async function readStoredFreshness(pool: pg.Pool, userId: number): Promis
 }
 
 async function noteWrite(pool: pg.Pool, userId: number): Promise<NotedWrite | undefined> {
-  const { rows } = await pool.query<{ writtenAt: Date; previous: Date | null }>(
+  const { rows } = await pool.query<{ writtenAt: Date | null; previous: Date | null }>(
     `WITH before AS (
        SELECT "userId", CASE WHEN "writtenAt" > coalesce("refreshedAt", '-infinity') THEN "writtenAt" END AS previous
        FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
      noted AS (
        UPDATE "MirroredAccount" AS account SET "writtenAt" = date_trunc('milliseconds', clock_timestamp())
        FROM before WHERE account."userId" = before."userId" RETURNING account."writtenAt", previous)
-     SELECT "writtenAt", previous, announce($1::int || ' User') FROM noted`,
+     SELECT "writtenAt", previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
     [userId],
   );
   const [row] = rows;
-  return row && { writtenAt: row.writtenAt.getTime(), previous: timeOf(row.previous) };
+  return row?.writtenAt ? { writtenAt: row.writtenAt.getTime(), previous: timeOf(row.previous) } : undefined;
+}
+
+/** Tells all gateways that an account has changed upstream. What is here of it has been brought up to date. */
+export async function announceWrite(pool: pg.Pool, userId: number): Promise<void> {
+  await pool.query(`SELECT announce($1::int || ' User')`, [userId]);
 }
 
 /** What time it is by the database's clock. */

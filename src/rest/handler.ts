@@ -17,11 +17,6 @@ import { type Route, routes as shippedRoutes } from './routes.ts';
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
-  /**
-   * Returns what forwards a viewer's requests unchanged to the server where their account lives; undefined for a viewer whose
-   * requests are not forwarded.
-   */
-  relayFor?: ((viewer: Viewer) => Relay | undefined) | undefined;
   /** By default, a token that was valid when the head arrived counts as valid when the body has arrived. */
   hasEnded?: HasEnded;
   /** Path of the page that documents the interface, if the gateway serves one. */
@@ -30,14 +25,11 @@ export interface RestOptions {
   routes?: readonly Route[];
 }
 
-type Relay = (exchange: Exchange) => Promise<HttpResponse>;
-
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
 export function createRestHandler({
   createContext,
-  relayFor,
   hasEnded = async () => false,
   docsPath,
   routes = shippedRoutes,
@@ -54,24 +46,18 @@ export function createRestHandler({
     const match = matchPath(path);
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);
-    const routeRequest = route && {
-      route,
-      id: match?.id,
-      parameters: readParameters(target.slice(exchange.path.length)),
-    };
-    const relay =
-      relayFor && !(routeRequest && canRunHere(routeRequest, viewer)) ? relayFor(viewer) : undefined;
-    if (relay) return relayTask(exchange, relay);
     if (!match) return restErrorResponse(404, messages.notFound);
-    if (!routeRequest)
+    if (!route)
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
-    exchange.operation = routeRequest.route.label;
-    return operationTask({ exchange, viewer, routeRequest, createContext, relayFor, hasEnded });
+    exchange.operation = route.label;
+    const parameters = readParameters(target.slice(exchange.path.length));
+    const routeRequest = { route, id: match.id, parameters };
+    return operationTask({ exchange, viewer, routeRequest, createContext, hasEnded });
   };
 }
 
 /** A request of a viewer, with what is needed to run its operation. */
-interface Call extends Pick<RestOptions, 'createContext' | 'relayFor'> {
+interface Call extends Pick<RestOptions, 'createContext'> {
   readonly exchange: Exchange;
   readonly viewer: Viewer;
   readonly routeRequest: RouteRequest;
@@ -99,40 +85,13 @@ function mutationWork(call: Call): OtherWork {
 }
 
 function queryWork(call: Call, input: Input): Query {
-  const { exchange, viewer, relayFor } = call;
   return {
     kind: 'query',
     async run() {
       const response = await respond(call, input);
       return { response, isCacheable: response.status === 200 };
     },
-    // A record that is missing here may be new upstream, or belong to another user whose records the viewer may see there.
-    finish: async (response) =>
-      response.status === 404 ? (relayFor?.(viewer)?.(exchange) ?? response) : response,
   };
-}
-
-function relayTask(exchange: Exchange, relay: Relay): Task {
-  const work = {
-    kind: 'other',
-    run: () => relay(exchange),
-    mayHaveWritten: () => !isRead(exchange),
-  } as const;
-  return { cacheKey: undefined, prepare: () => work };
-}
-
-/**
- * Whether the gateway can respond by itself to everything that the path and the query string ask for. The upstream may have
- * a path of its own where the gateway expects an id, such as `/lkbx/settings`, and it knows other users than the viewer.
- */
-function canRunHere({ route, id, parameters }: RouteRequest, viewer: Viewer): boolean {
-  if (id !== undefined && !/^\d+$/.test(id)) return false;
-  if (route.path === '/users' || (route.path === '/users/{id}' && id !== String(viewer.id))) return false;
-  return [...parameters].every(([name, value]) =>
-    name === 'targetUserId'
-      ? value === String(viewer.id)
-      : route.isList && (name === 'limit' || name === 'offset'),
-  );
 }
 
 /** The cache key of a query: everything that its response depends on, except the viewer. */

@@ -214,8 +214,8 @@ function badRequestsOf({ body, isList }: Route): string[] {
 }
 
 /** The statuses of `sharedFailures` that a route can fail with. */
-function sharedStatusesOf({ body, isMutation }: Route): number[] {
-  return [401, 403, ...(body ? [413, 415] : []), 429, 500, ...(isMutation ? [502] : []), 503];
+function sharedStatusesOf({ body }: Route): number[] {
+  return [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
 }
 
 function failure(
@@ -311,7 +311,6 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   415: failure(415, [messages.bodyEncoded]),
   429: failure(429, [messages.tooManyRequests], { 'Retry-After': reference('headers', 'RetryAfter') }),
   500: failure(500, [messages.internal]),
-  502: failure(502, [messages.upstreamAway, messages.upstreamUnusable]),
   503: {
     description: STATUS_CODES[503] ?? '',
     headers: { 'Retry-After': reference('headers', 'RetryAfter') },

@@ -8,9 +8,11 @@ import type { UserQuota } from '../graphql/userQuota.ts';
 import { inTurn, type StatementTurns, type Turns } from '../http/statementTurns.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
+import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
+import type { UpstreamAccounts } from '../upstream/access.ts';
 import type { ServerOptions } from './options.ts';
 import { createReadiness } from './readiness.ts';
 import type { OpenOperation } from './transportOperations.ts';
@@ -86,14 +88,27 @@ export function createHandlers(
       closing,
       schema: additions?.schema,
     }),
+    proxy: mirror?.forwarding && createProxyFor(mirror.forwarding, config, feed),
     rest: createRestHandler({
       createContext: contextOf,
-      relayFor: mirror?.relayFor,
       hasEnded,
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };
 }
+
+/** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
+const createProxyFor = (
+  accounts: UpstreamAccounts,
+  { UPSTREAM_INTERVAL, RESPONSE_CACHE_MB }: ServerOptions['config'],
+  feed: ServerOptions['feed'],
+) =>
+  createProxy({
+    accounts,
+    feed,
+    lifetime: UPSTREAM_INTERVAL,
+    maxBytes: (RESPONSE_CACHE_MB / 2) * 1024 * 1024,
+  });
 
 /** The checks of tokens that were valid when their requests came. */
 function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {

@@ -19,6 +19,7 @@ import type { Batch } from '../http/task.ts';
 import type { McpHandler } from '../mcp/mcp.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import type { PageHandler } from '../pages/page.ts';
+import type { RestProxy } from '../proxy/proxy.ts';
 import type { RestHandler } from '../rest/handler.ts';
 import { createAccess, rateKeyOf } from './access.ts';
 import { createAuthentication, type Shed } from './authentication.ts';
@@ -47,6 +48,8 @@ interface Steps extends Pick<Pipeline, 'authorize'> {
     readonly page: PageHandler;
     readonly graphql: GraphqlHandler;
     readonly rest: RestHandler;
+    /** REST in front of an upstream; undefined where there is none. */
+    readonly proxy: RestProxy | undefined;
     /** Undefined where the settings leave it out. */
     readonly mcp: McpHandler | undefined;
   };
@@ -76,6 +79,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     // The client of an operation may have cancelled it in the meantime.
     if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
+    if (endpoint === 'rest' && handlers.proxy && viewer) return handlers.proxy(exchange, viewer);
     if (endpoint === 'mcp' && handlers.mcp) return handlers.mcp(exchange, viewer);
     const reading = (endpoint === 'graphql' ? handlers.graphql : handlers.rest)(exchange, viewer);
     const task = reading instanceof Promise ? await reading : reading;
@@ -134,8 +138,15 @@ export function createPipeline(
       });
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
   const handlers = createHandlers(options, { viewers, connectionQuota, open, statements });
-  const { page, graphql, rest, watch, hasEnded, persistedFile } = handlers;
+  const { page, graphql, rest, proxy, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
+  const forward: RestProxy | undefined =
+    proxy &&
+    (async (exchange, viewer) => {
+      const response = await proxy(exchange, viewer);
+      if (!isRead(exchange)) await positions?.addTo(exchange, response);
+      return response;
+    });
   const mcp = options.additions?.createMcp?.({ config, persistedFile, hasEnded, run });
   const respond = createRespond({
     config,
@@ -145,13 +156,13 @@ export function createPipeline(
     shed,
     waitUntilCurrent: createWaitUntilCurrent(mirror, positions),
     runTask,
-    handlers: { page, graphql, rest, mcp },
+    handlers: { page, graphql, rest, proxy: forward, mcp },
   });
   return { respond, authorize, watch, cors, connectionQuota };
 }
 
 function createConfiguredCors({ config, mirror, logger }: ServerOptions): Cors {
-  const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
+  const methods = mirror?.forwarding ? relayedMethods : usualMethods;
   return createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
 }
 
@@ -169,16 +180,11 @@ function createWaitUntilCurrent(
   mirror: MirrorService | undefined,
   positions: Positions | undefined,
 ): Steps['waitUntilCurrent'] {
-  async function waitForMirror(service: MirrorService, exchange: Exchange, viewer: Viewer) {
-    const early = await service.waitUntilFresh(exchange, viewer);
-    // While the account is not as new as it has to be, writes are passed on from here.
-    if (early && !isRead(exchange)) await positions?.addTo(exchange, early);
-    return early;
-  }
   return (exchange, viewer) => {
     const receiving = positions?.receive(exchange, viewer);
-    if (!mirror) return receiving;
-    if (!receiving) return waitForMirror(mirror, exchange, viewer);
-    return receiving.then((early) => early ?? waitForMirror(mirror, exchange, viewer));
+    // What is forwarded is not read from the mirror.
+    if (!mirror || (exchange.endpoint === 'rest' && mirror.forwarding)) return receiving;
+    if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
+    return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
   };
 }

@@ -76,7 +76,7 @@ export async function runWork(
         ? await cache.compute(viewer.id, cacheKey, work.run)
         : (await work.run()).response;
     if (viewer && cacheKey === undefined) cache.noteRead(viewer.id);
-    return work.finish ? work.finish(response) : response;
+    return response;
   }
   try {
     return await work.run();

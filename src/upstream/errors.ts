@@ -108,8 +108,9 @@ const unconnected = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether a request failed before it was sent, by the error of `fetch`: then the upstream has done nothing. */
-export function wasNotSent(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return unconnected.has(systemCodeOf(cause) ?? '');
-}
+/** Whether no connection was made for a request, by the error of `node:http`: then the upstream has done nothing. */
+export const isUnconnected = (error: unknown): boolean => unconnected.has(systemCodeOf(error) ?? '');
+
+/** Whether a request failed before it was sent, by the error of `fetch`. */
+export const wasNotSent = (error: unknown): boolean =>
+  isUnconnected(error instanceof Error ? error.cause : undefined);

@@ -4,10 +4,12 @@
 export const responseLimit = 4 * 1024 * 1024;
 
 /** The whole body, or undefined for one over the limit, of which no more than that is read. */
-export async function readResponseBody({ body }: Response): Promise<Buffer | undefined> {
+export async function readResponseBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of body) {
     size += chunk.length;
     if (size > responseLimit) return undefined;
     chunks.push(chunk);

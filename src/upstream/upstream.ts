@@ -164,7 +164,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const text = await readText(call, response);
       if (response.status === 401) onUnauthorized?.(call.route);
-      const pause = isBusy(response) ? readRetryAfter(response) : 0;
+      const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
       if (pause > 0) budget.pauseUntil(Date.now() + pause);
       if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
       return dataOf(call, response, text, quote);
@@ -266,8 +266,8 @@ function createSender(token: string, quote: Quote, budget: Budget) {
 }
 
 /** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */
-function readRetryAfter({ headers }: Response): number {
-  const text = headers.get('Retry-After') ?? '';
+export function readRetryAfter(header: string | null | undefined): number {
+  const text = header ?? '';
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
   return wait > 0 ? Math.min(wait, longestWait) : 0;
 }
@@ -311,7 +311,7 @@ const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
 
 /** @throws {UpstreamError} for a body over the limit. */
 async function readText(call: Call, response: Response): Promise<string> {
-  const body = await readResponseBody(response);
+  const body = await readResponseBody(response.body ?? []);
   if (body) return body.toString();
   throw new UpstreamError(
     `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,

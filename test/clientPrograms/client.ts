@@ -7,8 +7,7 @@ export interface RecordedResponse {
   readonly path: string;
   readonly status: number;
   readonly contentType: string | null;
-  /** The parsed JSON of the body, or its text if it is not JSON. */
-  readonly body: unknown;
+  readonly text: string;
 }
 
 export interface Client {
@@ -35,7 +34,7 @@ export function createClient(base: string, token: string): Client {
     });
     const text = await response.text();
     const contentType = response.headers.get('Content-Type');
-    const recorded = { method, path, status: response.status, contentType, body: parsed(text) };
+    const recorded = { method, path, status: response.status, contentType, text };
     transcript.push(recorded);
     return recorded;
   }
@@ -43,11 +42,11 @@ export function createClient(base: string, token: string): Client {
   return { transcript, get: (path) => request('GET', path), send: request };
 }
 
-function parsed(text: string): unknown {
+function bodyOf({ text }: RecordedResponse): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return text;
+    return undefined;
   }
 }
 
@@ -55,13 +54,15 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
 /** The data of the envelope, if it is a record. */
-export function recordOf({ body }: RecordedResponse): Record<string, unknown> | undefined {
+export function recordOf(response: RecordedResponse): Record<string, unknown> | undefined {
+  const body = bodyOf(response);
   const data = isObject(body) && body.ok === true ? body.data : undefined;
   return isObject(data) && !Array.isArray(data) ? data : undefined;
 }
 
 /** The records of a list, whether it is paginated or bare. */
-export function listOf({ body }: RecordedResponse): Record<string, unknown>[] {
+export function listOf(response: RecordedResponse): Record<string, unknown>[] {
+  const body = bodyOf(response);
   const data = isObject(body) ? body.data : undefined;
   const records = isObject(data) && !Array.isArray(data) ? data.data : data;
   return Array.isArray(records) ? records.filter(isObject) : [];

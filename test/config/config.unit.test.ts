@@ -74,7 +74,6 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     UPSTREAM_INTERVAL: 60,
     UPSTREAM_RATE: 60,
     UPSTREAM_TOKEN_TTL: 60,
-    RELAY: 'on',
   };
 
   it.each([
@@ -296,7 +295,6 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['UPSTREAM_INTERVAL', '60', 'UPSTREAM_URL'],
     ['UPSTREAM_RATE', '60', 'UPSTREAM_URL'],
     ['UPSTREAM_TOKEN_TTL', '60', 'UPSTREAM_URL'],
-    ['RELAY', 'off', 'UPSTREAM_URL'],
   ])('rejects %s=%s without %s', (name, value, other) => {
     for (const rest of [{}, { [other]: '' }])
       expect(complaintAbout({ ...rest, [name]: value })).toBe(

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { sync } from '../../src/mirror/sync.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
-import { rest, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 
@@ -79,12 +79,6 @@ describe('an activation', () => {
     expect((await activate(gateway, id, second)).errors).toMatchObject([
       { extensions: { code: 'NOT_FOUND' } },
     ]);
-    const { status } = await rest(gateway, second, `/dtt/templates/${id}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: '{"isActive":true}',
-    });
-    expect(status).toBe(404);
     expect(await library(fronted)).toEqual(before);
   });
 

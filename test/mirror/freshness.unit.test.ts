@@ -29,8 +29,7 @@ it.each([
   expect(freshnessOf(header)).toBe(milliseconds);
 });
 
-const waits = { arrival: 50, freshness: 50, awakening: 50, write: 50, relay: 50 };
-const relayed = { status: 200, headers: {}, body: Buffer.from('relayed') };
+const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50 };
 
 /** When the lists were read, as the database has it. */
 let inDatabase: number | undefined;
@@ -60,6 +59,7 @@ beforeEach(() => {
     isUnreachable: false,
     touch: () => undefined,
     arrival: () => run(),
+    credential: undefined,
     noteWrite: async () => {},
     refresh: () => run(),
     add() {},
@@ -69,17 +69,12 @@ beforeEach(() => {
   };
 });
 
-/** The outcome of a request: relayed, or the status, if it is not served from the mirror, and headers. */
-async function request(endpoint: 'rest' | 'graphql', headers: Record<string, string> = {}, isRelayed = true) {
+/** The outcome of a request: the status, if it is not served from the mirror, and headers. */
+async function request(headers: Record<string, string> = {}) {
   const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
-  const opened = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
-  const exchange = { ...opened, endpoint };
-  const relay = isRelayed ? async () => relayed : undefined;
-  const response = await waitUntilFresh(exchange, account, { waits, relay });
-  const { status, headers: said } = response ?? {};
-  return response === relayed
-    ? 'relayed'
-    : { status, age: exchange.headers.Age, retryAfter: said?.['Retry-After'] };
+  const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
+  const { status, headers: said } = (await waitUntilFresh(exchange, account, waits)) ?? {};
+  return { status, age: exchange.headers.Age, retryAfter: said?.['Retry-After'] };
 }
 
 const served = { status: undefined, age: '0', retryAfter: undefined };
@@ -88,63 +83,40 @@ const unavailable = { status: 503, age: undefined, retryAfter: '5' };
 describe('a request about an account', () => {
   it('is served with the age of the mirror if the account has been read', async () => {
     freshness.set(Date.now() - 7_900, { began: 0, isPart: false });
-    for (const endpoint of ['rest', 'graphql'] as const)
-      expect(await request(endpoint)).toEqual({ ...served, age: '7' });
+    expect(await request()).toEqual({ ...served, age: '7' });
     expect(run).not.toHaveBeenCalled();
   });
 
-  it('is relayed or rejected with 503 if the account has not been read, and waits a while for the first run', async () => {
-    expect(await request('rest')).toBe('relayed');
-    expect(await request('rest', {}, false)).toEqual(unavailable);
-    expect(await request('graphql')).toEqual(unavailable);
+  it('is rejected with 503 if the account has not been read, and waits a while for the first run', async () => {
+    expect(await request()).toEqual(unavailable);
     run.mockImplementation(async () => {
       freshness.set(Date.now(), { began: 0, isPart: false });
       return true;
     });
-    expect(await request('graphql')).toEqual(served);
+    expect(await request()).toEqual(served);
   });
 
-  it('is relayed over REST until a run has begun after the last relayed response', async () => {
-    const began = Date.now() - 1_000;
-    expect(await request('rest')).toBe('relayed');
-    freshness.set(began, { began: 0, isPart: false });
-    expect(await request('rest')).toBe('relayed');
-    // No relayed response was sent over GraphQL, so its clients need not wait.
-    expect(await request('graphql')).toEqual({ ...served, age: '1' });
-    freshness.set(Date.now(), { began: 0, isPart: false });
-    expect(await request('rest')).toEqual(served);
-  });
-
-  it('is relayed or rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
-    const responses = [];
-    for (const [endpoint, isRelayed] of [
-      ['rest', true],
-      ['rest', false],
-      ['graphql', true],
-    ] as const) {
-      inDatabase = Date.now() - 1_000;
+  it('is rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
+    inDatabase = Date.now() - 1_000;
+    await freshness.reload();
+    run.mockImplementation(async () => {
+      inDatabase = undefined;
       await freshness.reload();
-      run.mockImplementation(async () => {
-        inDatabase = undefined;
-        await freshness.reload();
-        return false;
-      });
-      responses.push(await request(endpoint, { 'cache-control': 'no-cache' }, isRelayed));
-    }
-    expect(responses).toEqual(['relayed', unavailable, unavailable]);
+      return false;
+    });
+    expect(await request({ 'cache-control': 'no-cache' })).toEqual(unavailable);
   });
 
-  it('is relayed, or waits for a run, or is rejected with 503 if a write has not been read back', async () => {
+  it('waits for a run, or is rejected with 503, if a write has not been read back', async () => {
     freshness.set(Date.now() - 1_000, { began: 0, isPart: false });
     freshness.noteWrite();
-    expect(await request('rest')).toBe('relayed');
-    expect(await request('graphql')).toEqual(unavailable);
+    expect(await request()).toEqual(unavailable);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => {
       freshness.set(Date.now(), { began: 0, isPart: false });
       return true;
     });
-    expect(await request('graphql')).toEqual(served);
+    expect(await request()).toEqual(served);
   });
 
   it('waits for the refresh that it starts if it is the first request for a while', async () => {
@@ -155,17 +127,17 @@ describe('a request about an account', () => {
       return true;
     });
     account = { ...account, touch: () => run() };
-    expect(await request('graphql')).toEqual(served);
+    expect(await request()).toEqual(served);
   });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
     freshness.set(Date.now() - 1_000, { began: 0, isPart: false });
     account.budget.pauseUntil(Date.now() + 60_000);
-    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
+    expect(await request({ 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).not.toHaveBeenCalled();
     account = { ...account, budget: createBudget(0) };
     run.mockImplementation(() => new Promise(() => {}));
-    expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
+    expect(await request({ 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).toHaveBeenCalledTimes(1);
   });
 });

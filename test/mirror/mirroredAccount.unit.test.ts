@@ -15,6 +15,8 @@ const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 
 const lists = vi.fn<AccountRuns['lists']>();
+const noteChanged = vi.fn<AccountRuns['noteChanged']>();
+const session = vi.fn<AccountRuns['session']>();
 const readStored = vi.fn<FreshnessStore['read']>();
 const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
 const clearWrite = vi.fn<FreshnessStore['clearWrite']>();
@@ -42,6 +44,9 @@ beforeEach(() => {
   lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
   clearWrite.mockResolvedValue();
+  noteChanged.mockResolvedValue();
+  session.mockResolvedValue();
+  noteStoredWrite.mockResolvedValue(undefined);
   account = createMirroredAccount({
     id: 1,
     base: 'http://127.0.0.1:9/api/v1',
@@ -49,7 +54,7 @@ beforeEach(() => {
     budget: createBudget(0),
     withActivationLock: (run) => run(),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, skipped: () => 0 },
+    runs: { lists, details: async () => {}, noteChanged, session, skipped: () => 0 },
     freshnessStore: { read: readStored, noteWrite: noteStoredWrite, clearWrite },
     interval,
     idle: 10 * interval,
@@ -127,19 +132,6 @@ describe('an account of the mirror', () => {
       await account.refresh(['dttTemplates']);
     }
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
-  });
-
-  it('is read once more after its first run if clients were shown something during that run', async () => {
-    lists.mockImplementationOnce(async () => {
-      const report = await succeed();
-      vi.advanceTimersByTime(10);
-      account.freshness.noteShown();
-      return report;
-    });
-    await account.touch();
-    await vi.advanceTimersByTimeAsync(interval / 2);
-    expect(parts()).toEqual(['all', 'all']);
-    expect(account.freshness.isBehind).toBe(false);
   });
 
   it('has its token confirmed by each run, which asks whose it is', async () => {
@@ -254,7 +246,7 @@ describe('an account of the mirror', () => {
     vi.advanceTimersByTime(10);
     noteStoredWrite.mockResolvedValueOnce({ writtenAt: 7, previous: undefined });
     clearWrite.mockClear();
-    await account.noteWrite(['locks']);
+    await account.noteWrite({ parts: ['locks'] });
     expect(account.freshness.isOutdated).toBe(true);
     expect(clearWrite).not.toHaveBeenCalled();
     vi.advanceTimersByTime(10);
@@ -265,10 +257,35 @@ describe('an account of the mirror', () => {
     expect(account.freshness.isOutdated).toBe(false);
   });
 
+  it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
+    await account.refresh();
+    await account.noteWrite({ parts: ['locks'] });
+    await vi.advanceTimersByTimeAsync(interval / 2);
+    expect(parts()).toEqual(['all']);
+    account.touch();
+    await account.noteWrite({ parts: ['dttTemplates'] });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
+  });
+
+  it('has a session that was written pending at once, and read before the lists, again if that fails', async () => {
+    await account.refresh();
+    const written = { id: 5, isDeleted: true };
+    await account.noteWrite({ parts: ['dttTemplates'], session: written });
+    expect(noteChanged.mock.calls).toEqual([[5]]);
+    expect(session).not.toHaveBeenCalled();
+    session.mockRejectedValueOnce(new Error('the upstream is away'));
+    expect(await account.refresh(['dttTemplates'])).toBe(false);
+    expect(await account.refresh(['dttTemplates'])).toBe(true);
+    expect(await account.refresh(['dttTemplates'])).toBe(true);
+    expect(session.mock.calls.map(([, read]) => read)).toEqual([written, written]);
+    expect(account.freshness.isOutdated).toBe(false);
+  });
+
   it('is read whole after a write if a write of another process has not been read back', async () => {
     await account.refresh();
     noteStoredWrite.mockResolvedValueOnce({ writtenAt: 8, previous: 7 });
-    await account.noteWrite(['locks']);
+    await account.noteWrite({ parts: ['locks'] });
     await account.refresh(['locks']);
     expect(parts()).toEqual(['all', 'all']);
     expect(clearWrite).toHaveBeenLastCalledWith(0, Date.now());

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
-import { rest, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
@@ -10,33 +10,24 @@ const open = openForEachTest();
 const settings = { UPSTREAM_INTERVAL: '600' };
 const lists = { path: /^\/dtt\/templates$/ };
 
-const overRest = async (gateway: TestGateway) => (await rest(gateway, alice, '/dtt/templates/1')).body;
 const overGraphql = (gateway: TestGateway) => ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }');
 
-it('every gateway relays REST reads and rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
-  const { gateway, openAnother, service } = await open({
-    settings,
-    waits: { write: 300, freshness: 10_000 },
-  });
+it('every gateway rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
+  const { gateway, openAnother, service } = await open({ settings });
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
   service.misbehave(faults.error500, lists);
   expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
   const started = await openAnother();
-  for (const each of [gateway, another, started]) {
-    expect(await overRest(each)).toMatchObject({ data: { name: 'A new name' } });
-    expect((await overGraphql(each)).status).toBe(503);
-  }
+  for (const each of [gateway, another, started]) expect((await overGraphql(each)).status).toBe(503);
   service.behave();
   for (const each of [gateway, another, started])
     await expect.poll(async () => (await overGraphql(each)).status).toBe(200);
   // Once one gateway has read the account, all of them show what it has read. None reads the lists again, which fail.
   service.misbehave(faults.error500, lists);
   service.forgetRequests();
-  for (const each of [gateway, another, started]) {
-    expect(await overRest(each)).toMatchObject({ data: { name: 'A new name' } });
+  for (const each of [gateway, another, started])
     expect((await overGraphql(each)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
-  }
   expect(service.count({ path: '/dtt/templates' })).toBe(0);
 });
 
@@ -44,12 +35,13 @@ it('a write through one gateway is read back once for all of them', async () => 
   const { gateway, openAnother, service, database } = await open({ settings });
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
-  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
-  const { rows } = await database.pool.query('SELECT "writtenAt" FROM "MirroredAccount"');
-  expect(rows).toEqual([{ writtenAt: null }]);
   service.forgetRequests();
+  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+  await expect
+    .poll(async () => (await database.pool.query('SELECT "writtenAt" FROM "MirroredAccount"')).rows)
+    .toEqual([{ writtenAt: null }]);
   expect((await overGraphql(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
-  expect(service.count({ path: '/dtt/templates' })).toBe(0);
+  expect(service.count({ path: '/dtt/templates' })).toBe(1);
 });
 
 it('an account is read again for the next request if it was last refreshed in the future, by the database’s clock', async () => {

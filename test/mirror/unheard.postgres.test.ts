@@ -8,7 +8,7 @@ import type { TestGateway } from '../support/gateway.ts';
 
 const alice = 'token-of-alice';
 const settings = { UPSTREAM_INTERVAL: '600' };
-const waits = { arrival: 10_000, freshness: 300, awakening: 300, write: 300, relay: 5_000 };
+const waits = { arrival: 10_000, freshness: 300, awakening: 300 };
 const open = openForEachTest();
 
 async function read(gateway: TestGateway, headers: Record<string, string> = {}) {

@@ -1,7 +1,7 @@
 /** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { fetchDetails, readAgain } from '../../src/mirror/details.ts';
+import { fetchDetails, noteChanged, readAgain } from '../../src/mirror/details.ts';
 import { kindsOf } from '../../src/mirror/kinds/kinds.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -158,6 +158,7 @@ describe('a session that a client has written upstream', () => {
   it('is read at once, and again by the next run', async () => {
     write(2);
     const upstream = upstreamOf(memoryUpstream, 1);
+    await noteChanged(database.pool, 1, 1);
     await readAgain({ pool: database.pool, upstream, accountId: 1 }, 1, false);
     expect(await here()).toMatchObject({ detailsPending: false, segments: [{ repsMeasured: 2 }] });
     const paths: string[] = [];
@@ -189,13 +190,14 @@ describe('a session that a client has written upstream', () => {
   it('has the second of two writes, even if what was read after the first is stored while the second is read', async () => {
     const upstream = upstreamOf(memoryUpstream, 1);
     /** Reads the session again. @param meanwhile is done once the upstream has responded. */
-    const reread = (meanwhile: () => Promise<unknown>) => {
+    const reread = async (meanwhile: () => Promise<unknown>) => {
       const get = async (path: string) => {
         const data = await upstream.get(path);
         await meanwhile();
         return data;
       };
-      return readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+      await noteChanged(database.pool, 1, 1);
+      await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
     };
     write(2);
     let second: Promise<void> | undefined;

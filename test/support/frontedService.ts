@@ -94,7 +94,7 @@ export function openForEachTest(): (options?: FrontedOptions) => Promise<Fronted
 
 /** Sends a GraphQL request with these headers. */
 export const ask = (
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'url'>,
   token: string,
   query: string,
   headers: Record<string, string> = {},
@@ -110,7 +110,7 @@ export const ask = (
   }));
 
 /** Waits until the mirror has the account. */
-export const arrive = (gateway: TestGateway, token: string) =>
+export const arrive = (gateway: Pick<TestGateway, 'url'>, token: string) =>
   expect
     .poll(async () => (await ask(gateway, token, '{ viewer { username } }')).status, { timeout: 20_000 })
     .toBe(200);

@@ -1,0 +1,196 @@
+/** Forwards one request to the upstream unchanged, with a token of its account, and reads the whole response. */
+
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { messages, systemCodeOf } from '../errors.ts';
+import { readBody } from '../http/body.ts';
+import { relayedMethods } from '../http/cors.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isRead } from '../http/requestChecks.ts';
+import type { HttpResponse } from '../http/response.ts';
+import { restPath } from '../http/target.ts';
+import { isUnconnected } from '../upstream/errors.ts';
+import { readResponseBody } from '../upstream/responseBody.ts';
+
+/** The largest body of a request, in bytes. */
+const maxRequest = 64 * 1024;
+
+/** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
+const ofConnection = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** Request headers that are not passed on: also those about the gateway as the target, about browser pages, and those that are set here. */
+const notSent = new Set([
+  ...ofConnection,
+  'host',
+  'content-length',
+  'expect',
+  'authorization',
+  'cookie',
+  'origin',
+  'referer',
+  'dovetail-position',
+  'x-request-id',
+]);
+
+/** Headers that tell the client's address and the proxies on the way. */
+const isAboutTheWay =
+  /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-|proxy-)/;
+
+/** Response headers that are not passed on: also those about the upstream as a site, and the one that the gateway sets. */
+const notReturned = new Set([
+  ...ofConnection,
+  'content-length',
+  'set-cookie',
+  'server',
+  'strict-transport-security',
+  'x-request-id',
+]);
+
+const isAboutTheSite = /^(access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
+
+/** Headers of a request or a response, by their names in lower case. */
+export type Headers = Readonly<Record<string, string>>;
+
+/** A request as the upstream gets it. */
+export interface UpstreamRequest {
+  readonly method: string;
+  /** The base URL of the upstream. */
+  readonly url: URL;
+  /** The path and the query as the client has sent them, below the path of the base URL. */
+  readonly path: string;
+  /** Without `Authorization`. */
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+/** A response of the upstream, with the headers that concern the client. */
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+/** Why there is no response of the upstream: the error for the client, and whether the upstream may have got the request. */
+export interface Failure {
+  readonly error: HttpResponse;
+  readonly wasSent: boolean;
+}
+
+export const isFailure = (given: UpstreamResponse | Failure): given is Failure => 'error' in given;
+
+/** A step up in a path, or what some server may take for one. */
+const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
+
+/** Reads what a request asks of the upstream. Returns the error response to a request that cannot be forwarded. */
+export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
+  const { request, target } = exchange;
+  const { method = 'GET' } = request;
+  const [path = ''] = target.split('?', 1);
+  if (upwards.test(path)) return restErrorResponse(404, messages.notFound);
+  if (!relayedMethods.includes(method))
+    return restErrorResponse(405, messages.methodNotAllowed, { Allow: relayedMethods.join(', ') });
+  const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
+  if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  const url = new URL(base);
+  const below = target.slice(restPath.length);
+  return { method, url, path: url.pathname + below, headers: headersOf(request.rawHeaders), body };
+}
+
+/**
+ * Sends a request to the upstream.
+ * @param token a token of the account.
+ * @param longest how long, in milliseconds, the upstream may take.
+ */
+export async function forward(
+  request: UpstreamRequest,
+  token: string,
+  longest: number,
+): Promise<UpstreamResponse | Failure> {
+  // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
+  const deadline = AbortSignal.timeout(longest);
+  try {
+    const response = await send(request, token, deadline);
+    const body = await readResponseBody(response);
+    if (!body) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
+    return { status: response.statusCode ?? 502, headers: returned(response, body), body };
+  } catch (error) {
+    const wasSent = !isUnconnected(error);
+    if (deadline.aborted) return { error: restErrorResponse(504, messages.upstreamTooSlow), wasSent };
+    return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent };
+  }
+}
+
+/** Sends a request by `node:http`: `fetch` would add headers of its own, and decode the body. */
+async function send(given: UpstreamRequest, token: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const { method, url, path, headers, body } = given;
+  const isReading = method === 'GET' || method === 'HEAD';
+  const request = (url.protocol === 'https:' ? https : http).request(url, {
+    method,
+    path,
+    headers: {
+      ...headers,
+      authorization: `Bearer ${token}`,
+      ...(!isReading && { 'content-length': body.length }),
+    },
+    signal,
+  });
+  // An error that comes after the head of the response is one of its body too.
+  request.on('error', () => {});
+  request.end(body);
+  try {
+    // It is called with the response alone.
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  } catch (error) {
+    // The upstream may have closed the connection while it was idle (https://nodejs.org/api/http.html#requestreusedsocket).
+    if (isReading && request.reusedSocket && systemCodeOf(error) === 'ECONNRESET')
+      return send(given, token, signal);
+    throw error;
+  }
+}
+
+/** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
+function headersOf(raw: readonly string[]): Headers {
+  // A Map, since a client may name a header `constructor`.
+  const headers = new Map<string, string>();
+  const named = new Set<string>();
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index]?.toLowerCase() ?? '';
+    const value = raw[index + 1] ?? '';
+    if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
+    // The client's address and its way here are private.
+    if (notSent.has(name) || isAboutTheWay.test(name)) continue;
+    const before = headers.get(name);
+    headers.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+  for (const name of named) headers.delete(name);
+  return Object.fromEntries(headers);
+}
+
+function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
+  const ofThisConnection = new Set((headers.connection ?? '').toLowerCase().split(/\s*,\s*/));
+  const kept = Object.entries(headers).flatMap(([name, value]) =>
+    typeof value !== 'string' ||
+    notReturned.has(name) ||
+    ofThisConnection.has(name) ||
+    isAboutTheSite.test(name)
+      ? []
+      : [[name, value] as const],
+  );
+  // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6).
+  const said = body.length === 0 && statusCode !== 304 ? headers['content-length'] : undefined;
+  const length = body.length > 0 ? String(body.length) : said;
+  return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };
+}

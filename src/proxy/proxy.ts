@@ -1,0 +1,168 @@
+/**
+ * REST in front of an upstream: a caching reverse proxy. Clients get the upstream's status, headers and bytes.
+ *
+ * It promises that a read never gets a response from before the last write of its account, whichever gateway the write went
+ * through. A write drops what is stored of its account in all gateways before its own response is sent; nothing is sent from
+ * the cache before this gateway has heard every announcement that was made before the read came.
+ *
+ * It may be replaced by any reverse proxy that can forget the responses of one account.
+ */
+
+import type { Viewer } from '../auth/viewer.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import { resultWithin } from '../database/waiting.ts';
+import { messages } from '../errors.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isRead } from '../http/requestChecks.ts';
+import { type HttpResponse, isResponse, matches } from '../http/response.ts';
+import { restPath } from '../http/target.ts';
+import type { UpstreamAccess, UpstreamAccounts } from '../upstream/access.ts';
+import { readRetryAfter } from '../upstream/upstream.ts';
+import {
+  type Failure,
+  forward,
+  isFailure,
+  readRequest,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from './forward.ts';
+import { createReadCache, type ReadCache, type ReadResult } from './readCache.ts';
+
+export interface ProxyOptions {
+  readonly accounts: UpstreamAccounts;
+  readonly feed: ChangeFeed;
+  /** For how many seconds a response is fresh if the upstream does not say. */
+  readonly lifetime: number;
+  /** How much memory the stored responses may take, in bytes; 0 stores none. */
+  readonly maxBytes: number;
+}
+
+/** Returns the upstream's response to a request of the REST API. */
+export type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
+
+/** How long, in milliseconds, the response to a write waits at most until all gateways have been told of the write. */
+const longestTelling = 5_000;
+
+/** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
+const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
+
+export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions): RestProxy {
+  const cache = maxBytes === 0 ? undefined : createReadCache({ feed, lifetime, maxBytes });
+  if (cache) {
+    accounts.onWrite(cache.drop);
+    feed.subscribe((change) => {
+      // A write through another process is announced as a change of the user.
+      if (change.table === undefined || change.table === 'User')
+        cache.drop(change.kind === 'user' ? change.userId : undefined);
+    });
+  }
+
+  return async (exchange, viewer) => {
+    exchange.operation = 'relayed';
+    const access = accounts.accessFor(viewer);
+    if (!access) return restErrorResponse(503, messages.accountUnreachable, { 'Retry-After': '5' });
+    const request = await readRequest(exchange, accounts.base);
+    if (isResponse(request)) return request;
+    const send = (given: UpstreamRequest) => sendFor(access, given, accounts.longest);
+    if (!isRead(exchange)) return respond(exchange, { given: await write(exchange, access, send, request) });
+    if (!cache || uncached.some((name) => name in request.headers))
+      return respond(exchange, { given: await send(request) });
+    return readThrough(cache, exchange, access, request, send);
+  };
+}
+
+type Send = (request: UpstreamRequest) => Promise<UpstreamResponse | Failure>;
+
+async function sendFor(
+  access: UpstreamAccess,
+  request: UpstreamRequest,
+  longest: number,
+): Promise<UpstreamResponse | Failure> {
+  const { budget, token } = access;
+  budget.note();
+  const given = await forward(request, token, longest);
+  if (isFailure(given)) return given;
+  const { status, headers } = given;
+  if (status === 429 || status === 503)
+    budget.pauseUntil(Date.now() + readRetryAfter(headers['retry-after']));
+  if (status !== 401) return given;
+  access.noteRejected();
+  // The client's own token is valid: it is the gateway's that is not.
+  return access.isTokenOfClient
+    ? given
+    : { error: restErrorResponse(502, messages.upstreamRejectsToken), wasSent: true };
+}
+
+async function write(
+  exchange: Exchange,
+  access: UpstreamAccess,
+  send: Send,
+  request: UpstreamRequest,
+): Promise<UpstreamResponse | Failure> {
+  const given = await send(request);
+  const { status } = isFailure(given) ? given.error : given;
+  // A write that was rejected (4xx), or never sent, has changed nothing.
+  const mayHaveWritten = isFailure(given) ? given.wasSent : status < 400 || status >= 500;
+  if (mayHaveWritten) {
+    const { method } = request;
+    const path = exchange.path.slice(restPath.length);
+    await resultWithin(longestTelling, access.noteWrite({ method, path, isDone: status < 300 }));
+  }
+  return given;
+}
+
+async function readThrough(
+  cache: ReadCache,
+  exchange: Exchange,
+  access: UpstreamAccess,
+  { headers, ...request }: UpstreamRequest,
+  send: Send,
+): Promise<HttpResponse> {
+  // What is stored is the whole response; whether the client has it already is decided here.
+  const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
+  const result = await cache.read({
+    accountId: access.accountId,
+    target: exchange.target,
+    request: { ...request, headers: unconditional },
+    send,
+    isBudgetSpent: () => access.budget.delayFor(1) > 0,
+  });
+  const { given } = result;
+  exchange.cache = result.age === undefined ? 'miss' : 'hit';
+  if (isFailure(given) || !isUnmodified(given, tags, time)) return respond(exchange, result);
+  const kept = Object.entries(given.headers).filter(([name]) => !name.startsWith('content-'));
+  return respond(exchange, {
+    ...result,
+    given: { status: 304, headers: Object.fromEntries(kept), body: Buffer.alloc(0) },
+  });
+}
+
+/** Whether a client has the response already (RFC 9110, section 13.2.2). */
+function isUnmodified(
+  { status, headers: { etag, 'last-modified': modified } }: UpstreamResponse,
+  tags: string | undefined,
+  time: string | undefined,
+): boolean {
+  if (status !== 200) return false;
+  if (tags !== undefined) return etag !== undefined && matches(tags, etag.replace(/^W\//, ''));
+  return time !== undefined && modified !== undefined && Date.parse(modified) <= Date.parse(time);
+}
+
+/** The response for the client: the upstream's, with the request id, `Age`, and the gateway's own rate limits. */
+function respond(exchange: Exchange, { given, age }: ReadResult): HttpResponse {
+  if (isFailure(given)) return given.error;
+  const { status, body } = given;
+  const headers: Record<string, string> = {
+    ...given.headers,
+    ...(age !== undefined && { age: String(age) }),
+  };
+  const hasRates = Object.keys(headers).some((name) => /^(x-)?ratelimit/.test(name));
+  for (const name of Object.keys(exchange.headers)) {
+    const isRate = /^RateLimit/i.test(name);
+    if (isRate ? hasRates : name.toLowerCase() in headers && name !== 'Vary') delete exchange.headers[name];
+  }
+  // The values of both are joined under this name.
+  const { vary, ...others } = headers;
+  return { status, headers: { ...others, ...(vary !== undefined && { Vary: vary }) }, body, isRelayed: true };
+}

@@ -1,0 +1,39 @@
+/** How requests of viewers reach their accounts upstream. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import type { Budget } from './budget.ts';
+
+/** An account of the upstream, as the requests of one of its viewers reach it. */
+export interface UpstreamAccess {
+  readonly accountId: number;
+  /** A token of the account: the client's own, if that is one of the upstream's. */
+  readonly token: string;
+  /** Whether the client has sent that token. */
+  readonly isTokenOfClient: boolean;
+  readonly budget: Budget;
+  /** Must be called when the upstream has rejected the token. */
+  noteRejected(): void;
+  /**
+   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told.
+   * @param write its method, its path below the base, and whether the upstream has said that it carried it out.
+   */
+  noteWrite(write: UpstreamWrite): Promise<void>;
+}
+
+export interface UpstreamWrite {
+  readonly method: string;
+  readonly path: string;
+  readonly isDone: boolean;
+}
+
+/** The accounts of the upstream. */
+export interface UpstreamAccounts {
+  /** The base URL of the upstream, with the version segment. */
+  readonly base: string;
+  /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
+  readonly longest: number;
+  /** How requests of a viewer reach the account; undefined if there is no token for it. */
+  accessFor(viewer: Viewer): UpstreamAccess | undefined;
+  /** Calls the listener with the id of each account that a client has written to through this process. */
+  onWrite(listener: (accountId: number) => void): void;
+}

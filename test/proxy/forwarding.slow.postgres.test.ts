@@ -1,0 +1,227 @@
+/** Which requests a gateway forwards to the upstream, and what a write changes for its clients of GraphQL. */
+
+import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import {
+  arrive,
+  ask,
+  type FrontedOptions,
+  type FrontedService,
+  openForEachTest,
+  patch,
+} from '../support/frontedService.ts';
+import { rest, type TestGateway } from '../support/gateway.ts';
+import { type Fault, faults } from '../support/standIn/faults.ts';
+
+const alice = 'token-of-alice';
+
+const openService = openForEachTest();
+const open = (options: FrontedOptions = {}) =>
+  openService({ ...options, settings: { UPSTREAM_INTERVAL: '600', ...options.settings } });
+
+describe('a forwarded request', () => {
+  it.each([
+    ['does not respond', faults.hang, 504, 'The upstream did not respond in time'],
+    ['responds with an error page', faults.html, 502, undefined],
+    ['responds with an error', faults.error500, 500, 'Internal server error'],
+  ])('gets 504 or the response of the upstream if that %s', async (_, fault, status, error) => {
+    const { gateway, service } = await open({ waits: { forwarding: 300 } });
+    service.misbehave(fault, { path: /^\/unheard\/of$/ });
+    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect(response.status).toBe(status);
+    const text = await response.text();
+    if (error !== undefined) expect(JSON.parse(text)).toMatchObject({ ok: false, error });
+    else expect(response.headers.get('content-type')).toContain('text/html');
+  });
+
+  it.each(['/../../secret', '/..%2f..%2fsecret', '/%2e%2e/%2e%2e/secret', '/dtt/..;/..\\..\\secret'])(
+    'is not sent to a path outside the base URL: %s',
+    async (path) => {
+      const { gateway, service } = await open();
+      const status = await new Promise((settle, fail) => {
+        request(
+          `${gateway.url}/`,
+          { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice}` } },
+          (response) => {
+            response.resume();
+            settle(response.statusCode);
+          },
+        )
+          .on('error', fail)
+          .end();
+      });
+      expect(status).toBe(404);
+      expect(service.requests.some((each) => each.path.includes('secret'))).toBe(false);
+    },
+  );
+
+  it('does not end the token if its response is 401 for one path alone', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const rejection = { status: 401, body: { ok: false, error: 'This token may not do that' } };
+    service.misbehave({ instead: () => rejection }, { path: /^\/admin/ });
+    expect(await rest(gateway, alice, '/admin/x')).toMatchObject(rejection);
+    for (let times = 0; times < 3; times++) {
+      expect((await rest(gateway, alice, '/dtt')).status).toBe(200);
+      expect((await ask(gateway, alice, '{ viewer { username } }')).status).toBe(200);
+    }
+  });
+});
+
+describe('a request that is not forwarded', () => {
+  it('because it is too large gets 413 and has its connection closed', async () => {
+    const { gateway } = await open();
+    // The body is sent in chunks, without a Content-Length.
+    const chunked = { body: new Blob(['x'.repeat(65 * 1024)]).stream(), duplex: 'half' as const };
+    const response = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
+      method: 'PATCH',
+      headers: { Authorization: `Bearer ${alice}`, 'Content-Type': 'application/json' },
+      ...chunked,
+    });
+    expect([response.status, response.headers.get('connection')]).toEqual([413, 'close']);
+    expect(await response.json()).toEqual({ ok: false, error: 'Request body too large' });
+  });
+
+  it('because of its method gets 405 with the methods that are allowed', async () => {
+    const { gateway } = await open();
+    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
+      method: 'OPTIONS',
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect([response.status, response.headers.get('allow')]).toEqual([
+      405,
+      'GET, HEAD, POST, PUT, PATCH, DELETE',
+    ]);
+  });
+});
+
+describe('a write', () => {
+  it.each([
+    ['/dtt/templates/1', { name: 'A new name' }, ['/users/me', '/dtt/templates', '/dtt/templates/1']],
+    ['/dtt/templates/999', { name: 'A new name' }, []],
+  ])('has only the lists read again that it may have changed: %s', async (path, body, expected) => {
+    const { gateway, service, database } = await open();
+    await arrive(gateway, alice);
+    // All details have to be read first, so that no request below is for them.
+    const pending = { where: { detailsPending: true } };
+    await expect.poll(() => database.client.dttSession.count(pending), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => database.client.dttTemplate.count(pending), { timeout: 20_000 }).toBe(0);
+    service.forgetRequests();
+    await patch(gateway, alice, path, body);
+    const paths = () => [
+      ...new Set(
+        service.requests
+          .filter(({ method }) => method === 'GET')
+          .map((each) => each.path.replace(/\?.*/, '')),
+      ),
+    ];
+    await expect.poll(paths).toEqual(expected);
+    // What is here has been read since the write.
+    await ask(gateway, alice, '{ viewer { username } }');
+    expect(paths()).toEqual(expected);
+  });
+
+  it('that cannot be sent leaves the account readable', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    await service.stop();
+    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(502);
+    expect(await ask(gateway, alice, '{ viewer { username } }')).toMatchObject({ status: 200 });
+  });
+});
+
+describe('a session that a client has written', () => {
+  /** Makes the upstream accept writes to sessions, which change their names and a field that lists do not have. */
+  function takeWrites(service: FrontedService['service']) {
+    const { sessions } = service.account(1);
+    const after: Fault['after'] = (reply, { method, path }) => {
+      const id = Number(path.split('/').at(-1));
+      const session = sessions.get(id);
+      if (method === 'GET' || !session) return reply;
+      if (method === 'DELETE') sessions.delete(id);
+      else {
+        const segments = session.TrainerSegment.map((segment) => ({ ...segment, repsMeasured: 4242 }));
+        sessions.set(id, { ...session, name: 'A new name', TrainerSegment: segments });
+      }
+      return { status: 200, body: { ok: true, data: { id } } };
+    };
+    service.misbehave({ after }, { path: /^\/dtt\/sessions\/\d+$/ });
+  }
+
+  const manySessions = {
+    accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 150 } }],
+  };
+  async function list(gateway: TestGateway): Promise<{ databaseId: number; name: string }[]> {
+    const page = async (after: string) => {
+      const query = `{ dttSessions(first: 100 ${after}) { nodes { databaseId name } pageInfo { endCursor } } }`;
+      return (await ask(gateway, alice, query)).body.data.dttSessions;
+    };
+    const { nodes, pageInfo } = await page('');
+    return [...nodes, ...(await page(`after: "${pageInfo.endCursor}"`)).nodes];
+  }
+  const details = async (gateway: TestGateway, id: number | undefined) => {
+    const query = `{ dttSession(databaseId: ${id}) { name segments { repsMeasured } } }`;
+    return (await ask(gateway, alice, query)).body.data.dttSession;
+  };
+  const segments = expect.arrayContaining([{ repsMeasured: 4242 }]);
+
+  it.each([0, 149])('is shown as written, at index %i of the list', async (place) => {
+    const { gateway, service } = await open({ standIn: manySessions });
+    await arrive(gateway, alice);
+    takeWrites(service);
+    const id = (await list(gateway))[place]?.databaseId;
+    // This fetches its details.
+    await details(gateway, id);
+    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
+    expect((await list(gateway))[place]).toEqual({ databaseId: id, name: 'A new name' });
+    expect(await details(gateway, id)).toEqual({ name: 'A new name', segments });
+  });
+
+  it.each([0, 149])('is not shown once it was deleted, at index %i of the list', async (place) => {
+    const { gateway, service } = await open({ standIn: manySessions });
+    await arrive(gateway, alice);
+    takeWrites(service);
+    const before = await list(gateway);
+    const id = before[place]?.databaseId;
+    await rest(gateway, alice, `/dtt/sessions/${id}`, { method: 'DELETE' });
+    expect(await list(gateway)).toEqual(before.filter((session) => session.databaseId !== id));
+  });
+
+  it('has its details fetched by the next read if it could not be read again after the write', async () => {
+    const { gateway, service } = await open();
+    const [session] = [...service.account(1).sessions.values()];
+    if (!session) throw new Error('there is no session');
+    const { id } = session;
+    // With the same name as after the write, its list shows no change.
+    session.name = 'A new name';
+    await arrive(gateway, alice);
+    takeWrites(service);
+    await details(gateway, id);
+    let isBroken = true;
+    const after: Fault['after'] = (reply, { method }) =>
+      isBroken && method === 'GET' ? { status: 500, body: { ok: false, error: 'broken' } } : reply;
+    service.misbehave({ after }, { path: /^\/dtt\/sessions\/\d+$/ });
+    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
+    await ask(gateway, alice, '{ viewer { username } }');
+    isBroken = false;
+    expect(await details(gateway, id)).toMatchObject({ segments });
+  });
+});
+
+it('a web page of a configured origin may send the methods of forwarded requests, and read the age of a response', async () => {
+  const origin = 'https://app.example.com';
+  const { gateway } = await open({ settings: { CORS_ORIGINS: origin } });
+  const preflight = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
+    method: 'OPTIONS',
+    headers: { Origin: origin, 'Access-Control-Request-Method': 'PATCH' },
+  });
+  expect(preflight.headers.get('Access-Control-Allow-Methods')).toBe('GET,HEAD,POST,PUT,PATCH,DELETE');
+  const read = () =>
+    fetch(`${gateway.url}/api/v1/dtt`, { headers: { Origin: origin, Authorization: `Bearer ${alice}` } });
+  await read();
+  const response = await read();
+  expect(response.headers.get('Access-Control-Expose-Headers')).toContain('Age');
+  expect(response.headers.get('Age')).toMatch(/^\d+$/);
+});

@@ -1,0 +1,487 @@
+/** REST in front of an upstream: what is forwarded, what comes back, and what is sent from the cache. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { openProxied, type ProxiedOptions } from './proxied.ts';
+
+let proxied: Awaited<ReturnType<typeof openProxied>>;
+const open = async (options?: ProxiedOptions) => {
+  proxied = await openProxied(options);
+  return proxied;
+};
+afterEach(() => {
+  vi.restoreAllMocks();
+  proxied?.close();
+});
+
+/** An upstream that responds with these headers, and numbers its responses. */
+function numbered(headers: Record<string, string> = {}, status = 200) {
+  let number = 0;
+  proxied.respond = (_request, response) => response.writeHead(status, headers).end(`response ${++number}`);
+}
+
+/** Has the clock show a time that is so many seconds later. */
+function advance(seconds: number): void {
+  const { now } = performance;
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + seconds * 1_000);
+}
+
+describe('what is forwarded', () => {
+  it('has the token of the account, and the headers and the body of the client, whatever they are named', async () => {
+    const { ask, requests } = await open();
+    const headers = { constructor: 'a', 'Content-Type': 'text/odd', 'X-Own': 'mine' };
+    await ask('/x?b=1&a=%32', headers, { method: 'PATCH', body: 'é' });
+    expect(requests).toMatchObject([
+      {
+        method: 'PATCH',
+        target: '/api/v1/x?b=1&a=%32',
+        body: 'é',
+        headers: {
+          constructor: 'a',
+          'content-type': 'text/odd',
+          'x-own': 'mine',
+          authorization: 'Bearer token of 1',
+        },
+      },
+    ]);
+  });
+
+  it('has nothing about the address of the client, its connection, its way here and its other credentials', async () => {
+    const { ask, requests } = await open();
+    const address = '10.1.2.3';
+    await ask('/x', {
+      Cookie: 'a=b',
+      Forwarded: `for=${address}`,
+      'X-Forwarded-For': address,
+      'X-Real-IP': address,
+      'CF-Connecting-IP': address,
+      Via: '1.1 proxy',
+      'X-Request-Id': 'mine',
+    });
+    const [{ headers } = { headers: {} }] = requests;
+    expect(JSON.stringify(headers)).not.toMatch(/10\.1\.2\.3|proxy|a=b|mine|alice/);
+    expect(headers).toMatchObject({ authorization: 'Bearer token of 1' });
+  });
+
+  it.each(['/..%2fusers', '/a/../../users', '/a/%2e%2e/b', '/a\\..\\b'])(
+    'never leaves the base: %s',
+    async (path) => {
+      const { ask, requests } = await open();
+      const { status } = await ask(path);
+      expect(status).toBe(404);
+      expect(requests).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['OPTIONS', 405],
+    ['PATCH', 413],
+  ])('is not %s with a body of 65 KiB', async (method, status) => {
+    const { ask, requests } = await open();
+    const body = method === 'PATCH' ? 'x'.repeat(65 * 1024) : undefined;
+    expect((await ask('/x', {}, { method, ...(body && { body }) })).status).toBe(status);
+    expect(requests).toEqual([]);
+  });
+});
+
+describe('what comes back', () => {
+  it('is the status, the headers and the bytes of the upstream, with the id of the request alone', async () => {
+    const { ask } = await open();
+    const sent = {
+      'Content-Type': 'text/odd',
+      'Cache-Control': 'Public, Max-Age=3600',
+      'X-Odd': 'theirs',
+      'X-Content-Type-Options': 'theirs',
+      Date: 'Tue, 17 Feb 2026 12:00:00 GMT',
+      Vary: 'X-Odd',
+    };
+    const dropped = {
+      'X-Request-Id': 'theirs',
+      'Set-Cookie': 'a=b',
+      Server: 'theirs',
+      'Access-Control-Allow-Origin': '*',
+    };
+    const bytes = Buffer.from([0xff, 0, 0x7b]);
+    proxied.respond = (_request, response) => response.writeHead(418, { ...sent, ...dropped }).end(bytes);
+    const { status, headers } = await ask('/x');
+    expect(status).toBe(418);
+    expect(Object.fromEntries(headers)).toEqual({
+      ...Object.fromEntries(Object.entries(sent).map(([name, value]) => [name.toLowerCase(), value])),
+      'x-request-id': expect.stringMatching(/^[\da-f-]{36}$/),
+      ratelimit: '"token";r=9;t=60',
+      'content-length': '3',
+      connection: 'keep-alive',
+      'keep-alive': expect.anything(),
+    });
+  });
+
+  it('has the rate limits of the upstream if it states any, and not those of the gateway', async () => {
+    const { ask } = await open();
+    numbered({ 'X-RateLimit-Remaining': '7' });
+    const { headers } = await ask('/x');
+    expect(headers.get('X-RateLimit-Remaining')).toBe('7');
+    expect(headers.get('RateLimit')).toBeNull();
+  });
+
+  it.each([
+    ['refuses the connection', 502, 0],
+    ['closes the connection', 502, 1],
+    ['does not respond in time', 504, 1],
+  ])(
+    'is an error if the upstream %s, and the gateways are told of a write that may have been done',
+    async (what, status, told) => {
+      const { ask, written, closeUpstream } = await open({ longest: 300 });
+      proxied.respond = (_request, response) => {
+        if (what === 'closes the connection') response.destroy();
+      };
+      if (what === 'refuses the connection') await closeUpstream();
+      const response = await ask('/x', {}, { method: 'POST', body: '{}' });
+      expect(response.status).toBe(status);
+      expect(JSON.parse(response.body)).toMatchObject({ ok: false });
+      expect(written).toHaveLength(told);
+    },
+  );
+
+  it('tells the gateways of each write but those that were rejected', async () => {
+    const { ask, written } = await open();
+    for (const status of [200, 302, 400, 404, 500]) {
+      proxied.respond = (_request, response) => response.writeHead(status).end();
+      await ask(`/x/${status}`, {}, { method: 'DELETE' });
+    }
+    expect(written).toEqual([
+      { method: 'DELETE', path: '/x/200', isDone: true },
+      { method: 'DELETE', path: '/x/302', isDone: false },
+      { method: 'DELETE', path: '/x/500', isDone: false },
+    ]);
+  });
+
+  it.each([
+    [true, 401],
+    [false, 502],
+  ])('is a 401 only if it is about the token of the client: %s', async (isTokenOfClient, status) => {
+    const { ask, rejected } = await open({ isTokenOfClient });
+    numbered({}, 401);
+    expect((await ask('/x')).status).toBe(status);
+    expect(rejected).toEqual([1]);
+  });
+
+  it('is a 503 for an account that no token can reach', async () => {
+    const { ask, requests } = await open();
+    expect((await ask('/x', { Authorization: 'Bearer unknown' })).status).toBe(503);
+    expect(requests).toEqual([]);
+  });
+
+  it('has the gateway wait as long as the upstream asks for', async () => {
+    const { ask, budget } = await open({ rate: 60 });
+    numbered({ 'Retry-After': '30' }, 429);
+    expect((await ask('/x')).headers.get('Retry-After')).toBe('30');
+    expect(budget(1).delayFor(1)).toBeGreaterThan(29_000);
+    expect(budget(2).delayFor(1)).toBe(0);
+  });
+});
+
+/** What a second request gets after a first one: the response to the first, or another. */
+const cases: readonly {
+  readonly name: string;
+  readonly response?: Record<string, string>;
+  readonly status?: number;
+  readonly first?: Record<string, string>;
+  readonly second?: Record<string, string>;
+  readonly later?: number;
+  readonly isStored: boolean;
+}[] = [
+  { name: 'without caching headers, within the lifetime', later: 59, isStored: true },
+  { name: 'without caching headers, after the lifetime', later: 61, isStored: false },
+  { name: 'that is a 404', status: 404, isStored: true },
+  { name: 'that is a 403', status: 403, isStored: false },
+  { name: 'that is a redirect', status: 301, isStored: false },
+  { name: 'that is private', response: { 'Cache-Control': 'private' }, later: 59, isStored: true },
+  {
+    name: 'with max-age, before it',
+    response: { 'Cache-Control': 'Max-Age=300' },
+    later: 299,
+    isStored: true,
+  },
+  { name: 'with max-age, after it', response: { 'Cache-Control': 'max-age=10' }, later: 11, isStored: false },
+  {
+    name: 'with max-age and an age',
+    response: { 'Cache-Control': 'max-age=10', Age: '9' },
+    later: 2,
+    isStored: false,
+  },
+  { name: 'with no-store', response: { 'Cache-Control': 'no-store' }, isStored: false },
+  { name: 'with NO-CACHE', response: { 'Cache-Control': 'NO-CACHE' }, isStored: false },
+  { name: 'with Pragma', response: { Pragma: 'no-cache' }, isStored: false },
+  { name: 'that has expired', response: { Expires: '0' }, isStored: false },
+  { name: 'to a client that wants no-cache', second: { 'Cache-Control': 'No-Cache' }, isStored: false },
+  { name: 'to a client that says Pragma', second: { Pragma: 'no-cache' }, isStored: false },
+  {
+    name: 'to a client that wants it younger',
+    second: { 'Cache-Control': 'max-age=5' },
+    later: 7,
+    isStored: false,
+  },
+  {
+    name: 'to a client that takes it as old',
+    second: { 'Cache-Control': 'max-age=9' },
+    later: 7,
+    isStored: true,
+  },
+  { name: 'of a client that wants it not stored', first: { 'Cache-Control': 'no-store' }, isStored: false },
+  { name: 'that varies, to an equal request', response: { Vary: 'Accept-Language' }, isStored: true },
+  {
+    name: 'that varies, to another request',
+    response: { Vary: 'Accept-Language' },
+    second: { 'Accept-Language': 'de' },
+    isStored: false,
+  },
+  { name: 'that varies by all', response: { Vary: '*' }, isStored: false },
+  { name: 'to a request for a part', second: { Range: 'bytes=0-1' }, isStored: false },
+  {
+    name: 'to another token of the account',
+    second: { Authorization: 'Bearer second of alice' },
+    isStored: true,
+  },
+  { name: 'to another account', second: { Authorization: 'Bearer bob' }, isStored: false },
+];
+
+describe('a stored response', () => {
+  it.each(cases)(
+    '$name is sent again: $isStored',
+    async ({ response, status, first, second, later, isStored }) => {
+      const { ask } = await open();
+      numbered(response, status);
+      expect((await ask('/x', first)).body).toBe('response 1');
+      if (later) advance(later);
+      const { body, headers } = await ask('/x', second);
+      expect(body).toBe(isStored ? 'response 1' : 'response 2');
+      if (isStored) expect(Number(headers.get('Age'))).toBe(later ?? 0);
+    },
+  );
+
+  it.each(['/x?a', '/%78', '/X', '/x/'])('is not sent for another URL: %s', async (other) => {
+    const { ask } = await open();
+    numbered();
+    await ask('/x');
+    expect((await ask(other)).body).toBe('response 2');
+  });
+
+  it('is sent to HEAD without its body, and a HEAD is not stored', async () => {
+    const { ask, requests } = await open();
+    numbered({ 'X-Odd': '1' });
+    await ask('/y', {}, { method: 'HEAD' });
+    expect((await ask('/y')).body).toBe('response 2');
+    const { headers, body } = await ask('/y', {}, { method: 'HEAD' });
+    expect([headers.get('X-Odd'), headers.get('Content-Length'), body]).toEqual(['1', '10', '']);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('is confirmed by its tag, and then has the new headers and counts as new', async () => {
+    const { ask, requests } = await open();
+    let number = 0;
+    proxied.respond = (request, response) => {
+      const isKnown = request.headers['if-none-match'] === '"v1"';
+      response
+        .writeHead(isKnown ? 304 : 200, { ETag: '"v1"', 'X-Number': `${++number}` })
+        .end(isKnown ? '' : 'whole');
+    };
+    await ask('/x');
+    advance(61);
+    const { status, headers, body } = await ask('/x');
+    expect([status, headers.get('X-Number'), body]).toEqual([200, '2', 'whole']);
+    expect((await ask('/x')).headers.get('Age')).toBe('0');
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each([
+    ['its tag', { ETag: '"v1"' }, { 'If-None-Match': '"v0", W/"v1"' }, 304],
+    ['another tag', { ETag: '"v1"' }, { 'If-None-Match': '"v0"' }, 200],
+    [
+      'its time',
+      { 'Last-Modified': 'Tue, 17 Feb 2026 12:00:00 GMT' },
+      { 'If-Modified-Since': 'Tue, 17 Feb 2026 12:00:00 GMT' },
+      304,
+    ],
+    [
+      'an earlier time',
+      { 'Last-Modified': 'Tue, 17 Feb 2026 12:00:00 GMT' },
+      { 'If-Modified-Since': 'Tue, 17 Feb 2026 11:00:00 GMT' },
+      200,
+    ],
+    ['a tag where it has none', {}, { 'If-None-Match': '"v1"' }, 200],
+  ])(
+    'is what a client with %s is told to have, the first time and later',
+    async (_, response, condition, status) => {
+      const { ask, requests } = await open();
+      numbered({ 'Content-Type': 'text/odd', ...response });
+      for (const _time of [1, 2]) {
+        const given = await ask('/x', condition);
+        expect([given.status, given.body]).toEqual(status === 304 ? [304, ''] : [200, 'response 1']);
+      }
+      expect(requests).toHaveLength(1);
+    },
+  );
+
+  it('is dropped by a write of the account through this gateway or another, and not by a write of another account', async () => {
+    const { ask, feed } = await open();
+    numbered();
+    const read = async () => (await ask('/x')).body;
+    expect(await read()).toBe('response 1');
+    await ask('/y', { Authorization: 'Bearer bob' }, { method: 'POST' });
+    feed.announce(2, 'User');
+    feed.announce(1, 'DttDevice');
+    expect(await read()).toBe('response 1');
+    await ask('/y', {}, { method: 'POST' });
+    expect(await read()).toBe('response 4');
+    feed.announce(1, 'User');
+    expect(await read()).toBe('response 5');
+    feed.announceAll();
+    expect(await read()).toBe('response 6');
+  });
+
+  it('is not sent while announcements are not heard, or not in time', async () => {
+    let hasCaughtUp = true;
+    const { ask, feed } = await open({ catchUp: async () => hasCaughtUp });
+    numbered();
+    await ask('/x');
+    expect((await ask('/x')).body).toBe('response 1');
+    feed.falter();
+    expect((await ask('/x')).body).toBe('response 2');
+    feed.falter(true);
+    expect((await ask('/x')).body).toBe('response 1');
+    hasCaughtUp = false;
+    expect((await ask('/x')).body).toBe('response 3');
+  });
+
+  it('is not stored if a write came while it was under way', async () => {
+    const { ask } = await open();
+    let release = () => {};
+    proxied.respond = (_request, response) => {
+      release = () => response.end('old');
+    };
+    const reading = ask('/x');
+    await vi.waitFor(() => expect(proxied.requests).toHaveLength(1));
+    const end = release;
+    numbered();
+    await ask('/x', {}, { method: 'POST' });
+    end();
+    expect((await reading).body).toBe('old');
+    expect((await ask('/x')).body).toBe('response 2');
+  });
+
+  it('is shared by equal reads that come while it is under way, but for those that want a new one', async () => {
+    const { ask, requests } = await open();
+    let number = 0;
+    proxied.respond = (_request, response) => {
+      const mine = ++number;
+      setTimeout(() => response.end(`response ${mine}`), 100);
+    };
+    const reads = [
+      {},
+      {},
+      { 'Accept-Language': 'de' },
+      { 'Cache-Control': 'no-cache' },
+      { 'Cache-Control': 'no-cache' },
+      { Authorization: 'Bearer bob' },
+    ];
+    const bodies = await Promise.all(
+      reads.map(async (headers, index) => {
+        await sleep(index * 10);
+        return (await ask('/x', headers as Record<string, string>)).body;
+      }),
+    );
+    expect(bodies).toEqual([1, 1, 2, 3, 4, 5].map((each) => `response ${each}`));
+    expect(requests).toHaveLength(5);
+  });
+});
+
+describe('while the upstream is away or busy', () => {
+  const troubles = ['away', 429, 500, 503] as const;
+  const fail = (trouble: (typeof troubles)[number]) => {
+    proxied.respond = (_request, response) =>
+      trouble === 'away' ? void response.destroy() : void response.writeHead(trouble).end('trouble');
+  };
+
+  it.each(troubles)(
+    '%s: what is stored is sent for up to an hour after its lifetime, with its age',
+    async (trouble) => {
+      const { ask } = await open();
+      numbered();
+      await ask('/x');
+      fail(trouble);
+      advance(60 + 3_590);
+      const { status, headers, body } = await ask('/x');
+      expect([status, headers.get('Age'), body]).toEqual([200, '3650', 'response 1']);
+      vi.restoreAllMocks();
+      advance(60 + 3_610);
+      expect((await ask('/x')).status).toBe(trouble === 'away' ? 502 : trouble);
+    },
+  );
+
+  it.each([
+    ['a client that wants no-cache', {}, { 'Cache-Control': 'no-cache' }],
+    ['a client that wants it younger', {}, { 'Cache-Control': 'max-age=61' }],
+    ['a response that must be revalidated', { 'Cache-Control': 'max-age=1, must-revalidate' }, {}],
+    ['a response with no-cache', { 'Cache-Control': 'no-cache' }, {}],
+  ])('%s gets the error', async (_, response, request) => {
+    const { ask } = await open();
+    numbered(response);
+    await ask('/x');
+    fail(500);
+    advance(62);
+    expect((await ask('/x', request as Record<string, string>)).body).toBe('trouble');
+  });
+
+  it('nothing from before a write is sent, also if the write came while the failing read was under way', async () => {
+    const { ask } = await open();
+    numbered();
+    await ask('/x');
+    advance(61);
+    let release = () => {};
+    proxied.respond = (_request, response) => {
+      release = () => response.writeHead(500).end('trouble');
+    };
+    const reading = ask('/x');
+    await vi.waitFor(() => expect(proxied.requests).toHaveLength(2));
+    const end = release;
+    numbered();
+    await ask('/y', {}, { method: 'POST' });
+    end();
+    expect((await reading).body).toBe('trouble');
+  });
+
+  it('what is stored is sent without asking the upstream if the budget of the account is spent', async () => {
+    const { ask, requests, budget } = await open({ rate: 60 });
+    numbered();
+    await ask('/x');
+    advance(61);
+    budget(1).pauseUntil(Date.now() + 30_000);
+    expect((await ask('/x')).body).toBe('response 1');
+    expect((await ask('/y')).body).toBe('response 2');
+    expect(requests).toHaveLength(2);
+  });
+});
+
+describe('the memory', () => {
+  it('is bounded, and an account that takes its share loses nothing because of another', async () => {
+    const { ask } = await open({ maxBytes: 60_000 });
+    proxied.respond = (request, response) => response.end(`${request.url} ${'x'.repeat(1_000)}`);
+    const bob = { Authorization: 'Bearer bob' };
+    for (let index = 0; index < 5; index++) await ask(`/${index}`, bob);
+    for (let index = 0; index < 100; index++) await ask(`/${index}`);
+    const ageOf = async (path: string, headers = {}) => (await ask(path, headers)).headers.get('Age');
+    for (let index = 0; index < 5; index++) expect(await ageOf(`/${index}`, bob)).not.toBeNull();
+    expect(await ageOf('/99')).not.toBeNull();
+    expect(await ageOf('/0')).toBeNull();
+  });
+
+  it('holds no response that would take more than an eighth of it, and none at all if there is none', async () => {
+    for (const maxBytes of [8_000, 0]) {
+      const { ask, close } = await open({ maxBytes });
+      numbered();
+      await ask('/x');
+      expect((await ask('/x')).body).toBe('response 2');
+      close();
+    }
+  });
+});
