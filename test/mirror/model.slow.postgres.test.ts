@@ -9,8 +9,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { arrive, ask, openForEachTest } from '../support/frontedService.ts';
-import { rest, type TestGateway } from '../support/gateway.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import { createUpstream } from '../../src/upstream/upstream.ts';
+import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { stillMirror } from '../support/mirrorService.ts';
 import { type Fault, faults } from '../support/standIn/faults.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 import type { StandIn } from '../support/standIn/standIn.ts';
@@ -101,7 +104,7 @@ async function readAndCheck(random: Random, { gateway, newest }: Watched): Promi
   return problems;
 }
 
-/** A write of a client, which the gateway relays. While the upstream fails, the response may be anything. */
+/** A write of a client, which the gateway forwards. While the upstream fails, the response may be anything. */
 async function write(service: StandIn, random: Random, gateway: TestGateway, version: number): Promise<void> {
   const account = service.account(random.pick(accountIds));
   const [id = 0] = account.ownTemplates;
@@ -191,16 +194,26 @@ const routes = [
 /** How many sessions are compared by their ids. */
 const sessionsById = 5;
 
-/** Compares everything that an account has. @returns what differs. */
-async function compare(service: StandIn, gateway: TestGateway, accountId: number): Promise<string[]> {
-  const [token] = tokensOf[accountId] ?? [''];
-  const account = service.account(accountId);
+/** What a gateway shows of an account once it has read everything again. */
+async function refreshed(gateway: TestGateway, token: string): Promise<unknown> {
+  let shown: unknown;
   // After a fault the gateway sends nothing upstream for a while, and responds with what it has read before.
   const read = async () => {
-    const { status, headers } = await rest(gateway, token, '/users/me', { headers: noCache });
+    const { status, headers, body } = await ask(gateway, token, query, noCache);
+    shown = body;
     return [status, headers.get('Age')];
   };
   await expect.poll(read, { timeout: 15_000 }).toEqual([200, '0']);
+  return shown;
+}
+
+/** Compares everything that an account has in the database with the upstream. @returns what differs. */
+async function compare({ service, database }: FrontedService, accountId: number): Promise<string[]> {
+  const [token] = tokensOf[accountId] ?? [''];
+  const account = service.account(accountId);
+  const mirror = stillMirror(database.pool, createUpstream({ base: service.base, token }));
+  const local = await openTestGateway({ ...database, close: async () => {} }, { mirror });
+  const own = await createToken(database.client, String(account.user.username), 'own');
   const paths = [
     ...routes,
     ...[...account.sessions.keys()].slice(-sessionsById).map((id) => `/dtt/sessions/${id}`),
@@ -208,11 +221,12 @@ async function compare(service: StandIn, gateway: TestGateway, accountId: number
   ];
   const problems: string[] = [];
   for (const path of paths) {
-    const here = await rest(gateway, token, path);
+    const here = await rest(local, own.token, path);
     const response = await fetch(service.base + path, { headers: { Authorization: `Bearer ${token}` } });
     const there = await response.json();
     problems.push(...differences(here.body.data, there.data, path));
   }
+  await local.close();
   return problems;
 }
 
@@ -235,17 +249,19 @@ it.each(Array.from({ length: runs }, (_, run) => seed + run))(
   'both gateways show what the upstream has, through random changes and faults, SEED=%d',
   async (runSeed) => {
     const random = createRandom(runSeed);
-    const { gateway, openAnother, service } = await open(options(random));
+    const fronted = await open(options(random));
+    const { gateway, openAnother, service } = fronted;
     const other = await openAnother();
     for (const id of accountIds) await arrive(gateway, tokensOf[id]?.[0] ?? '');
     const watched = [gateway, other].map((each) => ({ gateway: each, newest: new Map<string, number>() }));
     const [first, second] = watched;
     if (!first || !second) throw new Error('there are two');
     const problems = await live(service, random, [first, second]);
-    const comparisons = [gateway, other].flatMap((each) =>
-      accountIds.map((id) => compare(service, each, id)),
-    );
-    problems.push(...(await Promise.all(comparisons)).flat());
+    for (const id of accountIds) {
+      const token = tokensOf[id]?.[0] ?? '';
+      expect(await refreshed(gateway, token)).toEqual(await refreshed(other, token));
+      problems.push(...(await compare(fronted, id)));
+    }
     expect(problems).toEqual([]);
   },
   120_000,

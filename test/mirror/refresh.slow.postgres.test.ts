@@ -11,6 +11,8 @@ import { type MirrorService, openMirrorService } from '../../src/mirror/service.
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { ask } from '../support/frontedService.ts';
+import { responsesOf } from '../support/reads.ts';
 import { behave, openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;
@@ -61,13 +63,9 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
       timeout: 20_000,
     });
-    const { token } = await createToken(opened.database.pool, 'demo', 'test');
-    const name = async () => {
-      const response = await fetch(`${opened.url}/api/v1/users/me`, {
-        headers: { Authorization: `Bearer ${token}` },
-      });
-      return (await response.json()).data.profileTitle;
-    };
+    const { token } = await createToken(openClient(opened.database.pool), 'demo', 'test');
+    const name = async () =>
+      (await ask(opened, token, '{ viewer { profileTitle } }')).body.data.viewer.profileTitle;
     expect(await name()).toBe('Explorer');
     await scene.source.database.client.user.update({ where: { id: 1 }, data: { profileTitle: 'Changed' } });
     await vi.waitFor(async () => expect(await name()).toBe('Changed'), { timeout: 20_000 });
@@ -92,21 +90,26 @@ describe('a gateway with an upstream', () => {
     );
   });
 
-  it('rejects an activation with 503 when the upstream throttles it, instead of waiting as a run does', async () => {
+  it('rejects an activation when the upstream throttles it, instead of waiting as a run does', async () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
-    const { url } = gateway;
-    const { token } = await createToken(scene.target.pool, 'demo', 'test');
+    const { token } = await createToken(scene.target.client, 'demo', 'test');
     scene.proxy.misbehave = ({ method }, response) =>
       method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
-    const response = await fetch(`${url}/api/v1/dtt/templates/2`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ isActive: true }),
-    });
-    expect(response.status).toBe(503);
-    expect(response.headers.get('Retry-After')).toBe('2');
+    const mutation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }';
+    const { body } = await ask(gateway, token, mutation);
+    expect(body.errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } }]);
     expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
+  });
+
+  it('forwards REST requests with its own tokens by the token of the upstream', async () => {
+    await scene.syncOnce();
+    gateway = await openGateway(settings());
+    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    await expect
+      .poll(() => responsesOf(gateway as Gateway, token, ['/users/me', '/nowhere']))
+      .toEqual(await responsesOf(scene.source, scene.sourceToken, ['/users/me', '/nowhere']));
+    expect(new Set(scene.proxy.authorizations)).toEqual(new Set([`Bearer ${scene.sourceToken}`]));
   });
 
   it('closes within three seconds in the middle of a run', async () => {

@@ -241,7 +241,7 @@ describe('a token of the upstream', () => {
   ])('is accepted even if a field of its user is not valid: %s %j', async (field, value) => {
     const { gateway, service } = await open();
     service.account(1).user[field] = value;
-    expect(await ask(gateway, alice, '{ dttTemplates { totalCount } }')).toMatchObject({ status: 200 });
+    expect(await rest(gateway, alice, '/dtt/templates?limit=2')).toMatchObject({ status: 200 });
   });
 
   it('is never logged', async () => {

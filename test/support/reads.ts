@@ -21,7 +21,11 @@ export const allReads = pathsWith(
 /** Fewer reads, which still show a change of every kind of record. */
 export const shortReads = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
 
-export async function responsesOf(gateway: TestGateway, token: string, paths: readonly string[]) {
+export async function responsesOf(
+  gateway: Pick<TestGateway, 'url'>,
+  token: string,
+  paths: readonly string[],
+) {
   const responses: Record<string, string> = {};
   for (const path of paths) {
     const response = await fetch(`${gateway.url}/api/v1${path}`, {
