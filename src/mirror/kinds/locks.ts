@@ -38,6 +38,7 @@ export const lkbxDevices = (ownerId: OwnerId): Kind => ({
 export const lockTemplates = (ownerId: OwnerId): Kind => ({
   name: 'lock templates',
   table: 'LockTemplate',
+  nullUntilKnown: ['breakRegularity'],
   list: '/lkbx/templates',
   documented: false,
   item: '/lkbx/templates/',
@@ -70,7 +71,7 @@ const lockSessionFields = {
 export const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
-  nullUntilKnown: ['createdAt'],
+  nullUntilKnown: ['name', 'createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   documented: false,
