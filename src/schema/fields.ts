@@ -10,7 +10,7 @@ import type { Model } from './loading/visible.ts';
 
 /** The arguments of a field that finds a record by its integer id. */
 const recordArguments = builder.args((t) => ({
-  databaseId: t.int({ required: true, description: 'The integer id of the REST interface.' }),
+  databaseId: t.int({ required: true, description: 'The integer id of the REST interface. At least 1.' }),
 }));
 
 /** The arguments of lists, besides those of every Relay connection. */
