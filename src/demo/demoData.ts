@@ -32,7 +32,7 @@ export async function loadDemoData(client: pg.PoolClient, now: Date): Promise<vo
       dttTotalReps: segments.reduce((sum, { repsMeasured }) => sum + repsMeasured, 0),
       dttTotalSessions: trainings.length,
     },
-    { username: 'coach', profileTitle: 'Coach' },
+    { username: 'coach', profileTitle: 'Coach', profileDescription: 'The author of a program.' },
   ]);
   const trainerIds = await loadTrainers(client, ownerId, ago);
   const templateIds = await loadTemplates(client, { ownerId, coachId, ago });
@@ -76,7 +76,14 @@ async function loadTrainers(client: pg.PoolClient, ownerId: number, ago: Ago): P
       createdDate: ago(second.since),
       apiHits: 31,
     },
-    { bubbleId: 'dtt-demo-3', ownerId, macAddress: '02:00:00:00:00:03', createdDate: ago(1) },
+    {
+      bubbleId: 'dtt-demo-3',
+      ownerId,
+      macAddress: '02:00:00:00:00:03',
+      serialNumber: '1003',
+      softwareVersion: '2.1.0',
+      createdDate: ago(1),
+    },
   ]);
 }
 
@@ -198,7 +205,9 @@ function templatesOf(ownerId: number, coachId: number, ago: Ago) {
       bubbleId: 'prog-demo-2',
       ownerId,
       name: 'Endurance',
+      description: 'Two long segments with a warm-up before and a cool-down after them',
       tagline: 'Slow and long',
+      message: 'Take your time.',
       targetDepth: 70,
       targetWindow: 15,
       handsFreeMode: true,
@@ -214,6 +223,9 @@ function templatesOf(ownerId: number, coachId: number, ago: Ago) {
       bubbleId: 'prog-demo-3',
       ownerId,
       name: 'Intervals',
+      description: 'Eight short segments without a warm-up',
+      tagline: 'Short and often',
+      message: 'Breathe between two of them.',
       targetDepth: 60,
       targetWindow: 12.5,
       createdDate: ago(intervals),
@@ -225,6 +237,8 @@ function templatesOf(ownerId: number, coachId: number, ago: Ago) {
       ownerId: coachId,
       name: 'Coach’s Pick',
       description: 'Imported from the coach',
+      tagline: 'For those who know how',
+      message: 'You are ready for this.',
       isPublic: true,
       targetDepth: 80,
       targetWindow: 10,

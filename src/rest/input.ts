@@ -17,7 +17,7 @@ const maxBody = 64 * 1024;
 /** A request whose route is known. Its input has not been checked yet. */
 export interface RouteRequest {
   readonly route: Route;
-  /** The last segment of the path, if the route has an id there. */
+  /** The last segment of the path, with its digits decoded, if the route has an id there. */
   readonly id: string | undefined;
   readonly parameters: URLSearchParams;
 }
@@ -28,6 +28,9 @@ export interface Input {
   /** Undefined for a route that does not respond with a list. */
   readonly pagination: Pagination | undefined;
 }
+
+/** The header of the error for a body that was not sent as JSON, whose message is documented: which media type is accepted. */
+const acceptsJsonOnly = { Accept: 'application/json' };
 
 const firstPage: Pagination = { limit: String(pageSize.default), offset: '0' };
 
@@ -111,17 +114,17 @@ export async function findBodyError(
   if (isEncoded(request)) return routeError(route, 415, messages.bodyEncoded, acceptsIdentityOnly);
   const body = message ? message.body : await readBody(request, maxBody);
   if (!body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
-  return hasValues(request, body, route.body.values) ? undefined : routeError(route, 400, route.body.message);
+  const { values, message: error } = route.body;
+  if (!isJson(request)) return routeError(route, 400, error, acceptsJsonOnly);
+  return hasValues(body, values) ? undefined : routeError(route, 400, error);
 }
 
-/** Whether the body is a JSON object, sent as `application/json`, that includes these values. */
-function hasValues(
-  request: IncomingMessage,
-  body: Buffer,
-  values: Readonly<Record<string, unknown>>,
-): boolean {
-  const mediaType = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
-  if (mediaType !== 'application/json') return false;
+function isJson({ headers }: IncomingMessage): boolean {
+  return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
+}
+
+/** Whether the body is a JSON object that includes these values. */
+function hasValues(body: Buffer, values: Readonly<Record<string, unknown>>): boolean {
   let content: unknown;
   try {
     content = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));

@@ -20,12 +20,13 @@ import {
   visit,
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
-import { isNullOnlyWithError } from '../schema/fields.ts';
+import { descriptionIfNullOnlyInMirror, isNullOnlyWithError } from '../schema/fields.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
-import { isSpread, nameOf, type Route } from './routes.ts';
+import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
 
 export type Schema = SchemaObject | ReferenceObject;
-type Properties = Record<string, Schema>;
+/** The selected properties of an object, by their names. */
+type Selected = Record<string, { readonly schema: Schema; readonly isOptional: boolean }>;
 
 export interface Selection {
   /** The field that becomes the envelope's `data`. */
@@ -44,6 +45,8 @@ interface Scope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
+  /** Whether the REST API responds with the data, and not GraphQL, which has null for what a mirror does not know. */
+  readonly isRest: boolean;
 }
 
 /** The JSON Schema of each scalar. */
@@ -67,7 +70,12 @@ export function describeSelection(
   schema: GraphQLSchema,
   components: Record<string, SchemaObject>,
 ): Selection {
-  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components };
+  const scope = {
+    name: nameOf(route),
+    fragments: fragmentsOf(route.document),
+    components,
+    isRest: true,
+  };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -106,6 +114,7 @@ export function describeData(
     name,
     fragments: fragmentsOf(document),
     components,
+    isRest: false,
   });
 }
 
@@ -119,9 +128,16 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
   return isObjectType(inner) ? inner : type;
 }
 
-/** A field that is null only with an error is never null in a successful response. */
+/**
+ * A field that is null only with an error is never null in a successful response, and one that is null only in a mirror is never
+ * null in a response of the REST API. An optional one is left out where it would be null.
+ */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
-  return (isNullOnlyWithError(field) ? presentSchemaOf : schemaOf)(field.type, node, scope);
+  const hasValue =
+    isNullOnlyWithError(field) ||
+    isOptional(node) ||
+    (scope.isRest && descriptionIfNullOnlyInMirror(field) !== undefined);
+  return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
 function schemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
@@ -149,21 +165,29 @@ function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope)
 /** The schema of a selection. If the selection is a single fragment, the schema is a component with the fragment's name. */
 function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Schema {
   const [first, ...others] = selection.selections;
-  const object = { ...exactly(propertiesOf(selection, type, scope)), description: type.description ?? '' };
+  const properties = propertiesOf(selection, type, scope);
+  const names = Object.keys(properties);
+  const object = {
+    ...exactly(
+      Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
+      names.filter((name) => !properties[name]?.isOptional),
+    ),
+    description: type.description ?? '',
+  };
   if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
   const name = first.name.value.replace(/Fields$/, '');
   scope.components[name] = object;
   return reference('schemas', name);
 }
 
-function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Properties {
-  const properties: Properties = {};
+function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected {
+  const properties: Selected = {};
   for (const part of selection.selections) Object.assign(properties, propertiesFrom(part, type, scope));
   return properties;
 }
 
 /** The properties of one part of a selection: one for a field, several for a fragment or a field with `@spread`. */
-function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Properties {
+function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Selected {
   if (part.kind !== Kind.FIELD) {
     const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : scope.fragments.get(part.name.value);
     const condition = fragment?.typeCondition?.name.value ?? type.name;
@@ -176,9 +200,9 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const { description } = field;
-  const schema = schemaOfField(field, part, scope);
-  return { [(part.alias ?? part.name).value]: { ...schema, ...(description && { description }) } };
+  const description = (scope.isRest && descriptionIfNullOnlyInMirror(field)) || field.description;
+  const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
+  return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }
 
 function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
@@ -191,9 +215,12 @@ function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
   };
 }
 
-/** The schema of an object with exactly these properties, all required. */
-export function exactly(properties: Properties): SchemaObject {
-  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+/** The schema of an object that has no other properties. */
+export function exactly(
+  properties: Readonly<Record<string, Schema>>,
+  required: string[] = Object.keys(properties),
+): SchemaObject {
+  return { type: 'object', properties, required, additionalProperties: false };
 }
 
 /** A reference to a component of the document. */

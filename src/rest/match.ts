@@ -5,7 +5,7 @@ import type { Route } from './routes.ts';
 export interface PathMatch {
   /** The routes of the path: one for each method that it has. */
   readonly routes: readonly Route[];
-  /** The last segment of the path, as the client wrote it, if the routes have an id there. */
+  /** The last segment of the path, with its digits decoded, if the routes have an id there. */
   readonly id: string | undefined;
 }
 
@@ -24,9 +24,12 @@ export function createPathMatcher(routes: readonly Route[]): MatchPath {
     const id = path.slice(slash + 1);
     // A path with a trailing slash is an unknown path, not a path with an empty id.
     const withId = id === '' ? undefined : byPath.get(`${path.slice(0, slash)}/{id}`);
-    return withId && { routes: withId, id };
+    return withId && { routes: withId, id: decodeDigits(id) };
   };
 }
+
+/** Digits may be percent-encoded: `%31` is `1` (RFC 3986, section 2.3). No other character is part of an id. */
+const decodeDigits = (text: string): string => text.replace(/%3(\d)/g, '$1');
 
 /** The value of the `Allow` header for a path with these routes. Every path that supports GET supports HEAD. */
 export function allowHeader(routes: readonly Route[]): string {

@@ -195,7 +195,7 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
     ...(!route.isMutation && {
       304: { description: 'The response is the one with the tag.', headers: cached },
     }),
-    400: failure(400, badRequestsOf(route)),
+    400: failure(400, badRequestsOf(route), route.body && { Accept: reference('headers', 'Accept') }),
     ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
     ...Object.fromEntries(
       sharedStatusesOf(route).map((status) => [status, reference('responses', nameOfStatus(status))]),
@@ -277,6 +277,10 @@ const headers: Record<string, HeaderObject> = {
     description:
       'How far the database has come with the write; sent back with a request, that request reads nothing older. The embedded database, which has one gateway, gives none.',
     schema: { type: 'string', pattern: positionPattern },
+  },
+  Accept: {
+    description: 'The media type that the body must have, if it had another one or none.',
+    schema: { type: 'string', const: 'application/json' },
   },
   ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },
   WwwAuthenticate: {

@@ -14,6 +14,7 @@ import {
   OperationTypeNode,
   parse,
   print,
+  type SelectionSetNode,
   separateOperations,
   validate,
   visit,
@@ -22,6 +23,7 @@ import { errorText } from '../errors.ts';
 import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
+import { fragmentsOf } from '../schema/fragments.ts';
 import { schema } from '../schema/schema.ts';
 import { type Deprecation, type DeprecationArguments, readDeprecation } from './deprecation.ts';
 
@@ -34,7 +36,7 @@ export interface Route {
   /** The description of its field in the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
-  /** The operation with its fragments, and without the directives that only the REST API understands. */
+  /** The operation with its fragments, and with the directives that only the REST API understands. */
   readonly document: DocumentNode;
   readonly isMutation: boolean;
   /** Whether it takes `limit` and `offset` and responds with `pagination`. */
@@ -99,7 +101,8 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 
 /** Prepares the operation. Everything that does not depend on the request is done here. */
 function prepareRoute(document: DocumentNode): Route['run'] {
-  const spread = spreadPaths(document);
+  const optional = pathsOf(document, isOptional);
+  const spread = pathsOf(document, isSpread);
   const operation = prepare(
     visit(document, { Directive: (node) => (isRestDirective(node) ? null : undefined) }),
   );
@@ -107,7 +110,10 @@ function prepareRoute(document: DocumentNode): Route['run'] {
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
   return async (variables, context) => {
     const result = await operation.run(variables, context);
-    if (result.data) for (const path of spread) spreadAt(result.data, path);
+    if (result.data) {
+      for (const path of optional) leaveOutNull(result.data, path);
+      for (const path of spread) spreadAt(result.data, path);
+    }
     return result;
   };
 }
@@ -124,30 +130,56 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
 }
 
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */
-export function isSpread({ directives }: FieldNode): boolean {
-  return directives?.some(({ name }) => name.value === 'spread') ?? false;
+export function isSpread(node: FieldNode): boolean {
+  return hasDirective(node, 'spread');
 }
 
-function isRestDirective(node: DirectiveNode): boolean {
-  return node.name.value === 'http' || node.name.value === 'spread';
+/** Whether a field has `@optional`: it is left out of the response where it is null. */
+export function isOptional(node: FieldNode): boolean {
+  return hasDirective(node, 'optional');
 }
 
-/** The response paths of the fields marked `@spread`. */
-function spreadPaths(document: DocumentNode): string[][] {
-  const paths: string[][] = [];
-  const path: string[] = [];
-  visit(document, {
-    Field: {
-      enter(node) {
-        path.push((node.alias ?? node.name).value);
-        if (isSpread(node)) paths.push([...path]);
-      },
-      leave() {
-        path.pop();
-      },
-    },
-  });
-  return paths;
+function hasDirective({ directives }: FieldNode, directive: string): boolean {
+  return directives?.some(({ name }) => name.value === directive) ?? false;
+}
+
+function isRestDirective({ name }: DirectiveNode): boolean {
+  return ['http', 'spread', 'optional'].includes(name.value);
+}
+
+/** The response paths of the operation's fields that are marked, including those in fragments. */
+function pathsOf(document: DocumentNode, isMarked: (node: FieldNode) => boolean): string[][] {
+  const fragments = fragmentsOf(document);
+  const below = ({ selections }: SelectionSetNode, path: readonly string[]): string[][] =>
+    selections.flatMap((part) => {
+      if (part.kind !== Kind.FIELD) {
+        const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : fragments.get(part.name.value);
+        return fragment ? below(fragment.selectionSet, path) : [];
+      }
+      const here = [...path, (part.alias ?? part.name).value];
+      return [
+        ...(isMarked(part) ? [here] : []),
+        ...(part.selectionSet ? below(part.selectionSet, here) : []),
+      ];
+    });
+  return document.definitions.flatMap((definition) =>
+    definition.kind === Kind.OPERATION_DEFINITION ? below(definition.selectionSet, []) : [],
+  );
+}
+
+/** Leaves the field at the path out of every object that has null there. */
+function leaveOutNull(value: unknown, path: readonly string[]): void {
+  if (Array.isArray(value)) {
+    for (const item of value) leaveOutNull(item, path);
+    return;
+  }
+  const [key, ...rest] = path;
+  if (key === undefined || typeof value !== 'object' || value === null) return;
+  // The data of a response consists of plain objects.
+  const object = value as Record<string, unknown>;
+  if (rest.length > 0) leaveOutNull(object[key], rest);
+  // JSON leaves out what is undefined. An object from which a property is deleted takes longer to write.
+  else if (object[key] === null) object[key] = undefined;
 }
 
 /**

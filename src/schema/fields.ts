@@ -10,7 +10,7 @@ import type { Model } from './loading/visible.ts';
 
 /** The arguments of a field that finds a record by its integer id. */
 const recordArguments = builder.args((t) => ({
-  databaseId: t.int({ required: true, description: 'The integer id of the REST interface.' }),
+  databaseId: t.int({ required: true, description: 'The integer id of the REST interface. At least 1.' }),
 }));
 
 /** The arguments of lists, besides those of every Relay connection. */
@@ -37,6 +37,26 @@ export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 /** Whether a field has this extension. */
 export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
   extensions.nullOnlyWithError === true;
+
+/**
+ * Options of a field that is null only in a mirror, where null means that the value is not known. In any other database a trigger
+ * rejects null (`has_values` in the migration), so a REST response, which is never made from mirrored rows, has a value there.
+ * @param description without a word about null. The REST interface has it as it is.
+ */
+export const nullOnlyInMirror = (description: string) =>
+  ({
+    nullable: true,
+    description: `${description} Null where a mirror does not know it.`,
+    extensions: { nullOnlyInMirror: { description } },
+  }) as const;
+
+/** The description of a field with these options; undefined for any other field. */
+export function descriptionIfNullOnlyInMirror({
+  extensions,
+}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string | undefined {
+  // Only `nullOnlyInMirror` writes this extension.
+  return (extensions.nullOnlyInMirror as { description: string } | undefined)?.description;
+}
 
 /** The viewer's record with an integer id, null if there is none. */
 export function recordField<M extends Model, Type>(model: M, type: Type, description: string) {

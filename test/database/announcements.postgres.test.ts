@@ -353,7 +353,7 @@ describe('a user who gets access to a record while another transaction changes i
     );
     users = rows.map(({ id }) => id);
     await database.pool.query(
-      `INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress") VALUES ('d', ${users[8]}, NULL)`,
+      `INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('d', ${users[8]})`,
     );
   });
   afterAll(async () => {

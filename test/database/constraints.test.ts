@@ -92,7 +92,7 @@ const constraints = (): Record<string, string[]> => ({
       `E'\\n\\t'`,
     ]),
     ...rejectedBy('mac', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress', [
-      `''`,
+      `' '`,
       `'02:00:00:00:00:0a'`,
       `'02-00-00-00-00-0A'`,
       `'02000000000A'`,

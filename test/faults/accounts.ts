@@ -44,7 +44,7 @@ async function addAccount(client: pg.Client, userId: number): Promise<LoadAccoun
     digest,
   ]);
   const [device] = await idsOf(
-    `INSERT INTO "DttDevice" ("ownerId", "bubbleId", "macAddress") VALUES ($1, gen_random_uuid(), NULL) RETURNING id`,
+    `INSERT INTO "DttDevice" ("ownerId", "bubbleId") VALUES ($1, gen_random_uuid()) RETURNING id`,
   );
   const templates = await idsOf(
     `INSERT INTO "DttTemplate" ("ownerId", "bubbleId", name, "targetDepth", "targetWindow")

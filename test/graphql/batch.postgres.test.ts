@@ -103,7 +103,7 @@ describe('a batch', () => {
         active,
         activate(other),
         active,
-        { query: 'mutation { activateTemplate(template: { databaseId: 0 }) { scheduleTypeChanged } }' },
+        { query: 'mutation { activateTemplate(template: { databaseId: 999999 }) { scheduleTypeChanged } }' },
         active,
         activate(one),
         viewer,

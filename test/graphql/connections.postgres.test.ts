@@ -217,7 +217,7 @@ describe('paging through a list that is ordered by time', () => {
 
   async function insert(time: string | null): Promise<void> {
     await gateway.database.pool.query(
-      `INSERT INTO "${table}" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited") VALUES ($1, $2, NULL, '', $3)`,
+      `INSERT INTO "${table}" ("ownerId", "bubbleId", chip, "lastVisited") VALUES ($1, $2, '', $3)`,
       [ownerId, `walker-${created++}`, time],
     );
   }
@@ -227,8 +227,8 @@ describe('paging through a list that is ordered by time', () => {
       token: account.token,
     }));
     await gateway.database.pool.query(
-      `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited")
-      VALUES ($1, 'always', NULL, '', 'infinity'), ($1, 'never-ever', NULL, '', '-infinity')`,
+      `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", chip, "lastVisited")
+      VALUES ($1, 'always', '', 'infinity'), ($1, 'never-ever', '', '-infinity')`,
       [id],
     );
     const { data, errors } = await graphqlOnEveryPath(gateway, token, '{ devices { nodes { bubbleId } } }');
@@ -320,8 +320,8 @@ describe('paging through a list that is ordered by time', () => {
       const { userId, token } = await createAccount(gateway.database.client, `beyond-${created}`);
       await gateway.database.pool.query('DELETE FROM "OssmDevice" WHERE "ownerId" = $1', [userId]);
       await gateway.database.pool.query(
-        `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited")
-        VALUES ($1, $2, NULL, '', '280000-01-01')`,
+        `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", chip, "lastVisited")
+        VALUES ($1, $2, '', '280000-01-01')`,
         [userId, `beyond-${created++}`],
       );
       // Run by graphql-js, and then as compiled code.

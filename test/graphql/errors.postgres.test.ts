@@ -35,6 +35,7 @@ describe('invalid input', () => {
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';
   const size = (argument: string) => `${argument} must be an integer from 1 to 100`;
+  const noId = 'databaseId must be an integer of at least 1';
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
   const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
@@ -51,6 +52,17 @@ describe('invalid input', () => {
       'ownerId',
     ],
     ['a missing argument', '{ dttDevice { id } }', {}, /is required/, 'databaseId'],
+    ...[0, -1, -(2 ** 31)].flatMap((id): [string, string, Record<string, unknown>, string, string][] => [
+      [`the integer id ${id}`, `{ dttDevice(databaseId: ${id}) { id } }`, {}, noId, 'databaseId'],
+      [`the integer id ${id} in a variable`, byId, { id }, noId, 'databaseId'],
+      [
+        `the integer id ${id} of a template to activate`,
+        `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`,
+        {},
+        noId,
+        'template',
+      ],
+    ]),
     [
       'an id of the wrong type',
       '{ dttDevice(databaseId: "1") { id } }',
@@ -404,7 +416,7 @@ describe('a request that is not GraphQL', () => {
 
 describe('a template that the viewer does not own', () => {
   it('cannot be activated, and the error has the message of the REST interface', async () => {
-    for (const id of [bob.dttTemplates[0], 2 ** 31 - 1, 0, -1]) {
+    for (const id of [bob.dttTemplates[0], 2 ** 31 - 1]) {
       const { status, data, errors } = await graphqlOnEveryPath(
         gateway,
         alice.token,

@@ -63,8 +63,22 @@ describe('a record', () => {
   });
 
   it.each(records)('is null when the viewer has none with the databaseId: %s', async (field, ids) => {
-    for (const databaseId of [...ids(newcomer), 0, -1, 2 ** 31 - 1, -(2 ** 31)]) {
+    for (const databaseId of [...ids(newcomer), 2 ** 31 - 1]) {
       expect(await ask(`{ ${field}(databaseId: ${databaseId}) { id } }`)).toEqual({ [field]: null });
+    }
+  });
+
+  it.each(records)('cannot be asked for by a databaseId below 1: %s', async (field) => {
+    for (const databaseId of [0, -1, -(2 ** 31)]) {
+      const query = `{ ${field}(databaseId: ${databaseId}) { id } }`;
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query);
+      expect(data).toEqual({ [field]: null });
+      expect(errors).toMatchObject([
+        {
+          message: 'databaseId must be an integer of at least 1',
+          extensions: { code: 'BAD_USER_INPUT', argument: 'databaseId' },
+        },
+      ]);
     }
   });
 });

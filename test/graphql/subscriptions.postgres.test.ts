@@ -285,7 +285,7 @@ describe('a subscription to a field', () => {
       },
     });
     expect(await events.next()).toEqual({
-      latestDttSession: { name: 'New', segments: [], trainer: { serialNumber: null } },
+      latestDttSession: { name: 'New', segments: [], trainer: { serialNumber: '' } },
     });
     await database.client.trainerSegment.create({
       data: { sessionId: id, type: 'bounce', order: 0, points: 7 },

@@ -196,11 +196,15 @@ describe('a mirror', () => {
         'rank',
         'totalPoints',
         'matchPoints',
+        'profileImage',
+        'profileDescription',
+        'profileTitle',
         'dttTotalReps',
         'dttTotalSessions',
       ],
-      '/dtt': ['createdDate', 'apiHits', 'macAddress'],
-      '/lkbx/sessions': ['createdAt', 'endDate'],
+      '/dtt': ['createdDate', 'apiHits', 'macAddress', 'serialNumber', 'softwareVersion'],
+      '/lkbx/templates': ['breakRegularity'],
+      '/lkbx/sessions': ['createdAt', 'endDate', 'name'],
     };
     const without = (record: object, fields: readonly string[]) =>
       Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name)));
@@ -215,6 +219,7 @@ describe('a mirror', () => {
     const known = async () => ({
       '/users/me': await client.user.findUniqueOrThrow({ where: { id: 1 } }),
       '/dtt': await client.dttDevice.findUniqueOrThrow({ where: { id: 1 } }),
+      '/lkbx/templates': await client.lockTemplate.findUniqueOrThrow({ where: { id: 1 } }),
       '/lkbx/sessions': await client.lockSession.findUniqueOrThrow({ where: { id: 2 } }),
     });
     const areKnown = async () =>
@@ -225,12 +230,12 @@ describe('a mirror', () => {
       );
     withhold();
     await scene.sync();
-    expect(await areKnown()).toEqual(Array(12).fill(false));
+    expect(await areKnown()).toEqual(Array(19).fill(false));
     // No upstream sends this field.
     expect((await known())['/users/me'].scheduleType).toBeNull();
     scene.proxy.rewrite = unchanged;
     await scene.sync();
-    expect(await areKnown()).toEqual(Array(12).fill(true));
+    expect(await areKnown()).toEqual(Array(19).fill(true));
     withhold();
     expect(describeChanges(await scene.sync())).toBeUndefined();
   });

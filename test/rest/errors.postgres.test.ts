@@ -68,7 +68,10 @@ const invalidIds = [
   '1,0',
   '%201',
   '1%20',
-  '%31',
+  '%30',
+  '%2531',
+  '%3',
+  '%3A',
   '１',
   'x',
 ];
@@ -181,6 +184,22 @@ describe('an id in a path', () => {
       }
     },
   );
+
+  it('may have percent-encoded digits, as in a query string', async () => {
+    const [first] = alice.dttDevices;
+    const encoded = [...String(first)].map((digit) => `%3${digit}`).join('');
+    const whole = await ask(`/dtt/${first}`);
+    const { status, body } = await ask(`/dtt/${encoded}`);
+    expect({ status, body }).toEqual({ status: 200, body: whole.body });
+    expect(await ask('/dtt/%32147483647')).toMatchObject({
+      status: 404,
+      body: errorBody('DTT device not found'),
+    });
+    const path = `/dtt/templates/${alice.dttTemplates[0]}`.replace(/\d/g, '%3$&');
+    expect((await postJson(gateway, alice.token, path, { isActive: true })).status).toBe(200);
+    const { client } = gateway.database;
+    await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
+  });
 
   it.each(Object.entries(notFound))(
     'gets a 404 when the viewer has no such record: %s',
@@ -348,6 +367,20 @@ describe('the body of an activation', () => {
     expect(body).toEqual(errorBody('Request body must include { isActive: true }'));
     expect(await active()).toBeNull();
   });
+
+  it.each([
+    ['application/x-www-form-urlencoded', 'isActive=true'],
+    ['text/plain', right],
+  ])(
+    'gets a response that names the media type that is accepted, when it is sent as %s',
+    async (type, body) => {
+      const headers = { 'Content-Type': type };
+      const response = await ask(path(), { method: 'POST', headers, body });
+      expect([response.status, response.headers.get('Accept')]).toEqual([400, 'application/json']);
+      const asJson = await ask(path(), { method: 'POST', headers: json, body: '{}' });
+      expect([asJson.status, asJson.headers.get('Accept')]).toEqual([400, null]);
+    },
+  );
 
   it('is checked before the id', async () => {
     for (const id of [...invalidIds, ...tooHighIds, bob.dttTemplates[0]]) {

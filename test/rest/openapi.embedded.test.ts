@@ -105,8 +105,12 @@ describe('the OpenAPI document', () => {
         get: withData({
           properties: {
             id: { type: 'string' },
-            scheduleType: { anyOf: [{ $ref: '#/components/schemas/ScheduleType' }, { type: 'null' }] },
-            rank: { type: ['integer', 'null'] },
+            // Null only in a mirror, whose rows are in no response of the REST API.
+            scheduleType: {
+              $ref: '#/components/schemas/ScheduleType',
+              description: 'How the next template is chosen.',
+            },
+            rank: { type: 'integer', description: 'Rank in the league.' },
           },
         }),
       },

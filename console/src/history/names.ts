@@ -3,7 +3,7 @@
 export const trainerName = (
   trainer: { readonly serialNumber?: string | null } | null | undefined,
   trainerId: number,
-): string => `Trainer ${trainer?.serialNumber ?? `#${trainerId}`}`;
+): string => `Trainer ${trainer?.serialNumber || `#${trainerId}`}`;
 
 export function programName(
   template: { readonly name: string } | null | undefined,

@@ -19,7 +19,7 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
       <h3>
         <a href={`/console/programs/${databaseId}`}>{name}</a>
       </h3>
-      {tagline != null && <p>{tagline}</p>}
+      {tagline && <p>{tagline}</p>}
       <Length segments={segments} />
       {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
       <div class="foot">

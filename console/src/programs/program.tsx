@@ -105,11 +105,11 @@ function ProgramDetails({ program }: { program: FoundProgram }) {
           <ActivateButton program={program} onClick={() => setIsAsking(true)} />
         </div>
         <ActivatedNote activated={activated} />
-        {tagline != null && <p class="tagline">{tagline}</p>}
-        {description != null && <p class="prose">{description}</p>}
+        {tagline && <p class="tagline">{tagline}</p>}
+        {description && <p class="prose">{description}</p>}
         <Length segments={segments} />
         {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
-        {message != null && (
+        {message && (
           <figure class="message">
             <figcaption class="hint">It says to the one who trains:</figcaption>
             <blockquote>{message}</blockquote>

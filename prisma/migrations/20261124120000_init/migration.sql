@@ -17,9 +17,9 @@ CREATE TABLE "User" (
     "rank" INTEGER DEFAULT 0,
     "totalPoints" INTEGER DEFAULT 0,
     "matchPoints" INTEGER DEFAULT 0,
-    "profileImage" TEXT,
-    "profileDescription" TEXT,
-    "profileTitle" TEXT,
+    "profileImage" TEXT DEFAULT '',
+    "profileDescription" TEXT DEFAULT '',
+    "profileTitle" TEXT DEFAULT '',
     "dttTotalReps" INTEGER DEFAULT 0,
     "dttTotalSessions" INTEGER DEFAULT 0,
     "scheduleType" "ScheduleType" DEFAULT 'auto',
@@ -76,9 +76,9 @@ CREATE TABLE "DttDevice" (
     "id" SERIAL NOT NULL,
     "bubbleId" TEXT NOT NULL,
     "ownerId" INTEGER NOT NULL,
-    "macAddress" TEXT,
-    "serialNumber" TEXT,
-    "softwareVersion" TEXT,
+    "macAddress" TEXT DEFAULT '',
+    "serialNumber" TEXT DEFAULT '',
+    "softwareVersion" TEXT DEFAULT '',
     "lastVisited" TIMESTAMPTZ(3),
     "lastLogAt" TIMESTAMPTZ(3),
     "createdDate" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
@@ -94,9 +94,9 @@ CREATE TABLE "DttTemplate" (
     "ownerId" INTEGER,
     "foreignOwnerId" INTEGER,
     "name" TEXT NOT NULL,
-    "description" TEXT,
-    "tagline" TEXT,
-    "message" TEXT,
+    "description" TEXT DEFAULT '',
+    "tagline" TEXT DEFAULT '',
+    "message" TEXT DEFAULT '',
     "isPublic" BOOLEAN NOT NULL DEFAULT false,
     "handsFreeMode" BOOLEAN NOT NULL DEFAULT false,
     "targetDepth" DOUBLE PRECISION NOT NULL,
@@ -178,7 +178,7 @@ CREATE TABLE "TrainerSegment" (
 CREATE TABLE "LkbxDevice" (
     "id" SERIAL NOT NULL,
     "bubbleId" TEXT NOT NULL,
-    "macAddress" TEXT,
+    "macAddress" TEXT DEFAULT '',
     "ownerId" INTEGER NOT NULL,
     "locked" BOOLEAN NOT NULL DEFAULT false,
     "hueShift" DOUBLE PRECISION NOT NULL DEFAULT 0,
@@ -196,7 +196,7 @@ CREATE TABLE "LockTemplate" (
     "duration" INTEGER NOT NULL,
     "isRandomDuration" BOOLEAN NOT NULL DEFAULT false,
     "isBreakEnabled" BOOLEAN NOT NULL DEFAULT false,
-    "breakRegularity" INTEGER,
+    "breakRegularity" INTEGER DEFAULT 0,
     "isEmergencyUnlockEnabled" BOOLEAN NOT NULL DEFAULT false,
     "createdAt" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
@@ -209,7 +209,7 @@ CREATE TABLE "LockSession" (
     "bubbleId" TEXT NOT NULL,
     "publicId" TEXT NOT NULL,
     "ownerId" INTEGER NOT NULL,
-    "name" TEXT,
+    "name" TEXT DEFAULT '',
     "lockState" TEXT NOT NULL,
     "duration" INTEGER NOT NULL,
     "startDate" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
@@ -236,7 +236,7 @@ CREATE TABLE "LockSegment" (
 CREATE TABLE "OssmDevice" (
     "id" SERIAL NOT NULL,
     "bubbleId" TEXT NOT NULL,
-    "macAddress" TEXT,
+    "macAddress" TEXT DEFAULT '',
     "chip" TEXT NOT NULL,
     "ownerId" INTEGER NOT NULL,
     "pairingCode" TEXT,
@@ -416,7 +416,7 @@ DECLARE
       TrainerSegment.order TrainerSegment.durationMeasured TrainerSegment.durationTarget TrainerSegment.repsMeasured
       TrainerSegment.repsTarget LockTemplate.duration LockTemplate.breakRegularity LockSession.duration'],
     ['not_blank', '%1$I ~ ''\S''', 'User.username ApiToken.name DttTemplate.name LockTemplate.name'],
-    ['mac', '%1$I ~ ''^[0-9A-F]{2}(:[0-9A-F]{2}){5}$''', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress'],
+    ['mac', '%1$I ~ ''^([0-9A-F]{2}(:[0-9A-F]{2}){5})?$''', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress'],
     ['from_1_to_5', '%1$I BETWEEN 1 AND 5', 'ApiToken.slot'],
     ['sha256', 'octet_length(%1$I) = 32', 'ApiToken.digest']
   ];
@@ -437,6 +437,50 @@ ALTER TABLE "DttSession" ADD CONSTRAINT "DttSession_one_trainer" CHECK (num_nonn
 ALTER TABLE "DttSession" ADD CONSTRAINT "DttSession_one_template" CHECK (num_nonnulls("templateId", "goneTemplateId") <= 1);
 ALTER TABLE "DttTemplate" ADD CONSTRAINT "DttTemplate_one_owner" CHECK (num_nonnulls("ownerId", "foreignOwnerId") = 1);
 ALTER TABLE "Mirror" ADD CONSTRAINT "Mirror_only_one" CHECK (id = 1);
+
+-- Texts and numbers that are null only in a mirror, where null means that the value is not known. In any other database null
+-- is an error, as it is in a column that is NOT NULL. The trigger fires after the write, since PostgreSQL locks each updated row once
+-- more for a trigger that fires before. It does not fire with session_replication_role = replica: what is replicated from a
+-- mirror may come before the row of "Mirror".
+
+-- Rejects null in the columns that are the arguments, unless the database is a mirror.
+CREATE FUNCTION require_values() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  missing text;
+BEGIN
+  PERFORM set_config('search_path', quote_ident(TG_TABLE_SCHEMA) || ', pg_temp', true);
+  IF EXISTS (SELECT FROM "Mirror") THEN
+    RETURN NULL;
+  END IF;
+  SELECT name INTO missing FROM unnest(TG_ARGV) AS columns(name) WHERE to_jsonb(NEW) ->> name IS NULL LIMIT 1;
+  RAISE EXCEPTION 'null value in column "%" of relation "%": only a mirror may have none', missing, TG_TABLE_NAME
+    USING ERRCODE = 'not_null_violation', COLUMN = missing, TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
+END $$;
+
+DO $$
+DECLARE
+  -- The table, and its columns that always have a value.
+  known CONSTANT text[][] := ARRAY[
+    ['User', 'accountType subscriptionTier league rank totalPoints matchPoints profileImage profileDescription profileTitle
+      dttTotalReps dttTotalSessions scheduleType'],
+    ['DttDevice', 'macAddress serialNumber softwareVersion createdDate apiHits'],
+    ['DttTemplate', 'description tagline message'],
+    ['DttTemplateSegment', 'repeat'],
+    ['LkbxDevice', 'macAddress'],
+    ['LockTemplate', 'breakRegularity'],
+    ['LockSession', 'name'],
+    ['OssmDevice', 'macAddress']
+  ];
+  entry text[];
+BEGIN
+  FOREACH entry SLICE 1 IN ARRAY known LOOP
+    EXECUTE (
+      SELECT format('CREATE TRIGGER has_values AFTER INSERT OR UPDATE OF %s ON %I FOR EACH ROW WHEN (%s)
+                     EXECUTE FUNCTION require_values(%s)', string_agg(quote_ident(name), ', '), entry[1],
+                    string_agg(format('NEW.%I IS NULL', name), ' OR '), string_agg(quote_literal(name), ', '))
+      FROM regexp_split_to_table(entry[2], '\s+') AS columns(name));
+  END LOOP;
+END $$;
 
 -- The rules of the library: a user's own templates are in it as long as they are theirs. These triggers do not fire in a
 -- session with session_replication_role = replica, since the library is replicated as well.
@@ -762,7 +806,7 @@ BEGIN
 END $_$;
 
 -- Nobody else may have these functions run on tables of their own, with the rights of the owner of this schema.
-REVOKE EXECUTE ON FUNCTION add_own_templates(), move_own_template(), keep_own_template(), check_token_owner(),
+REVOKE EXECUTE ON FUNCTION require_values(), add_own_templates(), move_own_template(), keep_own_template(), check_token_owner(),
   announce_templates(), announce_segments(), await_template_writers(), await_segment_writers() FROM PUBLIC;
 
 DO $$

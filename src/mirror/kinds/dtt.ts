@@ -23,7 +23,7 @@ import { type Kind, type OwnerId, toRecord } from '../records.ts';
 export const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
-  nullUntilKnown: ['createdDate', 'apiHits'],
+  nullUntilKnown: ['serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
   list: '/dtt',
   documented: true,
   record: z
@@ -100,6 +100,7 @@ const template = (accountId: number) =>
 export const dttTemplates = (accountId: number): Kind => ({
   name: 'DTT templates',
   table: 'DttTemplate',
+  nullUntilKnown: ['description', 'tagline', 'message'],
   children: { table: 'DttTemplateSegment', parent: 'templateId' },
   list: '/dtt/templates',
   documented: true,

@@ -37,6 +37,7 @@ export const lkbxDevices = (ownerId: OwnerId): Kind => ({
 export const lockTemplates = (ownerId: OwnerId): Kind => ({
   name: 'lock templates',
   table: 'LockTemplate',
+  nullUntilKnown: ['breakRegularity'],
   list: '/lkbx/templates',
   documented: false,
   record: z
@@ -57,7 +58,7 @@ export const lockTemplates = (ownerId: OwnerId): Kind => ({
 export const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
-  nullUntilKnown: ['createdAt'],
+  nullUntilKnown: ['name', 'createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   documented: false,

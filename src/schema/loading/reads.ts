@@ -4,6 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
+import { checkDatabaseId } from '../databaseId.ts';
 import type { FilterTarget } from '../filtering/filterTarget.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { fieldSiteOf } from './fieldSite.ts';
@@ -24,11 +25,11 @@ import {
 import type { FieldRequirements } from './selection.ts';
 import type { Model, ViewerRef } from './visible.ts';
 
-/** Resolver of a record by its integer id. */
+/** Resolver of a record by its integer id. It throws for a number that is no id. */
 export const findByDatabaseId =
   <M extends Model>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readById(model, databaseId, context, info);
+    readById(model, checkDatabaseId(databaseId, 'databaseId'), context, info);
 
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
 export const findVisible = <M extends Model>(model: M, condition: (viewer: ViewerRef) => object) =>

@@ -4,6 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
+import { checkDatabaseId } from '../databaseId.ts';
 import { nullOnlyWithError } from '../fields.ts';
 import { readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
@@ -15,14 +16,14 @@ const DttTemplateReference = builder.inputType('DttTemplateReference', {
   description: 'Names a template, by one of its two ids.',
   isOneOf: true,
   fields: (t) => ({
-    databaseId: t.int({ description: 'The integer id of the REST interface.' }),
+    databaseId: t.int({ description: 'The integer id of the REST interface. At least 1.' }),
     id: t.id({ description: 'The global id, as the field `id` gives it.' }),
   }),
 });
 
 /** The integer id of the template that a client names. */
 function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): number {
-  if (id == null) return databaseId;
+  if (id == null) return checkDatabaseId(databaseId, 'template');
   const named = readGlobalId(id, 'template');
   if (named.typename === 'DttTemplate') return named.id;
   throw argumentError(

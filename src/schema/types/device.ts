@@ -1,6 +1,7 @@
 /** What the three kinds of devices have in common. */
 
 import { builder } from '../builder.ts';
+import { nullOnlyInMirror } from '../fields.ts';
 
 interface DeviceRow {
   id: number;
@@ -16,10 +17,10 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    macAddress: t.exposeString('macAddress', {
-      nullable: true,
-      description: 'Hardware address, such as `02:00:00:00:00:01`; null where a mirror does not know it.',
-    }),
+    macAddress: t.exposeString(
+      'macAddress',
+      nullOnlyInMirror('Hardware address, such as `02:00:00:00:00:01`.'),
+    ),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
     lastVisitedAt: t.expose('lastVisited', {
       type: 'DateTime',

@@ -1,7 +1,7 @@
 /** Trainer devices. */
 
 import { builder } from '../builder.ts';
-import { recordField, relatedListField, viewerListField } from '../fields.ts';
+import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
 import { Device } from './device.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 
@@ -10,25 +10,18 @@ export const DttDevice = builder.prismaNode('DttDevice', {
   interfaces: [Device],
   id: { field: 'id' },
   fields: (t) => ({
-    serialNumber: t.exposeString('serialNumber', { nullable: true, description: 'Serial number.' }),
-    softwareVersion: t.exposeString('softwareVersion', {
-      nullable: true,
-      description: 'Version of the software that it runs.',
-    }),
+    serialNumber: t.exposeString('serialNumber', nullOnlyInMirror('Serial number.')),
+    softwareVersion: t.exposeString(
+      'softwareVersion',
+      nullOnlyInMirror('Version of the software that it runs.'),
+    ),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
       nullable: true,
       description: 'When it last sent a log, null if it never did.',
     }),
-    createdAt: t.expose('createdDate', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it was registered, null where a mirror does not know it.',
-    }),
-    apiHits: t.exposeInt('apiHits', {
-      nullable: true,
-      description: 'How many requests it has made, null where a mirror does not know it.',
-    }),
+    createdAt: t.expose('createdDate', { type: 'DateTime', ...nullOnlyInMirror('When it was registered.') }),
+    apiHits: t.exposeInt('apiHits', nullOnlyInMirror('How many requests it has made.')),
   }),
 });
 

@@ -1,7 +1,7 @@
 /** Training programs, called DTT templates or DTT settings. */
 
 import { builder } from '../builder.ts';
-import { recordField, relatedListField, viewerListField } from '../fields.ts';
+import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
 import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
 import type { ViewerRef } from '../loading/visible.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
@@ -22,16 +22,14 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
     ownerId: t.int({
-      description: 'Integer id of the user whom it belongs to.',
+      description:
+        'Integer id of the user whom it belongs to. An imported template has it too, although its `owner` is null.',
       ...requiredFirst('ownerId', 'foreignOwnerId'),
     }),
     name: t.exposeString('name', { description: 'Name.' }),
-    description: t.exposeString('description', { nullable: true, description: 'What the program is about.' }),
-    tagline: t.exposeString('tagline', { nullable: true, description: 'One line to recognise it by.' }),
-    message: t.exposeString('message', {
-      nullable: true,
-      description: 'What it says to the one who trains.',
-    }),
+    description: t.exposeString('description', nullOnlyInMirror('What the program is about.')),
+    tagline: t.exposeString('tagline', nullOnlyInMirror('One line to recognise it by.')),
+    message: t.exposeString('message', nullOnlyInMirror('What it says to the one who trains.')),
     isPublic: t.exposeBoolean('isPublic', { description: 'Whether other users may import it.' }),
     isActive: t.boolean({
       description: "Whether it is the viewer's active template. At most one is.",
@@ -78,7 +76,7 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
     type: User,
     nullable: true,
     description:
-      'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see.',
+      'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see. `ownerId` says who it is.',
     ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
@@ -101,10 +99,7 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
       description: 'Kind of segment; `warmup`, `training`, `cooldown` and others have been seen.',
     }),
     durationSeconds: t.exposeInt('duration', { description: 'Length of one repetition, in seconds.' }),
-    repeat: t.exposeInt('repeat', {
-      nullable: true,
-      description: 'How many times it is done, null where a mirror does not know it.',
-    }),
+    repeat: t.exposeInt('repeat', nullOnlyInMirror('How many times it is done.')),
     template: t.field({
       type: DttTemplate,
       nullable: true,

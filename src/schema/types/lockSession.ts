@@ -1,7 +1,7 @@
 /** Lock sessions with their history. */
 
 import { builder } from '../builder.ts';
-import { recordField, viewerListField } from '../fields.ts';
+import { nullOnlyInMirror, recordField, viewerListField } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { User } from './user.ts';
@@ -14,7 +14,7 @@ export const LockSession = builder.prismaNode('LockSession', {
     bubbleId: t.exposeString('bubbleId', { description: 'Internal identifier.' }),
     publicId: t.exposeString('publicId', { description: 'Public identifier.' }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    name: t.exposeString('name', { nullable: true, description: 'Name.' }),
+    name: t.exposeString('name', nullOnlyInMirror('Name.')),
     lockState: t.exposeString('lockState', {
       description: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
     }),

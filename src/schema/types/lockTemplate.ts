@@ -1,7 +1,7 @@
 /** Lock templates. */
 
 import { builder } from '../builder.ts';
-import { recordField, relatedListField, viewerListField } from '../fields.ts';
+import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
 import { findVisible, toOne } from '../loading/reads.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { User } from './user.ts';
@@ -18,10 +18,10 @@ export const LockTemplate = builder.prismaNode('LockTemplate', {
       description: 'Whether the duration is drawn at random.',
     }),
     isBreakEnabled: t.exposeBoolean('isBreakEnabled', { description: 'Whether there are breaks.' }),
-    breakRegularitySeconds: t.exposeInt('breakRegularity', {
-      nullable: true,
-      description: 'Time from one break to the next, in seconds.',
-    }),
+    breakRegularitySeconds: t.exposeInt(
+      'breakRegularity',
+      nullOnlyInMirror('Time from one break to the next, in seconds.'),
+    ),
     isEmergencyUnlockEnabled: t.exposeBoolean('isEmergencyUnlockEnabled', {
       description: 'Whether a session can be ended in an emergency.',
     }),

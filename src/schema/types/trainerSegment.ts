@@ -45,7 +45,7 @@ export const TrainerSegment = builder.prismaNode('TrainerSegment', {
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When it was recorded, null where a mirror does not know it.',
+      description: 'When it was recorded, null where nobody said so.',
     }),
   }),
 });

@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
+import { nullOnlyInMirror, nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
 import { toOne } from '../loading/reads.ts';
 import { readVisible } from '../loading/rows.ts';
 import { DttDeviceConnection, dttDevices } from './dttDevice.ts';
@@ -30,50 +30,23 @@ export const User = builder.prismaNode('User', {
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     username: t.exposeString('username', { description: 'Unique name.' }),
-    accountType: t.exposeString('accountType', {
-      nullable: true,
-      description: 'Kind of account, such as `user`, null where a mirror does not know it.',
-    }),
-    subscriptionTier: t.exposeString('subscriptionTier', {
-      nullable: true,
-      description: 'Subscription, of which `ultra` is the highest; null where a mirror does not know it.',
-    }),
-    league: t.exposeInt('league', {
-      nullable: true,
-      description: 'League, null where a mirror does not know it.',
-    }),
-    rank: t.exposeInt('rank', {
-      nullable: true,
-      description: 'Rank in the league, null where a mirror does not know it.',
-    }),
-    totalPoints: t.exposeInt('totalPoints', {
-      nullable: true,
-      description: 'Points earned in all, null where a mirror does not know it.',
-    }),
-    matchPoints: t.exposeInt('matchPoints', {
-      nullable: true,
-      description: 'Points earned in matches, null where a mirror does not know it.',
-    }),
-    profileImage: t.exposeString('profileImage', {
-      nullable: true,
-      description: 'URL of the profile image.',
-    }),
-    profileDescription: t.exposeString('profileDescription', {
-      nullable: true,
-      description: 'About the user.',
-    }),
-    profileTitle: t.exposeString('profileTitle', { nullable: true, description: 'Title of the user.' }),
-    dttTotalReps: t.exposeInt('dttTotalReps', {
-      nullable: true,
-      description: 'Full cycles done in all training sessions, null where a mirror does not know it.',
-    }),
-    dttTotalSessions: t.exposeInt('dttTotalSessions', {
-      nullable: true,
-      description: 'Number of training sessions, null where a mirror does not know it.',
-    }),
+    accountType: t.exposeString('accountType', nullOnlyInMirror('Kind of account, such as `user`.')),
+    subscriptionTier: t.exposeString(
+      'subscriptionTier',
+      nullOnlyInMirror('Subscription, of which `ultra` is the highest.'),
+    ),
+    league: t.exposeInt('league', nullOnlyInMirror('League.')),
+    rank: t.exposeInt('rank', nullOnlyInMirror('Rank in the league.')),
+    totalPoints: t.exposeInt('totalPoints', nullOnlyInMirror('Points earned in all.')),
+    matchPoints: t.exposeInt('matchPoints', nullOnlyInMirror('Points earned in matches.')),
+    profileImage: t.exposeString('profileImage', nullOnlyInMirror('URL of the profile image.')),
+    profileDescription: t.exposeString('profileDescription', nullOnlyInMirror('About the user.')),
+    profileTitle: t.exposeString('profileTitle', nullOnlyInMirror('Title of the user.')),
+    dttTotalReps: t.exposeInt('dttTotalReps', nullOnlyInMirror('Full cycles done in all training sessions.')),
+    dttTotalSessions: t.exposeInt('dttTotalSessions', nullOnlyInMirror('Number of training sessions.')),
     scheduleType: t.expose('scheduleType', {
       type: ScheduleType,
-      nullable: true,
+      ...nullOnlyInMirror('How the next template is chosen.'),
       description:
         'How the next template is chosen; null in a mirror until an activation, since the upstream does not tell it.',
     }),

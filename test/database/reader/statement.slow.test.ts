@@ -126,8 +126,8 @@ const withoutChecks = `
 async function fill({ pool }: TestDatabase): Promise<void> {
   await pool.query(withoutChecks);
   const rows = 16;
-  // In this order, the rows that a row has to refer to exist already.
-  const order = ['User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
+  // In this order, the rows that a row has to refer to exist already. Only a mirror may have null in some of the columns.
+  const order = ['Mirror', 'User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
   const rest = names.filter((name) => !order.includes(name));
   for (const model of [...order, ...rest] as Model[]) {
     const keys = new Map(

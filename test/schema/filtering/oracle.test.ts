@@ -106,6 +106,8 @@ let other: number;
 beforeAll(async () => {
   database = await openTestDatabase();
   const { client, pool } = database;
+  // Only a mirror may have null in some of the columns.
+  await pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
   const create = async (username: string) => (await client.user.create({ data: { username } })).id;
   viewer = { id: await create('viewer'), tokenId: 0 };
   other = await create('other');

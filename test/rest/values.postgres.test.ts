@@ -1,0 +1,216 @@
+/** Which fields of a response may be null or left out (docs/rest.md#values), by a user whose records have no more than they must. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { describeShipped } from '../support/openapiDocument.ts';
+import { type JsonRecord, listOf, recordOf, withId } from '../support/restResponses.ts';
+
+let gateway: TestGateway;
+let token: string;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  const { client, pool } = gateway.database;
+  // Every row has the id 1, and no column that could have been left out.
+  await pool.query(`
+    INSERT INTO "User" (username, "subscriptionTier") VALUES ('bare', 'ultra');
+    INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
+    INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow") VALUES ('a', 1, 'a', 50, 10);
+    INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (1, 0, 'warmup', 60);
+    UPDATE "User" SET "activeTemplateId" = 1;
+    INSERT INTO "DttSession" ("bubbleId", "ownerId", "trainerId") VALUES ('a', 1, 1);
+    INSERT INTO "TrainerSegment" ("sessionId", type, "order") VALUES (1, 'freeform', 0);
+    INSERT INTO "LkbxDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
+    INSERT INTO "LockTemplate" ("ownerId", name, duration) VALUES (1, 'a', 60);
+    INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", "lockState", duration, "isActive", "templateId")
+      VALUES ('a', 'a', 1, 'locked', 60, true, 1);
+    INSERT INTO "LockSegment" ("sessionId", type, "isLocked") VALUES (1, 'start', true);
+    INSERT INTO "OssmDevice" ("bubbleId", "ownerId", chip) VALUES ('a', 1, 'ESP32')`);
+  ({ token } = await createToken(client, 'bare', 'test'));
+});
+afterAll(() => gateway?.close());
+
+const ask = (path: string) => rest(gateway, token, path);
+
+/** The fields that may be null, by the names of the document's schemas: what the interface says, and times that have not come. */
+const mayBeNull: Readonly<Record<string, readonly string[]>> = {
+  User: [],
+  DttDevice: ['lastLogAt', 'lastVisited'],
+  DttTemplate: ['toyId'],
+  DttTemplateSummary: ['toyId'],
+  DttTemplateSegment: [],
+  DttSession: ['name', 'passed', 'settings_id'],
+  DttSessionSummary: ['name', 'passed', 'settings_id'],
+  TrainerSegment: ['passed'],
+  TrainerSegmentSummary: ['passed'],
+  LkbxDevice: ['lastLogAt', 'lastVisited'],
+  LockTemplate: [],
+  LockTemplateSummary: [],
+  LockSession: ['createdAt', 'endDate'],
+  LockSegment: [],
+  OssmDevice: ['OSSMFirmwareId', 'lastVisited', 'pairingCode', 'pairingExpires'],
+};
+
+/** The fields that may be left out. */
+const mayBeAbsent: Readonly<Record<string, readonly string[]>> = {
+  TrainerSegmentSummary: ['percentGrade', 'points'],
+  TrainerSegment: [
+    'createdAt',
+    'distanceTravelled',
+    'durationMeasured',
+    'durationTarget',
+    'longestDeepthroat',
+    'percentGrade',
+    'points',
+    'repsMeasured',
+    'repsTarget',
+    'speedMeasured',
+    'speedTarget',
+    'strokeLength',
+    'targetDepth',
+    'targetWindow',
+  ],
+};
+
+/** The names of all fields that are null, at any depth. */
+const nullsIn = (value: unknown): string[] =>
+  typeof value === 'object' && value !== null
+    ? Object.entries(value).flatMap(([name, part]) => (part === null ? [name] : nullsIn(part)))
+    : [];
+
+/** The fields that are null in the response, in its order. */
+const nullFields: [path: string, fields: string[]][] = [
+  ['/users/me', []],
+  ['/users/1', []],
+  ['/dtt/1', ['lastVisited', 'lastLogAt']],
+  ['/dtt/templates/1', ['toyId']],
+  ['/dtt/settings/1', ['toyId']],
+  ['/dtt/templates/active', ['toyId']],
+  ['/dtt/sessions/1', ['name', 'passed', 'settings_id', 'passed']],
+  ['/dtt/sessions/latest', ['name', 'passed', 'settings_id', 'passed']],
+  ['/lkbx/1', ['lastVisited', 'lastLogAt']],
+  ['/lkbx/templates/1', []],
+  ['/lkbx/templates/active', []],
+  ['/lkbx/sessions/1', []],
+  ['/lkbx/session/1', []],
+  ['/lkbx/sessions/latest', []],
+  ['/lkbx/session/current', []],
+  ['/ossm/1', ['pairingCode', 'pairingExpires', 'lastVisited', 'OSSMFirmwareId']],
+];
+
+describe('a record without any value that it could lack', () => {
+  it.each(nullFields)('has null only in these fields: %s %j', async (path, fields) => {
+    expect(nullsIn(recordOf(await ask(path)))).toEqual(fields);
+  });
+
+  it('is tested on every path of a record', () => {
+    const paths = routes.filter(({ method, isList }) => method === 'GET' && !isList).map(({ path }) => path);
+    expect(nullFields.map(([path]) => path).toSorted()).toEqual(
+      paths.map((path) => withId(path, 1)).toSorted(),
+    );
+  });
+
+  it('has the same fields in a list as by its id, apart from segments', async () => {
+    const lists = routes.filter(({ isList }) => isList).map(({ path }) => path);
+    for (const path of lists) {
+      const [listed = {}] = listOf(await ask(path)).data;
+      const byId = recordOf(await ask(`${path}/1`));
+      const { Segment: _, TrainerSegment: segments, ...record } = byId;
+      const { TrainerSegment: listedSegments, ...listedRecord } = listed;
+      expect(listedRecord, path).toEqual(record);
+      expect(listedSegments === undefined, path).toBe(segments === undefined);
+    }
+  });
+
+  it('has empty texts and zeros in the place of values', async () => {
+    expect(recordOf(await ask('/users/me'))).toMatchObject({
+      profileImage: '',
+      profileDescription: '',
+      profileTitle: '',
+      league: 0,
+      dttTotalReps: 0,
+    });
+    expect(recordOf(await ask('/dtt/1'))).toMatchObject({
+      macAddress: '',
+      serialNumber: '',
+      softwareVersion: '',
+      apiHits: 0,
+      createdDate: expect.any(String),
+    });
+    expect(recordOf(await ask('/dtt/templates/1'))).toMatchObject({
+      description: '',
+      tagline: '',
+      message: '',
+      Segment: [{ repeat: 1 }],
+    });
+    expect(recordOf(await ask('/lkbx/templates/1'))).toMatchObject({ breakRegularity: 0 });
+    expect(recordOf(await ask('/lkbx/sessions/1'))).toMatchObject({
+      name: '',
+      createdAt: expect.any(String),
+      endDate: expect.any(String),
+    });
+  });
+});
+
+describe('a segment of a training session', () => {
+  const segmentsOf = (record: JsonRecord | undefined) => record?.TrainerSegment;
+
+  it('leaves out every field without a value, in lists and by id, except whether it was passed', async () => {
+    const bare = { id: 1, type: 'freeform', passed: null };
+    expect(segmentsOf(listOf(await ask('/dtt/sessions')).data[0])).toEqual([bare]);
+    expect(segmentsOf(recordOf(await ask('/dtt/sessions/latest')))).toEqual([bare]);
+    const createdAt = expect.any(String);
+    expect(segmentsOf(recordOf(await ask('/dtt/sessions/1')))).toEqual([{ ...bare, order: 0, createdAt }]);
+  });
+
+  it('has the fields that have a value, zeros included', async () => {
+    const { pool } = gateway.database;
+    const values = { percentGrade: 0, points: 0, repsMeasured: 0, distanceTravelled: 0.5 };
+    const columns = Object.entries(values).map(([name, value]) => `"${name}" = ${value}`);
+    await pool.query(`UPDATE "TrainerSegment" SET "createdAt" = NULL, ${columns.join()}`);
+    await expect
+      .poll(async () => segmentsOf(recordOf(await ask('/dtt/sessions/1'))))
+      .toEqual([{ id: 1, type: 'freeform', passed: null, order: 0, ...values }]);
+    const names =
+      'createdAt = NULL, percentGrade = NULL, points = NULL, repsMeasured = NULL, distanceTravelled = NULL';
+    await pool.query(`UPDATE "TrainerSegment" SET ${names.replace(/(\w+) = NULL/g, '"$1" = DEFAULT')}`);
+  });
+
+  it('has null in GraphQL, where a client selects the fields', async () => {
+    const query = '{ dttSession(databaseId: 1) { segments { points distanceTravelledMetres passed } } }';
+    const { data } = await graphqlOnEveryPath(gateway, token, query);
+    expect(data.dttSession.segments).toEqual([{ points: null, distanceTravelledMetres: null, passed: null }]);
+  });
+});
+
+describe('the OpenAPI document', () => {
+  const { schemas = {} } = describeShipped().components ?? {};
+  const records = Object.entries(schemas).flatMap(([name, schema]) =>
+    'properties' in schema && schema.properties && !['Error', 'Pagination'].includes(name)
+      ? [{ name, properties: schema.properties, required: schema.required ?? [] }]
+      : [],
+  );
+
+  it('allows null in these fields alone', () => {
+    const nullable = records.map(({ name, properties }) => [
+      name,
+      Object.keys(properties)
+        .filter((each) => JSON.stringify(properties[each]).includes('"null"'))
+        .toSorted(),
+    ]);
+    expect(Object.fromEntries(nullable)).toEqual(mayBeNull);
+  });
+
+  it('requires all fields but those that a training segment may lack', () => {
+    for (const { name, properties, required } of records) {
+      const absent = Object.keys(properties).filter((each) => !required.includes(each));
+      expect(absent.toSorted(), name).toEqual(mayBeAbsent[name] ?? []);
+    }
+  });
+
+  it('says nothing about mirrors', () => {
+    expect(JSON.stringify(records)).not.toContain('mirror');
+  });
+});
