@@ -1,7 +1,7 @@
 /**
- * `npm run mirror:isolation -- --minutes 10`: accounts whose texts all have a mark of the owner, random requests of all of them
- * over both APIs, relayed ones included. No response may have the mark of another account, but for imported templates;
- * in the end no token may be in the database, the log, the metrics or the traces, nor, once it is forgotten, in memory.
+ * Accounts whose texts all have a mark of the owner, and random requests of all of them over both APIs, with REST targets that are
+ * written in many ways. No response may have the mark of another account, but for imported templates; in the end no token may be
+ * in the database, the log, the metrics or the traces, nor, once it is forgotten, in memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -23,7 +23,7 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     accounts: { type: 'string', default: '50' },
-    /** Requests a minute that the upstream allows each account; few of them would leave little to relay. */
+    /** Requests a minute that the upstream allows each account; with few of them most responses would be errors. */
     rate: { type: 'string', default: '6000' },
     clients: { type: 'string', default: '8' },
     /** Seconds after which an unused token is forgotten. */
@@ -82,10 +82,22 @@ const query = (text: string): RequestShape => ({
   body: { query: text },
 });
 
-const get = (path: string): RequestShape => ({ kind: 'REST', method: 'GET', path: `/api/v1${path}` });
+const get = (path: string): RequestShape => rest('GET', rewritten(path));
 
-const relayed = (method: string, path: string, body?: unknown): RequestShape => ({
-  kind: 'relayed',
+/** Sometimes writes a path otherwise: some servers and caches take both for the same. */
+const rewritten = (path: string): string =>
+  pick([
+    path,
+    path,
+    path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
+    path.replace(/\d/, (digit) => `%3${digit}`),
+    path.replace('limit', '%6Cimit'),
+    path.replace(/\?(.+)&(.+)/, '?$2&$1'),
+    `${path}${path.includes('?') ? '&' : '?'}`,
+  ]);
+
+const rest = (method: string, path: string, body?: unknown): RequestShape => ({
+  kind: 'REST',
   method,
   path: `/api/v1${path}`,
   ...(body !== undefined && { body }),
@@ -144,14 +156,14 @@ const requests: readonly ((owner: Owner) => RequestShape)[] = [
     ),
   ({ id }) =>
     query(`mutation { activateTemplate(template: { databaseId: ${templateOf(id)} }) { template { name } } }`),
-  () => relayed('GET', `${pick([...lists, ...single])}?unknown=${below(10)}`),
-  () => relayed('GET', `/lkbx/session/current?targetUserId=${1 + below(owners.length)}`),
+  () => rest('GET', `${pick([...lists, ...single])}?unknown=${below(10)}`),
+  () => rest('GET', `/lkbx/session/current?targetUserId=${1 + below(owners.length)}`),
   ({ id, marker }) =>
-    relayed('PATCH', `/dtt/templates/${templateOf(id)}`, {
+    rest('PATCH', `/dtt/templates/${templateOf(id)}`, {
       description: `Changed ${below(1000)} by ${marker}`,
     }),
-  () => relayed('PATCH', `/dtt/templates/${anyId()}`, { name: '' }),
-  () => relayed('POST', '/lkbx/session/current', { action: pick(['lock', 'unlock']) }),
+  () => rest('PATCH', `/dtt/templates/${anyId()}`, { name: '' }),
+  () => rest('POST', '/lkbx/session/current', { action: pick(['lock', 'unlock']) }),
 ];
 
 /** The stand-in gives ids in the order of the accounts, three templates to each. */

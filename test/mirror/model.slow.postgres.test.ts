@@ -213,7 +213,7 @@ async function compare({ service, database }: FrontedService, accountId: number)
   const account = service.account(accountId);
   const mirror = stillMirror(database.pool, createUpstream({ base: service.base, token }));
   const local = await openTestGateway({ ...database, close: async () => {} }, { mirror });
-  const own = await createToken(database.client, String(account.user.username), 'own');
+  const own = await createToken(database.pool, String(account.user.username), 'own');
   const paths = [
     ...routes,
     ...[...account.sessions.keys()].slice(-sessionsById).map((id) => `/dtt/sessions/${id}`),

@@ -63,7 +63,7 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
       timeout: 20_000,
     });
-    const { token } = await createToken(openClient(opened.database.pool), 'demo', 'test');
+    const { token } = await createToken(opened.database.pool, 'demo', 'test');
     const name = async () =>
       (await ask(opened, token, '{ viewer { profileTitle } }')).body.data.viewer.profileTitle;
     expect(await name()).toBe('Explorer');
@@ -93,7 +93,7 @@ describe('a gateway with an upstream', () => {
   it('rejects an activation when the upstream throttles it, instead of waiting as a run does', async () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
-    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    const { token } = await createToken(scene.target.pool, 'demo', 'test');
     scene.proxy.misbehave = ({ method }, response) =>
       method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
     const mutation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }';
@@ -105,7 +105,7 @@ describe('a gateway with an upstream', () => {
   it('forwards REST requests with its own tokens by the token of the upstream', async () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
-    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    const { token } = await createToken(scene.target.pool, 'demo', 'test');
     await expect
       .poll(() => responsesOf(gateway as Gateway, token, ['/users/me', '/nowhere']))
       .toEqual(await responsesOf(scene.source, scene.sourceToken, ['/users/me', '/nowhere']));
