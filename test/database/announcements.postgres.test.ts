@@ -352,9 +352,7 @@ describe('a user who gets access to a record while another transaction changes i
       `INSERT INTO "User" (username) SELECT 'viewer' || n FROM generate_series(1, 9) n RETURNING id`,
     );
     users = rows.map(({ id }) => id);
-    await database.pool.query(
-      `INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('d', ${users[8]})`,
-    );
+    await database.pool.query(`INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('d', ${users[8]})`);
   });
   afterAll(async () => {
     for (const actor of slots?.flat() ?? []) await actor.end();

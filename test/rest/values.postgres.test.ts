@@ -12,7 +12,7 @@ let token: string;
 
 beforeAll(async () => {
   gateway = await openTestGateway();
-  const { client, pool } = gateway.database;
+  const { pool } = gateway.database;
   // Every row has the id 1, and no column that could have been left out.
   await pool.query(`
     INSERT INTO "User" (username, "subscriptionTier") VALUES ('bare', 'ultra');
@@ -28,7 +28,7 @@ beforeAll(async () => {
       VALUES ('a', 'a', 1, 'locked', 60, true, 1);
     INSERT INTO "LockSegment" ("sessionId", type, "isLocked") VALUES (1, 'start', true);
     INSERT INTO "OssmDevice" ("bubbleId", "ownerId", chip) VALUES ('a', 1, 'ESP32')`);
-  ({ token } = await createToken(client, 'bare', 'test'));
+  ({ token } = await createToken(pool, 'bare', 'test'));
 });
 afterAll(() => gateway?.close());
 
