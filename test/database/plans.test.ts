@@ -24,7 +24,7 @@ function seed(table: string, columns: Record<string, string>): string {
 }
 
 const one = (table: string) => `(SELECT id FROM "${table}" ORDER BY id OFFSET i % 40 LIMIT 1)`;
-const device = { bubbleId: 'i::text', ownerId: owner, macAddress: 'NULL', lastVisited: time };
+const device = { bubbleId: 'i::text', ownerId: owner, lastVisited: time };
 const created = `coalesce(${time}, now())`;
 const seeds = [
   `INSERT INTO "User" (username) SELECT 'user ' || i FROM generate_series(1, 19) i`,

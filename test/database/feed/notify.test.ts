@@ -88,8 +88,8 @@ interface Rows {
 /** A row of each table that belongs to an account. */
 const tables: Record<string, Rows> = {
   DttDevice: {
-    columns: '"ownerId", "bubbleId", "macAddress"',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL`,
+    columns: '"ownerId", "bubbleId"',
+    values: ({ userId }) => `${userId}, gen_random_uuid()`,
     touched: '"macAddress"',
   },
   DttTemplate: {
@@ -118,8 +118,8 @@ const tables: Record<string, Rows> = {
     touched: 'points',
   },
   LkbxDevice: {
-    columns: '"ownerId", "bubbleId", "macAddress"',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL`,
+    columns: '"ownerId", "bubbleId"',
+    values: ({ userId }) => `${userId}, gen_random_uuid()`,
     touched: 'locked',
   },
   LockTemplate: {
@@ -138,8 +138,8 @@ const tables: Record<string, Rows> = {
     touched: 'type',
   },
   OssmDevice: {
-    columns: '"ownerId", "bubbleId", "macAddress", chip',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL, 'ESP32-S3'`,
+    columns: '"ownerId", "bubbleId", chip',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'ESP32-S3'`,
     touched: 'chip',
   },
 };
