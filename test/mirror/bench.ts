@@ -1,5 +1,5 @@
 /**
- * `npm run bench:mirror`: mirrors an account of 20,000 sessions with 5 segments each from a gateway, twice, into a
+ * Mirrors an account of 20,000 sessions with 5 segments each from a gateway, twice, into a
  * PostgreSQL server and into the embedded engine. Says how fast that is, and how much memory the command took.
  */
 

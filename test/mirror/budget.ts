@@ -1,13 +1,13 @@
 /**
- * `npm run mirror:budget`: how an account of 2,000 sessions is read at 60 requests a minute: how long it takes to the first
- * response, to all lists and to all details; then, how many requests three clients cost that poll, with a gateway
- * in between and without.
+ * How an account of 2,000 sessions is read at 60 requests a minute: how long it takes to the first response, to all lists and to
+ * all details. Then, with a gateway in between and without: what four clients that poll and one that uses GraphQL cost, and how
+ * long they wait; and how long five writes take when the requests of the minute are spent.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { createClient } from '../clientPrograms/client.ts';
+import { type Client, createClient } from '../clientPrograms/client.ts';
 import { createHomeAutomation } from '../clientPrograms/homeAutomation.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
@@ -19,11 +19,11 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '60' },
     sessions: { type: 'string', default: '2000' },
     rate: { type: 'string', default: '60' },
-    /** How long the clients poll. */
+    /** For how many minutes the clients poll. */
     polls: { type: 'string', default: '10' },
   },
 });
-const pollers = 3;
+const pollers = 4;
 const tokens = Array.from({ length: pollers }, (_, index) => `token-${index}`);
 
 /** Without an OSSM device, for which a client would send further requests, a poll is eleven requests. */
@@ -33,7 +33,8 @@ const account = {
   tokens,
   size: { sessions: Number(values.sessions), segmentsOfSession: 5, ossmDevices: 0, imports: 0 },
 };
-const open = () => createStandIn({ rate: Number(values.rate), accounts: [account] });
+const open = (limitBy: 'account' | 'token' = 'account') =>
+  createStandIn({ rate: Number(values.rate), limitBy, accounts: [account] });
 
 /** Sends a request until there is a response with data. */
 async function firstResponse(url: string): Promise<void> {
@@ -85,17 +86,39 @@ async function read(gateway: MeasuredGateway, standIn: StandIn, database: pg.Cli
   report('out of time');
 }
 
-async function poll(base: string, minutes: number): Promise<number> {
+/** A client that notes how long it waits for each response, in milliseconds. */
+const timed = (client: Client, times: number[]): Client => ({
+  ...client,
+  async get(path) {
+    const start = performance.now();
+    const response = await client.get(path);
+    times.push(performance.now() - start);
+    return response;
+  },
+});
+
+async function poll(base: string, minutes: number) {
   const end = AbortSignal.timeout(minutes * 60_000);
   const clients = tokens.map((token) => createClient(base, token));
+  const times: number[] = [];
   await Promise.all(
     clients.map(async (client, index) => {
       // The clients start at different times.
-      await sleep(index * 20_000, undefined, { signal: end }).catch(() => {});
-      await createHomeAutomation(client).run(60_000, end);
+      await sleep((index * 60_000) / pollers, undefined, { signal: end }).catch(() => {});
+      await createHomeAutomation(timed(client, times)).run(60_000, end);
     }),
   );
-  return clients.flatMap(({ transcript }) => transcript).filter(({ status }) => status !== 200).length;
+  const failed = clients.flatMap(({ transcript }) => transcript).filter(({ status }) => status !== 200);
+  return { failed: failed.length, longest: Math.max(...times) };
+}
+
+/** Uses GraphQL a few times a minute, as a fifth client. */
+async function useGraphql(url: string, minutes: number): Promise<void> {
+  const end = Date.now() + minutes * 60_000;
+  while (Date.now() < end) {
+    await firstResponse(url);
+    await sleep(Math.min(20_000, Math.max(end - Date.now(), 0)));
+  }
 }
 
 async function comparePolls(gateway: MeasuredGateway, through: StandIn): Promise<void> {
@@ -103,18 +126,67 @@ async function comparePolls(gateway: MeasuredGateway, through: StandIn): Promise
   try {
     through.forgetRequests();
     const minutes = Number(values.polls);
-    const failed = await Promise.all([poll(`${gateway.url}/api/v1`, minutes), poll(direct.base, minutes)]);
+    const [ours, theirs] = await Promise.all([
+      poll(`${gateway.url}/api/v1`, minutes),
+      poll(direct.base, minutes),
+      useGraphql(gateway.url, minutes),
+    ]);
     process.stdout.write(`\n${pollers} clients poll for ${minutes} minutes:\n\n`);
-    head(['', 'requests to the service', 'of them 429', 'responses that were not 200']);
-    row(['through the gateway', through.count(), through.count({ status: 429 }), failed[0] ?? 0]);
-    row(['directly', direct.count(), direct.count({ status: 429 }), failed[1] ?? 0]);
+    head(['', 'requests to the service', 'of them 429', 'responses that were not 200', 'longest wait, s']);
+    for (const [what, service, { failed, longest }] of [
+      ['through the gateway', through, ours],
+      ['directly', direct, theirs],
+    ] as const)
+      row([what, service.count(), service.count({ status: 429 }), failed, seconds(longest)]);
+    if (through.count({ status: 429 }) + ours.failed > 0 || ours.longest > 1_000) process.exitCode = 1;
   } finally {
     await direct.stop();
   }
 }
 
+/** How long each of five writes takes, in milliseconds. */
+async function write(base: string, token: string, template: number): Promise<number[]> {
+  const times: number[] = [];
+  for (let number = 0; number < 5; number++) {
+    const start = performance.now();
+    const { status } = await createClient(base, token).send('PATCH', `/dtt/templates/${template}`, {
+      name: `Number ${number}`,
+    });
+    times.push(performance.now() - start);
+    if (status !== 200) throw new Error(`a write got ${status}`);
+  }
+  return times;
+}
+
+/** The upstream allows the writes, since it counts by token, but the gateway has sent as much for the account as it may. */
+async function compareWrites(databaseUrl: string): Promise<void> {
+  const standIn = await open('token');
+  const gateway = await startGateway({
+    settings: { DATABASE_URL: databaseUrl, UPSTREAM_URL: standIn.base, UPSTREAM_RATE: values.rate },
+  });
+  try {
+    await firstResponse(gateway.url);
+    const [writing = '', ...others] = tokens;
+    const base = `${gateway.url}/api/v1`;
+    for (let number = 0; number < Number(values.rate); number++)
+      await createClient(base, others[number % others.length] ?? '').get(`/nowhere/${number}`);
+    const [template = 0] = standIn.account(1).ownTemplates;
+    const ours = await write(base, writing, template);
+    const theirs = await write(standIn.base, writing, template);
+    process.stdout.write('\nFive writes in a row after the requests of the minute are spent, in ms:\n\n');
+    head(['', '1st', '2nd', '3rd', '4th', '5th']);
+    row(['through the gateway', ...ours.map(Math.round)]);
+    row(['directly', ...theirs.map(Math.round)]);
+    if (Math.max(...ours) > Math.max(...theirs) + 500) process.exitCode = 1;
+  } finally {
+    await gateway.stop();
+    await standIn.stop();
+  }
+}
+
 const postgres = await startPostgres();
 await postgres.createDatabase('budget');
+await postgres.createDatabase('writes');
 const standIn = await open();
 const gateway = await startGateway({
   settings: {
@@ -130,6 +202,7 @@ try {
   await read(gateway, standIn, database);
   if (standIn.count({ status: 429 }) > 0) process.exitCode = 1;
   if (Number(values.polls) > 0) await comparePolls(gateway, standIn);
+  await compareWrites(`${postgres.url}/writes`);
 } finally {
   await database.end();
   await gateway.stop();

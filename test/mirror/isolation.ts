@@ -1,7 +1,7 @@
 /**
- * `npm run mirror:isolation -- --minutes 10`: accounts whose texts all have a mark of the owner, random requests of all of them
- * over both APIs, relayed ones included. No response may have the mark of another account, but for imported templates;
- * in the end no token may be in the database, the log, the metrics or the traces, nor, once it is forgotten, in memory.
+ * Accounts whose texts all have a mark of the owner, and random requests of all of them over both APIs, with REST targets that are
+ * written in many ways. No response may have the mark of another account, but for imported templates; in the end no token may be
+ * in the database, the log, the metrics or the traces, nor, once it is forgotten, in memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -23,16 +23,16 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     accounts: { type: 'string', default: '50' },
-    /** Requests a minute that the upstream allows each account; few of them would leave little to relay. */
+    /** Requests a minute that the upstream allows each account; with few of them most responses would be errors. */
     rate: { type: 'string', default: '6000' },
     clients: { type: 'string', default: '8' },
-    /** Seconds after which an unused token is forgotten. */
-    idle: { type: 'string', default: '20' },
     'log-level': { type: 'string', default: 'info' },
   },
 });
 const minutes = Number(values.minutes);
-const idle = Number(values.idle) * 1000;
+
+/** How long, in milliseconds, an unused token is remembered, until the next sweep after that, and connections are kept. */
+const remembered = 10 * 60_000 + 60_000;
 
 /** The beginning of all tokens of this run, which is found nowhere else. */
 const prefix = `tok${randomBytes(8).toString('hex')}`;
@@ -82,10 +82,22 @@ const query = (text: string): RequestShape => ({
   body: { query: text },
 });
 
-const get = (path: string): RequestShape => ({ kind: 'REST', method: 'GET', path: `/api/v1${path}` });
+const get = (path: string): RequestShape => rest('GET', rewritten(path));
 
-const relayed = (method: string, path: string, body?: unknown): RequestShape => ({
-  kind: 'relayed',
+/** Sometimes writes a path otherwise: some servers and caches take both for the same. */
+const rewritten = (path: string): string =>
+  pick([
+    path,
+    path,
+    path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
+    path.replace(/\d/, (digit) => `%3${digit}`),
+    path.replace('limit', '%6Cimit'),
+    path.replace(/\?(.+)&(.+)/, '?$2&$1'),
+    `${path}${path.includes('?') ? '&' : '?'}`,
+  ]);
+
+const rest = (method: string, path: string, body?: unknown): RequestShape => ({
+  kind: 'REST',
   method,
   path: `/api/v1${path}`,
   ...(body !== undefined && { body }),
@@ -144,14 +156,14 @@ const requests: readonly ((owner: Owner) => RequestShape)[] = [
     ),
   ({ id }) =>
     query(`mutation { activateTemplate(template: { databaseId: ${templateOf(id)} }) { template { name } } }`),
-  () => relayed('GET', `${pick([...lists, ...single])}?unknown=${below(10)}`),
-  () => relayed('GET', `/lkbx/session/current?targetUserId=${1 + below(owners.length)}`),
+  () => rest('GET', `${pick([...lists, ...single])}?unknown=${below(10)}`),
+  () => rest('GET', `/lkbx/session/current?targetUserId=${1 + below(owners.length)}`),
   ({ id, marker }) =>
-    relayed('PATCH', `/dtt/templates/${templateOf(id)}`, {
+    rest('PATCH', `/dtt/templates/${templateOf(id)}`, {
       description: `Changed ${below(1000)} by ${marker}`,
     }),
-  () => relayed('PATCH', `/dtt/templates/${anyId()}`, { name: '' }),
-  () => relayed('POST', '/lkbx/session/current', { action: pick(['lock', 'unlock']) }),
+  () => rest('PATCH', `/dtt/templates/${anyId()}`, { name: '' }),
+  () => rest('POST', '/lkbx/session/current', { action: pick(['lock', 'unlock']) }),
 ];
 
 /** The stand-in gives ids in the order of the accounts, three templates to each. */
@@ -166,6 +178,7 @@ async function sendRequest(url: string, owner: Owner): Promise<void> {
     method,
     headers: {
       Authorization: `Bearer ${owner.token}`,
+      ...(below(4) === 0 && { 'Cache-Control': pick(['no-cache', 'max-age=5']) }),
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -258,7 +271,6 @@ const standIn = await createStandIn({
 });
 const traces = await collectTraces();
 const gateway = await startGateway({
-  idle,
   log,
   settings: {
     DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,
@@ -279,8 +291,7 @@ try {
   places.push(['heap while tokens are in use', await has(inUse, prefix), true]);
   const metrics = await fetch(gateway.metricsUrl ?? '').then((response) => response.text());
   places.push([`metrics, ${metrics.length} bytes`, metrics.includes(prefix), false]);
-  // Until the last token is forgotten, and one sweep more.
-  await sleep(idle * 2 + 31_000);
+  await sleep(remembered);
   const after = join(folder, 'after.heapsnapshot');
   await gateway.snapshot(after);
   places.push(['heap after tokens are forgotten', await has(after, prefix), false]);
