@@ -1,0 +1,161 @@
+/** Attacks on the cache of REST responses: whatever is stored of an account, no token of another account gets it. */
+
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { forgetAccount } from '../../src/mirror/forget.ts';
+import { arrive, type FrontedOptions, openForEachTest } from '../support/frontedService.ts';
+import type { TestGateway } from '../support/gateway.ts';
+
+const alice = 'token-of-alice';
+const second = 'second-of-alice';
+const bob = 'token-of-bob';
+
+const openService = openForEachTest();
+
+/** Opens a gateway whose upstream gives each response to `/echo`, however it is written, a number and the account. */
+async function open(options: FrontedOptions = {}, headers: Record<string, string> = {}) {
+  const fronted = await openService({
+    ...options,
+    settings: { UPSTREAM_INTERVAL: '600', UPSTREAM_TOKEN_TTL: '1', ...options.settings },
+  });
+  const { service } = fronted;
+  let number = 0;
+  for (const account of [1, 2]) {
+    const instead = () => ({ status: 200, body: `${account} ${number++}`, headers });
+    service.misbehave({ instead }, { account, path: /ch(o|%6f)/i });
+  }
+  return fronted;
+}
+
+/** Sends a target as it is written, which `fetch` would not. Returns the body, which begins with the account. */
+const read = ({ url }: TestGateway, token: string, target: string, headers: Record<string, string> = {}) =>
+  new Promise<string>((settle, fail) => {
+    const options = { path: `/api/v1${target}`, headers: { Authorization: `Bearer ${token}`, ...headers } };
+    request(url, options, async (response) => {
+      let body = '';
+      for await (const chunk of response) body += chunk;
+      settle(response.statusCode === 200 ? body : `${response.statusCode}`);
+    })
+      .on('error', fail)
+      .end();
+  });
+
+const targets = [
+  '/echo',
+  '/echo?',
+  '/echo/',
+  '/Echo',
+  '//echo',
+  '/%65cho',
+  '/%65Cho',
+  '/ech%6F',
+  '/ech%6f',
+  '/echo%2f',
+  '/echo%20',
+  '/echo+',
+  '/echo?a=1&b=2',
+  '/echo?b=2&a=1',
+  '/echo?a=1&a=2',
+  '/echo?a=2&a=1',
+  '/echo?a=%31&b=2',
+  '/echo?targetUserId=1',
+  '/echo?targetUserId=2',
+  '/echo?constructor',
+  '/echo?%22%7D',
+];
+
+it('each target of each account is a response of its own, however alike targets are written', async () => {
+  const { gateway } = await open();
+  const bodies: string[] = [];
+  for (const target of targets)
+    for (const [token, account] of [
+      [alice, 1],
+      [bob, 2],
+    ] as const) {
+      const body = await read(gateway, token, target);
+      expect(body, `${target} of ${account}`).toMatch(new RegExp(`^${account} `));
+      expect(await read(gateway, token, target)).toBe(body);
+      bodies.push(body);
+    }
+  expect(new Set(bodies).size).toBe(bodies.length);
+});
+
+it('concurrent reads of one target by two accounts are not shared, whatever their headers are', async () => {
+  const { gateway } = await open();
+  const tokens = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? alice : bob));
+  const headers = { 'X-Account': '1', Cookie: `token=${alice}`, 'X-Authorization': `Bearer ${alice}` };
+  const bodies = await Promise.all(tokens.map((token) => read(gateway, token, '/echo', headers)));
+  for (const [index, body] of bodies.entries()) expect(body).toMatch(index % 2 === 0 ? /^1 / : /^2 /);
+});
+
+it('a response is stored for requests with the headers that it varies by, and none that varies by all or by the token', async () => {
+  for (const [vary, isShared] of [
+    ['Accept-Language', true],
+    ['accept-language, AUTHORIZATION', false],
+    ['Authorization', false],
+    ['*', false],
+  ] as const) {
+    const { gateway, close } = await open({}, { Vary: vary });
+    const german = await read(gateway, alice, '/echo', { 'Accept-Language': 'de' });
+    const french = await read(gateway, alice, '/echo', { 'Accept-Language': 'fr' });
+    if (vary !== 'Authorization') expect(french, vary).not.toBe(german);
+    const others = await read(gateway, second, '/echo', { 'Accept-Language': 'fr' });
+    if (isShared) expect(others, vary).toBe(french);
+    else expect(others, vary).not.toBe(french);
+    await close();
+  }
+});
+
+it('what is stored is not sent to a token that was revoked, nor to one that is another account’s by now', async () => {
+  const { gateway, service } = await open();
+  const stored = await read(gateway, alice, '/echo');
+  await read(gateway, second, '/echo');
+  service.addToken(second, 2);
+  service.revoke(alice);
+  await sleep(1_100);
+  expect(await read(gateway, alice, '/echo')).toBe('401');
+  expect(await read(gateway, second, '/echo')).toBe('401');
+  await expect.poll(() => read(gateway, second, '/echo'), { timeout: 15_000 }).toMatch(/^2 /);
+  service.addToken(alice, 1);
+  await expect.poll(() => read(gateway, alice, '/echo'), { timeout: 15_000 }).toMatch(/^1 /);
+  expect(stored).toMatch(/^1 /);
+});
+
+it('what a token reads that has just become another account’s is not sent to other tokens of its first account', async () => {
+  const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '3600' } });
+  for (const token of [alice, second]) await read(gateway, token, '/users/me');
+  service.addToken(second, 2);
+  // The gateway cannot know yet. The client has a token of the second account, so it may see this.
+  const [others, shared] = await Promise.all([
+    read(gateway, second, '/echo'),
+    sleep(1).then(() => read(gateway, alice, '/echo')),
+  ]);
+  expect(others).toMatch(/^2 /);
+  expect(shared).toMatch(/^1 /);
+  expect(await read(gateway, alice, '/echo')).toMatch(/^1 /);
+});
+
+it('a client with a token of the gateway’s own is not shown what a token of the upstream reads that is another account’s by now', async () => {
+  const { gateway, service, database } = await open();
+  await arrive(gateway, alice);
+  const { token } = await createToken(database.client, 'alice', 'own');
+  expect(await read(gateway, token, '/echo')).toMatch(/^1 /);
+  service.addToken(alice, 2);
+  await sleep(1_100);
+  for (const path of ['/echo?new', '/echo?newer'])
+    expect(await read(gateway, token, path)).not.toMatch(/^2 /);
+});
+
+it('nothing is stored of an account that was forgotten', async () => {
+  const { gateway, database, openAnother } = await open();
+  const other = await openAnother();
+  await arrive(gateway, alice);
+  const before = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
+  const ofBob = await read(gateway, bob, '/echo');
+  await forgetAccount(database.pool, { id: 1 });
+  const after = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
+  for (const body of after) expect(before).not.toContain(body);
+  expect(await read(gateway, bob, '/echo')).toBe(ofBob);
+});
