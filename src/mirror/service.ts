@@ -235,11 +235,13 @@ function createForwarding(
     base,
     longest: waits.forwarding,
     onWrite: writes.add,
-    accessFor(viewer) {
+    async accessFor(viewer) {
       const own = tokens?.credentialOf(viewer);
       const account = accounts.known(viewer.id);
       const credential = own ?? account?.credential;
       if (!account || !credential) return undefined;
+      // The token of another client may belong to another account by now.
+      if (!own && tokens && !(await tokens.isValid(credential.viewer))) return undefined;
       return {
         accountId: account.id,
         token: credential.token,

@@ -8,6 +8,7 @@
  * It may be replaced by any reverse proxy that can forget the responses of one account.
  */
 
+import { digestOf } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
@@ -60,7 +61,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
 
   return async (exchange, viewer) => {
     exchange.operation = 'relayed';
-    const access = accounts.accessFor(viewer);
+    const access = await accounts.accessFor(viewer);
     if (!access) return restErrorResponse(503, messages.accountUnreachable, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
@@ -123,7 +124,7 @@ async function readThrough(
   const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
   const result = await cache.read({
     accountId: access.accountId,
-    target: exchange.target,
+    key: `${digestOf(access.token)} ${exchange.target}`,
     request: { ...request, headers: unconditional },
     send,
     isBudgetSpent: () => access.budget.delayFor(1) > 0,

@@ -1,4 +1,4 @@
-/** The private cache of reads: responses of the upstream, stored by account and by URL as sent (RFC 9111). */
+/** The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
@@ -7,8 +7,8 @@ import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
   readonly accountId: number;
-  /** The target as the client has sent it. */
-  readonly target: string;
+  /** The digest of the token, and the target as the client has sent it: a token may have become another account's. */
+  readonly key: string;
   /** Must not be conditional. */
   readonly request: UpstreamRequest;
   send(request: UpstreamRequest): Promise<UpstreamResponse | Failure>;
@@ -44,7 +44,7 @@ interface StoredResponse {
 
 /** What is known of one account since its last write. */
 interface AccountReads {
-  /** The stored responses by their targets, the least recently used first. */
+  /** The stored responses by their keys, the least recently used first. */
   readonly stored: Map<string, StoredResponse>;
   /** The reads that are under way, which equal requests share. */
   readonly underway: Map<string, Promise<UpstreamResponse | Failure>>;
@@ -57,40 +57,38 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
 
   /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
-    const { request, target, accountId } = read;
+    const { request, key, accountId } = read;
     const validators = known?.policy.validatorsFor(request);
     const given = await read.send({ ...request, headers: { ...request.headers, ...validators } });
     if (isFailure(given) || isBusy(given)) return given;
     const response = given.status === 304 && known ? renewed(known.response, given) : given;
     const policy = policyFor(request, response, lifetime);
-    const bytes = response.body.length + 2 * target.length + overhead;
-    accounts.store(accountId, reads, target, policy && { response, policy, bytes });
+    const bytes = response.body.length + 2 * key.length + overhead;
+    accounts.store(accountId, reads, key, policy && { response, policy, bytes });
     return response;
   }
 
   return {
     drop: accounts.drop,
     async read(read) {
-      const { accountId, target, request } = read;
+      const { accountId, key, request } = read;
       if (!(await hasHeardAll(accountId))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
-      const known = accounts.find(reads, target);
+      const known = accounts.find(reads, key);
       if (known?.policy.satisfies(request)) return fromStore(known);
       const instead = known?.policy.mayReplaceError(request) ? known : undefined;
       if (instead && read.isBudgetSpent()) return fromStore(instead);
       if (request.method !== 'GET') return { given: await read.send(request) };
 
-      const key = `${target} ${JSON.stringify(request.headers)}`;
-      const shared = wantsNewResponse(request) ? undefined : reads.underway.get(key);
+      const sharedKey = `${key} ${JSON.stringify(request.headers)}`;
+      const shared = wantsNewResponse(request) ? undefined : reads.underway.get(sharedKey);
       const loading = shared ?? load(reads, read, known);
       if (!shared) {
-        reads.underway.set(key, loading);
-        const forget = () => reads.underway.get(key) === loading && reads.underway.delete(key);
+        reads.underway.set(sharedKey, loading);
+        const forget = () => reads.underway.get(sharedKey) === loading && reads.underway.delete(sharedKey);
         loading.then(forget, forget);
       }
       const given = await loading;
-      // The token of the other request may have ended.
-      if (shared && !isFailure(given) && given.status === 401) return { given: await read.send(request) };
       // A write may have come in between.
       const mayReplace = instead && accounts.of(accountId) === reads;
       return mayReplace && (isFailure(given) || isBusy(given)) ? fromStore(instead) : { given };
@@ -138,7 +136,7 @@ function createHearing(feed: ChangeFeed): (accountId: number) => Promise<boolean
   };
 }
 
-/** The memory, in bytes, that a stored response takes beside its body and its target. Measured roughly. */
+/** The memory, in bytes, that a stored response takes beside its body and its key. Measured roughly. */
 const overhead = 2_000;
 
 /** The share of the memory that one response may take. */
@@ -152,9 +150,9 @@ function createAccounts(maxBytes: number) {
   const accounts = new Map<number, AccountReads>();
   let total = 0;
 
-  function remove(reads: AccountReads, target: string): void {
-    const bytes = reads.stored.get(target)?.bytes ?? 0;
-    reads.stored.delete(target);
+  function remove(reads: AccountReads, key: string): void {
+    const bytes = reads.stored.get(key)?.bytes ?? 0;
+    reads.stored.delete(key);
     reads.bytes -= bytes;
     total -= bytes;
   }
@@ -175,24 +173,19 @@ function createAccounts(maxBytes: number) {
       accounts.set(accountId, reads);
       return reads;
     },
-    find({ stored }: AccountReads, target: string): StoredResponse | undefined {
-      const found = stored.get(target);
+    find({ stored }: AccountReads, key: string): StoredResponse | undefined {
+      const found = stored.get(key);
       // It is the most recently used from now on.
-      if (found && stored.delete(target)) stored.set(target, found);
+      if (found && stored.delete(key)) stored.set(key, found);
       return found;
     },
     /** Stores a response in place of the one before; none, if there is none to store. */
-    store(
-      accountId: number,
-      reads: AccountReads,
-      target: string,
-      response: StoredResponse | undefined,
-    ): void {
+    store(accountId: number, reads: AccountReads, key: string, response: StoredResponse | undefined): void {
       // Reads from before a write are forgotten.
       if (accounts.get(accountId) !== reads) return;
-      remove(reads, target);
+      remove(reads, key);
       if (!response || response.bytes > maxBytes * largestShare) return;
-      reads.stored.set(target, response);
+      reads.stored.set(key, response);
       reads.bytes += response.bytes;
       total += response.bytes;
       while (total > maxBytes) evict();

@@ -33,7 +33,7 @@ export interface UpstreamAccounts {
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** How requests of a viewer reach the account; undefined if there is no token for it. */
-  accessFor(viewer: Viewer): UpstreamAccess | undefined;
+  accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
   /** Calls the listener with the id of each account that a client has written to through this process. */
   onWrite(listener: (accountId: number) => void): void;
 }

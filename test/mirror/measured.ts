@@ -13,8 +13,7 @@ const program = `
 import { writeHeapSnapshot } from 'node:v8';
 import { openGateway } from '${gatewayModule}';
 import { readConfig } from '${configModule}';
-const { IDLE_MILLISECONDS: idle, ...settings } = process.env;
-const gateway = await openGateway(readConfig(settings), idle ? { idle: Number(idle) } : {});
+const gateway = await openGateway(readConfig(process.env));
 process.send({ url: gateway.url, metricsUrl: gateway.metricsUrl });
 process.on('message', async ({ ask, file }) => {
   if (ask === 'heap') {
@@ -41,13 +40,11 @@ export interface MeasuredGateway {
 
 export interface MeasuredOptions {
   readonly settings: Readonly<Record<string, string>>;
-  /** After how many milliseconds an unused token is forgotten. */
-  readonly idle?: number;
   /** The file of its log; without one there is none. */
   readonly log?: string;
 }
 
-export async function startGateway({ settings, idle, log }: MeasuredOptions): Promise<MeasuredGateway> {
+export async function startGateway({ settings, log }: MeasuredOptions): Promise<MeasuredGateway> {
   const logTo = openSync(log ?? '/dev/null', 'a');
   const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, UPSTREAM_TOKEN, ...inherited } = process.env;
   const child = spawn(
@@ -60,7 +57,6 @@ export async function startGateway({ settings, idle, log }: MeasuredOptions): Pr
         LOG_LEVEL: 'warn',
         RATE_LIMIT: '0',
         RATE_LIMIT_ANONYMOUS: '0',
-        ...(idle !== undefined && { IDLE_MILLISECONDS: String(idle) }),
         ...settings,
       },
       stdio: ['ignore', 'ignore', log === undefined ? 'inherit' : logTo, 'ipc'],

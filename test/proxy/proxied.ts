@@ -57,7 +57,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
       base: `http://127.0.0.1:${port}/api/v1`,
       longest: options.longest ?? 5_000,
       onWrite: (listener) => void listeners.push(listener),
-      accessFor({ id }) {
+      async accessFor({ id }) {
         const budget = budgets.get(id);
         return (
           budget && {

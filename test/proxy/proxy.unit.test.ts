@@ -238,7 +238,7 @@ const cases: readonly {
   { name: 'that varies by all', response: { Vary: '*' }, isStored: false },
   { name: 'to a request for a part', second: { Range: 'bytes=0-1' }, isStored: false },
   {
-    name: 'to another token of the account',
+    name: 'to another client with the same token of the upstream',
     second: { Authorization: 'Bearer second of alice' },
     isStored: true,
   },
