@@ -235,6 +235,9 @@ function createForwarding(
     base,
     longest: waits.forwarding,
     onWrite: writes.add,
+    unreachable: tokens
+      ? { status: 503, message: messages.accountUnreachable }
+      : { status: 502, message: messages.upstreamUnusable },
     async accessFor(viewer) {
       const own = tokens?.credentialOf(viewer);
       const account = accounts.known(viewer.id);

@@ -61,8 +61,9 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
 
   return async (exchange, viewer) => {
     exchange.operation = 'relayed';
+    const { unreachable } = accounts;
     const access = await accounts.accessFor(viewer);
-    if (!access) return restErrorResponse(503, messages.accountUnreachable, { 'Retry-After': '5' });
+    if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
     const send = (given: UpstreamRequest) => sendFor(access, given, accounts.longest);
@@ -92,7 +93,7 @@ async function sendFor(
   // The client's own token is valid: it is the gateway's that is not.
   return access.isTokenOfClient
     ? given
-    : { error: restErrorResponse(502, messages.upstreamRejectsToken), wasSent: true };
+    : { error: restErrorResponse(502, messages.upstreamUnusable), wasSent: true };
 }
 
 async function write(

@@ -34,6 +34,8 @@ export interface UpstreamAccounts {
   readonly longest: number;
   /** How requests of a viewer reach the account; undefined if there is no token for it. */
   accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
+  /** The error for a viewer without such a token. */
+  readonly unreachable: { readonly status: number; readonly message: string };
   /** Calls the listener with the id of each account that a client has written to through this process. */
   onWrite(listener: (accountId: number) => void): void;
 }
