@@ -400,7 +400,7 @@ describe('an activation on a mirror', () => {
         mirror.token,
         `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`,
       );
-      expect(errors?.[0]?.message).toBe('Template not found or not owned by user');
+      expect(errors?.[0]?.message).toBe('databaseId must be an integer of at least 1');
     }
     expect(scene.proxy.requests).toHaveLength(before);
     // The template is deleted upstream, and still in the mirror.

@@ -23,7 +23,7 @@ import { type Kind, type OwnerId, toRecord } from '../records.ts';
 export const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
-  nullUntilKnown: ['serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
+  nullUntilKnown: ['macAddress', 'serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
   list: '/dtt',
   documented: true,
   record: z

@@ -18,6 +18,7 @@ import { type Kind, type OwnerId, toRecord } from '../records.ts';
 export const lkbxDevices = (ownerId: OwnerId): Kind => ({
   name: 'LKBX devices',
   table: 'LkbxDevice',
+  nullUntilKnown: ['macAddress'],
   list: '/lkbx',
   documented: false,
   record: z

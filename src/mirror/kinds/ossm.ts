@@ -7,6 +7,7 @@ import { type Kind, type OwnerId, toRecord } from '../records.ts';
 export const ossmDevices = (ownerId: OwnerId): Kind => ({
   name: 'OSSM devices',
   table: 'OssmDevice',
+  nullUntilKnown: ['macAddress'],
   list: '/ossm',
   documented: false,
   record: z
