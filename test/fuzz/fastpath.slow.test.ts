@@ -290,6 +290,10 @@ function expectSame(how: string, actual: string, right: string, text: string, re
   throw new Error(`the response ${how} differs:\n${text}\n${details}\nis:\n${actual}\nshould be:\n${right}`);
 }
 
+/** A trainer segment without the fields that have no value; only `passed` may be null. */
+const withoutUnknown = (segment: object) =>
+  Object.fromEntries(Object.entries(segment).filter(([name, value]) => value !== null || name === 'passed'));
+
 /** Compares the responses of a REST route that reads with the result of its operation. */
 async function compareRoute(numbers: Uint8Array): Promise<void> {
   const tape = new Tape(numbers);
@@ -303,7 +307,9 @@ async function compareRoute(numbers: Uint8Array): Promise<void> {
     variableValues: { id, ...page },
   });
   expect(errors).toBeUndefined();
-  const found = JSON.parse(JSON.stringify(data?.data ?? null));
+  const found = JSON.parse(JSON.stringify(data?.data ?? null), (name, value) =>
+    name === 'TrainerSegment' ? value.map(withoutUnknown) : value,
+  );
   const right =
     found === null && route.missing !== undefined
       ? { ok: false, error: route.missing }
