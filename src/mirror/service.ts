@@ -250,6 +250,7 @@ function createForwarding(
         token: credential.token,
         isTokenOfClient: own !== undefined,
         budget: account.budget,
+        isConfirmedSince: async (since) => !tokens || tokens.isConfirmedSince(credential.viewer, since),
         noteRejected() {
           if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
           else logger.error({ failure: 'rejected the token' }, 'request not forwarded');

@@ -125,7 +125,8 @@ async function readThrough(
   const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
   const result = await cache.read({
     accountId: access.accountId,
-    key: `${digestOf(access.token)} ${exchange.target}`,
+    reader: { id: digestOf(access.token), isConfirmedSince: access.isConfirmedSince },
+    target: exchange.target,
     request: { ...request, headers: unconditional },
     send,
     isBudgetSpent: () => access.budget.delayFor(1) > 0,

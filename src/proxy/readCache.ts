@@ -1,4 +1,8 @@
-/** The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). */
+/**
+ * The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). A token may have
+ * become another account's when it is used: what one has read is sent to another only once the upstream has said, after
+ * the read, that the first is the account's.
+ */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
@@ -7,13 +11,22 @@ import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
   readonly accountId: number;
-  /** The digest of the token, and the target as the client has sent it: a token may have become another account's. */
-  readonly key: string;
+  readonly reader: Reader;
+  /** As the client has sent it. */
+  readonly target: string;
   /** Must not be conditional. */
   readonly request: UpstreamRequest;
   send(request: UpstreamRequest): Promise<UpstreamResponse | Failure>;
   /** Whether the upstream allows no request of the account for now. */
   isBudgetSpent(): boolean;
+}
+
+/** The token that a read is sent with. */
+export interface Reader {
+  /** Its digest. */
+  readonly id: string;
+  /** Whether the upstream has said, or says now, that it is the account's. @param since a time by `performance.now()`. */
+  isConfirmedSince(since: number): Promise<boolean>;
 }
 
 export interface ReadResult {
@@ -40,12 +53,20 @@ interface StoredResponse {
   readonly response: UpstreamResponse;
   readonly policy: Policy;
   readonly bytes: number;
+  readonly reader: Reader;
+  readonly target: string;
+  /** By `performance.now()`. */
+  readonly receivedAt: number;
+  /** Whether the upstream has said since then that the token is the account's. */
+  isConfirmed: boolean;
 }
 
 /** What is known of one account since its last write. */
 interface AccountReads {
-  /** The stored responses by their keys, the least recently used first. */
+  /** The stored responses by token and target, the least recently used first. */
   readonly stored: Map<string, StoredResponse>;
+  /** The newest of each target, whichever token has read it. */
+  readonly newest: Map<string, StoredResponse>;
   /** The reads that are under way, which equal requests share. */
   readonly underway: Map<string, Promise<UpstreamResponse | Failure>>;
   bytes: number;
@@ -57,30 +78,45 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
 
   /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
-    const { request, key, accountId } = read;
+    const { request, reader, target, accountId } = read;
     const validators = known?.policy.validatorsFor(request);
     const given = await read.send({ ...request, headers: { ...request.headers, ...validators } });
     if (isFailure(given) || isBusy(given)) return given;
     const response = given.status === 304 && known ? renewed(known.response, given) : given;
     const policy = policyFor(request, response, lifetime);
-    const bytes = response.body.length + 2 * key.length + overhead;
-    accounts.store(accountId, reads, key, policy && { response, policy, bytes });
+    const bytes = response.body.length + 2 * target.length + overhead;
+    const receivedAt = performance.now();
+    const stored = policy && { response, policy, bytes, reader, target, receivedAt, isConfirmed: false };
+    accounts.store(accountId, reads, keyOf(read), stored);
     return response;
+  }
+
+  /** What is stored for a read: the newest response to its target if that may be sent to it, or else what its token has read. */
+  async function find(reads: AccountReads, read: Read): Promise<StoredResponse | undefined> {
+    const own = accounts.find(reads, keyOf(read));
+    const newest = reads.newest.get(read.target);
+    if (!newest || newest === own || own?.policy.satisfies(read.request)) return own;
+    if (/authorization/i.test(newest.response.headers.vary ?? '')) return own;
+    if (!newest.isConfirmed && newest.policy.satisfies(read.request))
+      newest.isConfirmed = await newest.reader.isConfirmedSince(newest.receivedAt);
+    return newest.isConfirmed ? newest : own;
   }
 
   return {
     drop: accounts.drop,
     async read(read) {
-      const { accountId, key, request } = read;
+      const { accountId, request } = read;
       if (!(await hasHeardAll(accountId))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
-      const known = accounts.find(reads, key);
+      const found = await find(reads, read);
+      // A write may have come in between.
+      const known = found && accounts.isCurrent(accountId, reads) ? found : undefined;
       if (known?.policy.satisfies(request)) return fromStore(known);
       const instead = known?.policy.mayReplaceError(request) ? known : undefined;
       if (instead && read.isBudgetSpent()) return fromStore(instead);
       if (request.method !== 'GET') return { given: await read.send(request) };
 
-      const sharedKey = `${key} ${JSON.stringify(request.headers)}`;
+      const sharedKey = `${keyOf(read)} ${JSON.stringify(request.headers)}`;
       const shared = wantsNewResponse(request) ? undefined : reads.underway.get(sharedKey);
       const loading = shared ?? load(reads, read, known);
       if (!shared) {
@@ -90,11 +126,13 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
       }
       const given = await loading;
       // A write may have come in between.
-      const mayReplace = instead && accounts.of(accountId) === reads;
+      const mayReplace = instead && accounts.isCurrent(accountId, reads);
       return mayReplace && (isFailure(given) || isBusy(given)) ? fromStore(instead) : { given };
     },
   };
 }
+
+const keyOf = ({ reader, target }: Read) => `${reader.id} ${target}`;
 
 /** Whether the upstream is broken, or has too much to do. */
 const isBusy = ({ status }: UpstreamResponse) => status === 429 || status >= 500;
@@ -151,11 +189,16 @@ function createAccounts(maxBytes: number) {
   let total = 0;
 
   function remove(reads: AccountReads, key: string): void {
-    const bytes = reads.stored.get(key)?.bytes ?? 0;
+    const removed = reads.stored.get(key);
+    if (!removed) return;
     reads.stored.delete(key);
-    reads.bytes -= bytes;
-    total -= bytes;
+    if (reads.newest.get(removed.target) === removed) reads.newest.delete(removed.target);
+    reads.bytes -= removed.bytes;
+    total -= removed.bytes;
   }
+
+  /** Whether there was no write of the account since these reads. */
+  const isCurrent = (accountId: number, reads: AccountReads) => accounts.get(accountId) === reads;
 
   function evict(): void {
     const [first, ...others] = accounts.values();
@@ -165,11 +208,12 @@ function createAccounts(maxBytes: number) {
   }
 
   return {
+    isCurrent,
     /** The reads of an account since its last write. */
     of(accountId: number): AccountReads {
       const known = accounts.get(accountId);
       if (known) return known;
-      const reads: AccountReads = { stored: new Map(), underway: new Map(), bytes: 0 };
+      const reads: AccountReads = { stored: new Map(), newest: new Map(), underway: new Map(), bytes: 0 };
       accounts.set(accountId, reads);
       return reads;
     },
@@ -182,10 +226,11 @@ function createAccounts(maxBytes: number) {
     /** Stores a response in place of the one before; none, if there is none to store. */
     store(accountId: number, reads: AccountReads, key: string, response: StoredResponse | undefined): void {
       // Reads from before a write are forgotten.
-      if (accounts.get(accountId) !== reads) return;
+      if (!isCurrent(accountId, reads)) return;
       remove(reads, key);
       if (!response || response.bytes > maxBytes * largestShare) return;
       reads.stored.set(key, response);
+      reads.newest.set(response.target, response);
       reads.bytes += response.bytes;
       total += response.bytes;
       while (total > maxBytes) evict();

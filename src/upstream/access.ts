@@ -11,6 +11,8 @@ export interface UpstreamAccess {
   /** Whether the client has sent that token. */
   readonly isTokenOfClient: boolean;
   readonly budget: Budget;
+  /** Whether the upstream has said, or says now, that the token is the account's. @param since a time by `performance.now()`. */
+  isConfirmedSince(since: number): Promise<boolean>;
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;
   /**

@@ -8,6 +8,9 @@ export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 /** The share of the budget that requests up to each priority may use. So there is always room for more urgent ones. */
 const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
 
+/** The share that details may use in an account's first minute: it is not known yet how much its clients will request. */
+const shareOfFirstDetails = 0.4;
+
 /** The share of refreshes that is left even if requests that cannot be held back take all of the budget. */
 const ownOfRefresh = 0.15;
 
@@ -44,6 +47,7 @@ export function createBudget(
   /** The times of those that cannot be held back. */
   const noted = createLastMinute();
   const refreshed = createLastMinute();
+  const began = Date.now();
   let pausedUntil = 0;
   const remainingPause = () => Math.max(pausedUntil - Date.now(), 0);
 
@@ -56,7 +60,9 @@ export function createBudget(
     if (priority === 'demand') return rate;
     // Whoever asks goes on asking, a little more now and then.
     const left = rate - noted.times().length * 1.5;
-    return Math.max(Math.floor(Math.min(rate * shares[priority], left)), 1);
+    const isFirstMinute = Date.now() - began < window;
+    const share = priority === 'details' && isFirstMinute ? shareOfFirstDetails : shares[priority];
+    return Math.max(Math.floor(Math.min(rate * share, left)), 1);
   }
 
   function delayFor(count: number, priority: Priority = 'demand'): number {

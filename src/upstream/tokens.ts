@@ -42,6 +42,8 @@ export interface UpstreamTokens {
   authenticate(header: string | undefined, address: string): Promise<Authentication>;
   /** Whether the token of a viewer is still valid, as far as can be told. */
   isValid(viewer: Viewer): Promise<boolean>;
+  /** Whether the upstream says, if asked after this time, that the token is the viewer's. @param time by `performance.now()`. */
+  isConfirmedSince(viewer: Viewer, time: number): Promise<boolean>;
   /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
   readonly maxAge: number;
   /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
@@ -116,7 +118,8 @@ interface Entry extends Credential {
 export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTokens {
   const { ttl, idle } = options;
   const known = createKnownTokens(options);
-  const confirm = createConfirmation(options, known);
+  const askAgain = createChecks(options, known);
+  const confirm = createConfirmation(options, askAgain);
   const checkFirst = createFirstChecks(options, known);
   const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
@@ -155,6 +158,13 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       // An open stream goes on using its token.
       if (!entry || known.get(entry.token) !== entry) return false;
       return (await confirm(entry)) === 'valid';
+    },
+
+    async isConfirmedSince(viewer, time) {
+      const entry = known.of(viewer);
+      if (!entry) return false;
+      if (entry.confirmed < time) await resultWithin(longestCheck, askAgain(entry));
+      return entry.confirmed >= time && !entry.end.signal.aborted;
     },
 
     maxAge: Math.min(ttl, idle / 2) / 1_000,
@@ -245,8 +255,10 @@ function applyStatus(
   known.noteInvalid(entry.token);
 }
 
-/** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
-function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) {
+type AskAgain = ReturnType<typeof createChecks>;
+
+/** Checks known tokens. Returns the check that is under way, or undefined while the upstream must not be asked again. */
+function createChecks(options: UpstreamTokensOptions, known: KnownTokens) {
   const { check, ttl } = options;
 
   async function ask(entry: Entry): Promise<TokenCheck> {
@@ -263,17 +275,25 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
     return checked;
   }
 
-  return async (entry: Entry): Promise<TokenCheck['kind']> => {
+  return (entry: Entry): Promise<TokenCheck> | undefined => {
     const now = performance.now();
-    if (now - entry.confirmed < ttl) return 'valid';
     if (!entry.checking && now >= entry.askAgainAt) {
       entry.askAgainAt = now + Math.min(ttl, retryDelay);
       entry.checking = ask(entry).finally(() => {
         entry.checking = undefined;
       });
     }
+    return entry.checking;
+  };
+}
+
+/** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
+function createConfirmation({ ttl }: Pick<UpstreamTokensOptions, 'ttl'>, askAgain: AskAgain) {
+  return async (entry: Entry): Promise<TokenCheck['kind']> => {
+    const now = performance.now();
+    if (now - entry.confirmed < ttl) return 'valid';
     // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
-    const checked = (await resultWithin(longestCheck, entry.checking)) ?? {
+    const checked = (await resultWithin(longestCheck, askAgain(entry))) ?? {
       kind: 'away',
       retryAfter: undefined,
     };

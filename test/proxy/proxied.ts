@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { vi } from 'vitest';
 import { send } from '../../src/http/response.ts';
 import { createProxy, type ProxyOptions } from '../../src/proxy/proxy.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
@@ -58,14 +59,15 @@ export async function openProxied(options: ProxiedOptions = {}) {
       longest: options.longest ?? 5_000,
       unreachable: { status: 503, message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
-      async accessFor({ id }) {
+      async accessFor({ id, tokenId }) {
         const budget = budgets.get(id);
         return (
           budget && {
             accountId: id,
-            token: `token of ${id}`,
+            token: tokenId === undefined ? `token of ${id}` : `token ${tokenId} of ${id}`,
             isTokenOfClient: options.isTokenOfClient ?? true,
             budget,
+            isConfirmedSince: async () => proxied.isConfirmed(),
             noteRejected: () => void rejected.push(id),
             async noteWrite(write) {
               written.push(write);
@@ -79,12 +81,15 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const exchanges = await openExchanges(async (exchange) => {
     exchange.headers.RateLimit = '"token";r=9;t=60';
     const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
-    send(exchange, await proxy(exchange, { id: accountIds.get(token) ?? 3, tokenId: undefined }));
+    const tokenId = token.startsWith('second') ? 2 : undefined;
+    send(exchange, await proxy(exchange, { id: accountIds.get(token) ?? 3, tokenId }));
   });
   const proxied = {
     closeUpstream: () => new Promise((resolve) => server.close(resolve)),
     /** What the upstream does. */
     respond: ((_request, response) => response.end('{}')) as Respond,
+    /** Whether the upstream confirms that a token is its account's. */
+    isConfirmed: vi.fn(() => true),
     requests,
     /** The writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,

@@ -238,9 +238,15 @@ const cases: readonly {
   { name: 'that varies by all', response: { Vary: '*' }, isStored: false },
   { name: 'to a request for a part', second: { Range: 'bytes=0-1' }, isStored: false },
   {
-    name: 'to another client with the same token of the upstream',
+    name: 'to another token of the account',
     second: { Authorization: 'Bearer second of alice' },
     isStored: true,
+  },
+  {
+    name: 'that varies by token, to another token of the account',
+    response: { Vary: 'Accept, Authorization' },
+    second: { Authorization: 'Bearer second of alice' },
+    isStored: false,
   },
   { name: 'to another account', second: { Authorization: 'Bearer bob' }, isStored: false },
 ];
@@ -258,6 +264,47 @@ describe('a stored response', () => {
       if (isStored) expect(Number(headers.get('Age'))).toBe(later ?? 0);
     },
   );
+
+  it('is sent to another token of the account only if the upstream confirms the token that has read it, and asks once', async () => {
+    const { ask, isConfirmed } = await open();
+    const second = { Authorization: 'Bearer second of alice' };
+    numbered();
+    await ask('/x');
+    isConfirmed.mockReturnValue(false);
+    expect((await ask('/x', second)).body).toBe('response 2');
+    // Each has read a response of its own by now.
+    expect((await ask('/x')).body).toBe('response 1');
+    expect((await ask('/x', second)).body).toBe('response 2');
+    expect(isConfirmed).toHaveBeenCalledTimes(1);
+    isConfirmed.mockReturnValue(true);
+    await ask('/y');
+    for (const _ of [1, 2]) expect((await ask('/y', second)).body).toBe('response 3');
+    expect(isConfirmed).toHaveBeenCalledTimes(2);
+  });
+
+  it('is not sent if a write came while the upstream was asked to confirm the token', async () => {
+    const { ask, feed, isConfirmed } = await open();
+    numbered();
+    await ask('/x');
+    isConfirmed.mockImplementation(() => {
+      feed.announce(1, 'User');
+      return true;
+    });
+    expect((await ask('/x', { Authorization: 'Bearer second of alice' })).body).toBe('response 2');
+  });
+
+  it('of another token is sent while the upstream is away, if the token was confirmed before', async () => {
+    const { ask, isConfirmed } = await open();
+    const second = { Authorization: 'Bearer second of alice' };
+    numbered();
+    for (const path of ['/x', '/y']) await ask(path);
+    await ask('/x', second);
+    advance(61);
+    isConfirmed.mockReturnValue(false);
+    numbered({}, 500);
+    expect((await ask('/x', second)).body).toBe('response 1');
+    expect((await ask('/y', second)).status).toBe(500);
+  });
 
   it.each(['/x?a', '/%78', '/X', '/x/'])('is not sent for another URL: %s', async (other) => {
     const { ask } = await open();
@@ -382,6 +429,7 @@ describe('a stored response', () => {
       { 'Accept-Language': 'de' },
       { 'Cache-Control': 'no-cache' },
       { 'Cache-Control': 'no-cache' },
+      { Authorization: 'Bearer second of alice' },
       { Authorization: 'Bearer bob' },
     ];
     const bodies = await Promise.all(
@@ -390,8 +438,8 @@ describe('a stored response', () => {
         return (await ask('/x', headers as Record<string, string>)).body;
       }),
     );
-    expect(bodies).toEqual([1, 1, 2, 3, 4, 5].map((each) => `response ${each}`));
-    expect(requests).toHaveLength(5);
+    expect(bodies).toEqual([1, 1, 2, 3, 4, 5, 6].map((each) => `response ${each}`));
+    expect(requests).toHaveLength(6);
   });
 });
 

@@ -45,8 +45,17 @@ describe('a budget', () => {
     },
   );
 
+  it('leaves more than half of the first minute to clients: details may use 40 %', () => {
+    const budget = createBudget(60);
+    expect(budget.delayFor(24, 'details')).toBe(0);
+    expect(budget.delayFor(25, 'details')).toBeGreaterThan(0);
+    vi.advanceTimersByTime(60_500);
+    expect(budget.delayFor(48, 'details')).toBe(0);
+  });
+
   it('lets more urgent requests use at once what less urgent ones may not', async () => {
     const budget = createQuickBudget(60);
+    vi.advanceTimersByTime(60_500);
     await timesOf(budget, 48, 'details');
     expect(budget.delayFor(1, 'details')).toBeGreaterThan(0);
     expect(budget.delayFor(9, 'refresh')).toBe(0);
@@ -82,6 +91,7 @@ describe('a budget', () => {
 
   it('reserves one and a half times what requests that cannot wait have used', () => {
     const budget = createBudget(60);
+    vi.advanceTimersByTime(60_500);
     for (let times = 0; times < 11; times++) budget.note();
     // 60 less 1.5 times 11 are 43, of which 11 have been sent.
     expect(budget.delayFor(32, 'arrival')).toBe(0);
