@@ -20,6 +20,8 @@ export interface AccountFreshness {
   readonly age: number;
   /** Whether a client has written something upstream, through any gateway, that no run has read yet. */
   readonly isOutdated: boolean;
+  /** The same of a write through another process alone: it may have changed any list. */
+  readonly isWrittenElsewhere: boolean;
   /** The last write that this process has noted in the database. */
   readonly notedWrite: number | undefined;
   /** Notes that a client has written something upstream. */
@@ -124,6 +126,9 @@ export function createAccountFreshness(
     },
     get isOutdated() {
       return Math.max(refreshedAt ?? 0, last.read) < last.written || isWrittenElsewhere();
+    },
+    get isWrittenElsewhere() {
+      return isWrittenElsewhere();
     },
     get notedWrite() {
       return notedWrite;

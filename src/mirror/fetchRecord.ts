@@ -9,6 +9,7 @@ export const concurrency = 4;
 
 /**
  * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
+ * @param listed what the list says of it: only the list may have some of its fields.
  * @throws {UpstreamError} when the upstream cannot be used.
  */
 export async function fetchRecord(
@@ -16,12 +17,14 @@ export async function fetchRecord(
   kind: Kind,
   id: number,
   signal?: AbortSignal,
+  listed?: unknown,
 ): Promise<MirrorRecord | string | undefined> {
   try {
     const data = await upstream.get(`${kind.list}/${id}`, signal);
     // Null means that there is no such record.
     if (data === null) return undefined;
-    const { data: record, error } = kind.record.safeParse(data);
+    const whole = isObject(data) && isObject(listed) ? { ...listed, ...data } : data;
+    const { data: record, error } = kind.record.safeParse(whole);
     if (record?.row.id === id) return record;
     return record ? `id: is ${record.row.id}` : firstIssue(error);
   } catch (error) {
@@ -30,6 +33,8 @@ export async function fetchRecord(
     return `it responded with ${error.status}`;
   }
 }
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null;
 
 /** The first issue, with the path of the field that it is about. */
 export function firstIssue(error: z.ZodError | undefined): string {

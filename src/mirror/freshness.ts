@@ -55,11 +55,15 @@ async function makeFresh(
   const awakening = account.touch();
   if (awakening) await resultWithin(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
-  if (account.freshness.isOutdated || (wanted !== undefined && account.freshness.age > wanted)) {
+  const { freshness } = account;
+  const isTooOld = wanted !== undefined && freshness.age > wanted;
+  if (freshness.isOutdated || isTooOld) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     const since = Date.now() - (wanted ?? Number.POSITIVE_INFINITY);
+    // The lists that a write through this process may have changed are wanted already.
+    const parts = isTooOld || freshness.isWrittenElsewhere ? allParts : [];
     if (isAllowed && !account.isUnreachable)
-      await resultWithin(longest.freshness, account.refresh(allParts, since));
+      await resultWithin(longest.freshness, account.refresh(parts, since));
   }
 }
 

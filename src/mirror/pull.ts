@@ -96,11 +96,11 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
 async function readPage(run: Run, kind: Kind, items: readonly Item[]): Promise<MirrorRecord[]> {
   const { pool, account, full, report } = run;
   const records: MirrorRecord[] = [];
-  const incomplete: number[] = [];
+  const incomplete = new Map<number, unknown>();
   for (const { id, item } of items) {
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
     if (record) records.push(record);
-    else if (id !== undefined && !kind.summary) incomplete.push(id);
+    else if (id !== undefined && !kind.summary) incomplete.set(id, item);
     else
       report.skip(
         kind.name,
@@ -111,12 +111,9 @@ async function readPage(run: Run, kind: Kind, items: readonly Item[]): Promise<M
   // What makes no sense in a summary is noted with the details.
   if (!kind.summary) for (const record of records) noteValues(run, kind, record);
   // A lock session that is over does not change any more.
-  const over = full || incomplete.length === 0 ? [] : await readOver(pool, kind, account.id);
-  const { found } = await fetchAll(
-    run,
-    kind,
-    incomplete.filter((id) => !over.includes(id)),
-  );
+  const over = full || incomplete.size === 0 ? [] : await readOver(pool, kind, account.id);
+  for (const id of over) incomplete.delete(id);
+  const { found } = await fetchAll(run, kind, [...incomplete.keys()], incomplete);
   return [...records, ...found];
 }
 
@@ -169,9 +166,15 @@ async function pullByIds(run: Run, kind: Kind, ids: readonly number[]): Promise<
   for (const id of missing) run.report.note(`GET ${kind.list}/${id}: the upstream has no such record.`);
 }
 
-async function fetchAll(run: Run, kind: Kind, ids: readonly number[]) {
+/** @param listed what the list says of the records. */
+async function fetchAll(
+  run: Run,
+  kind: Kind,
+  ids: readonly number[],
+  listed: ReadonlyMap<number, unknown> = new Map(),
+) {
   const { signal } = run;
-  const fetched = await pMap(ids, (id) => fetchNoted(run, kind, id), { concurrency, signal });
+  const fetched = await pMap(ids, (id) => fetchNoted(run, kind, id, listed.get(id)), { concurrency, signal });
   return {
     found: fetched.filter((record) => typeof record === 'object'),
     missing: ids.filter((_id, index) => fetched[index] === 'missing'),
@@ -183,8 +186,9 @@ export async function fetchNoted(
   run: Run,
   kind: Kind,
   id: number,
+  listed?: unknown,
 ): Promise<MirrorRecord | 'missing' | undefined> {
-  const record = await fetchRecord(run.upstream, kind, id, run.signal);
+  const record = await fetchRecord(run.upstream, kind, id, run.signal, listed);
   if (record === undefined) return 'missing';
   if (typeof record === 'object') {
     noteValues(run, kind, record);

@@ -240,6 +240,20 @@ describe('a mirror', () => {
     expect(describeChanges(await scene.sync())).toBeUndefined();
   });
 
+  it('has what only the list says of a lock session that has to be read by its id for the rest', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      const { createdAt: _, ...record } = data as Record<string, unknown>;
+      if (path.startsWith('/lkbx/sessions/')) return record;
+      if (path !== '/lkbx/sessions') return data;
+      const { data: items } = data as { data: Record<string, unknown>[] };
+      return { data: items.map(({ publicId: _id, ...item }) => item) };
+    };
+    await scene.sync();
+    const session = await scene.target.client.lockSession.findUniqueOrThrow({ where: { id: 2 } });
+    expect(session.createdAt).toBeInstanceOf(Date);
+    expect(session.publicId).not.toBe('');
+  });
+
   it('notes at each run which values differ from those of the upstream', async () => {
     scene.proxy.rewrite = (path, data) => {
       if (path !== '/dtt') return data;

@@ -110,6 +110,8 @@ describe('a write', () => {
     await expect.poll(() => database.client.dttTemplate.count(pending), { timeout: 20_000 }).toBe(0);
     service.forgetRequests();
     await patch(gateway, alice, path, body);
+    // It waits until the lists have been read again.
+    await ask(gateway, alice, '{ viewer { username } }');
     const paths = () => [
       ...new Set(
         service.requests
