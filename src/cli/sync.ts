@@ -1,24 +1,22 @@
 /** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError, Option } from 'commander';
-import ora, { type Ora } from 'ora';
+import { Command } from 'commander';
 import { type Config, readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
-import { readId } from '../database/ids.ts';
 import { SetupError } from '../errors.ts';
 import { describeChanges, nextStep, reportTable, type SyncListener } from '../mirror/report.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../upstream/upstream.ts';
 import { createMigrationReporter } from './database.ts';
 
+/** How often, in milliseconds, the progress of a long run is reported. */
+const reportInterval = 5_000;
+
 interface Flags {
   from?: string;
   full?: boolean;
   json?: boolean;
-  lkbx: number[];
-  lockTemplate: number[];
-  lockSession: number[];
 }
 
 export const syncCommand = new Command('sync')
@@ -28,34 +26,33 @@ export const syncCommand = new Command('sync')
     'where the account is, such as https://example.com/api/v1 (default: UPSTREAM_URL)',
   )
   .option('--full', 'read every record again, and remove sessions that are gone')
-  .addOption(idsOption('--lkbx', 'LKBX devices to read if the service does not list them, such as 1,2'))
-  .addOption(idsOption('--lock-template', 'lock templates, likewise'))
-  .addOption(idsOption('--lock-session', 'lock sessions, likewise'))
   .option('--json', 'what was done, as JSON')
   .action(runSync);
 
-async function runSync({ from, full = false, json = false, ...ids }: Flags): Promise<void> {
+async function runSync({ from, full = false, json = false }: Flags): Promise<void> {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not report its width has 0 columns, for which ora would clear lines without end.
-  const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
   /** Why the latest request had to be repeated, until one succeeds. */
   let lastError: string | undefined;
   const upstream = createUpstream({
     ...accountOf(config),
     onRetry({ reason, attempt, attempts }) {
       lastError = reason;
-      progress.retrying(`${reason}; trying again (${attempt} of ${attempts})`);
+      say(`${reason}; trying again (${attempt} of ${attempts})`);
     },
   });
+  let reportedAt = performance.now();
   const listener: SyncListener = {
-    advanced(...args) {
+    advanced(kind, fetched, expected) {
       lastError = undefined;
-      progress.advanced?.(...args);
+      if (performance.now() - reportedAt < reportInterval) return;
+      reportedAt = performance.now();
+      say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
     },
-    finished: progress.finished,
+    finished: (kind, { fetched, created, updated }) =>
+      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
   };
   const database = await joinDatabase(config, createMigrationReporter(config));
   try {
@@ -63,11 +60,6 @@ async function runSync({ from, full = false, json = false, ...ids }: Flags): Pro
       pool: database.pool,
       upstream,
       full,
-      named: {
-        lkbxDevices: ids.lkbx,
-        lockTemplates: ids.lockTemplate,
-        lockSessions: ids.lockSession,
-      },
       signal: stop.signal,
       listener,
     });
@@ -82,7 +74,6 @@ async function runSync({ from, full = false, json = false, ...ids }: Flags): Pro
     say(`Interrupted.${last} What was read is stored, and the next run goes on.`);
     process.exitCode = 130;
   } finally {
-    progress.close();
     await database.close();
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
@@ -101,65 +92,6 @@ async function syncWhenFree(options: SyncOptions) {
     if (!hasWaited) say('Another run is under way. Waiting for it to end.');
     await sleep(1000, undefined, { ...(options.signal && { signal: options.signal }) });
   }
-}
-
-/** ora does not regard NO_COLOR, which is set if it is not empty (no-color.org). */
-const startBar = () =>
-  ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
-
-interface Progress extends SyncListener {
-  finished: NonNullable<SyncListener['finished']>;
-  /** @param line says what went wrong, and which attempt follows. */
-  retrying(line: string): void;
-  close(): void;
-}
-
-/** Progress on a terminal: a bar for the kind of records that is being read. */
-function showBars(): Progress {
-  let bar: Ora | undefined;
-  return {
-    advanced(kind, fetched, expected = 0) {
-      bar ??= startBar();
-      const share = Math.min(1, fetched / Math.max(expected, fetched, 1));
-      const drawn = expected > 0 ? ` ${'█'.repeat(Math.round(share * 24)).padEnd(24, '░')}` : '';
-      bar.text = `${kind}${drawn} ${fetched}${expected > 0 ? ` of about ${expected}` : ''}`;
-    },
-    finished(kind, { fetched }) {
-      bar ??= startBar();
-      bar.succeed(`${kind} ${fetched}`);
-      bar = undefined;
-    },
-    retrying(line) {
-      bar ??= startBar();
-      bar.text = line;
-    },
-    close: () => bar?.stop(),
-  };
-}
-
-/** Progress for a file or a pipe: a line for each kind of records that has been read. */
-function printLines(): Progress {
-  return {
-    finished: (kind, { fetched, created, updated }) =>
-      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
-    retrying: say,
-    close() {},
-  };
-}
-
-/** An option that takes ids, and may be given several times. */
-function idsOption(flag: string, description: string): Option {
-  return new Option(`${flag} <ids>`, description).argParser(parseIds).default([], 'none');
-}
-
-/** Parses the ids of an option, and adds them to those of the same option further left. */
-function parseIds(text: string, previous: readonly number[]): number[] {
-  const ids = text.split(',').map((part) => {
-    const id = readId(part);
-    if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
-    return id;
-  });
-  return [...previous, ...ids];
 }
 
 function say(line: string): void {

@@ -1,35 +1,21 @@
-/** Finds out whose account it is that the token of an upstream opens. */
+/** Finds out whose account it is that a token of the upstream opens. */
 
 import { z } from 'zod';
 import { getOptional, type Upstream, UpstreamError, unreadable } from '../upstream/upstream.ts';
 import { firstIssue } from './fetchRecord.ts';
-import { recordId, replaceInvalid } from './fields.ts';
+import { recordId } from './fields.ts';
 import { readPages } from './list.ts';
-import { user as userSchema } from './user.ts';
+import { user } from './user.ts';
 
-/** The account's row, and notes about values that the mirror replaces because they made no sense. */
-type IdentifiedAccount = ReturnType<typeof replaceInvalid<z.output<typeof userSchema>>>;
-export type Account = IdentifiedAccount['row'];
-
-/** Ids of records to ask for where the upstream does not list them. */
-export interface Named {
-  readonly lkbxDevices?: readonly number[];
-  readonly lockTemplates?: readonly number[];
-  readonly lockSessions?: readonly number[];
-}
+/** The account's row. */
+export type Account = z.output<typeof user>;
 
 /** Finds out whose account the token of an upstream opens. */
-export type IdentifyAccount = (
-  upstream: Upstream,
-  named?: Named,
-  signal?: AbortSignal,
-) => Promise<IdentifiedAccount>;
+export type IdentifyAccount = (upstream: Upstream, signal?: AbortSignal) => Promise<Account>;
 
 /** The id of the token's user. Nothing else of the response has to be valid. */
 export async function readAccountId(upstream: Upstream, signal?: AbortSignal): Promise<number> {
-  const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me', signal));
-  if (data) return data.id;
-  throw unreadable('/users/me', firstIssue(error));
+  return parsed('/users/me', z.object({ id: recordId }), await upstream.get('/users/me', signal)).id;
 }
 
 /**
@@ -37,64 +23,45 @@ export async function readAccountId(upstream: Upstream, signal?: AbortSignal): P
  * records of users who are linked with its own.
  * @throws {UpstreamError} when the response does not say.
  */
-export const identifyByUsersMe: IdentifyAccount = async (upstream, _named, signal) =>
-  parseAccount('/users/me', await upstream.get('/users/me', signal));
+export const identifyByUsersMe: IdentifyAccount = async (upstream, signal) =>
+  parsed('/users/me', user, await upstream.get('/users/me', signal));
 
 /**
- * The user of the token, by any operation that tells.
- * @param named records that may name their owner.
- * @throws {UpstreamError} when none tells.
+ * The user of the token, by `/users/me`, or else by the owner of a record: the interface documents only `/users/{id}`.
+ * @throws {UpstreamError} when neither tells.
  */
-export const identifyByAnyRoute: IdentifyAccount = async (upstream, named, signal) => {
-  const whole = await getOptional(upstream, '/users/me', signal);
-  if (whole !== undefined) return parseAccount('/users/me', whole);
-  const users = z
-    .object({ data: z.array(z.unknown()) })
-    .safeParse(await getOptional(upstream, '/users', signal));
-  if (users.data?.data.length === 1) return parseAccount('/users', users.data.data[0]);
-
+export const identifyByAnyRoute: IdentifyAccount = async (upstream, signal) => {
+  const me = await getOptional(upstream, '/users/me', signal);
+  if (me !== undefined) return parsed('/users/me', user, me);
   // A list may also have imported templates, but the token cannot read their owners: the one that it can read is its user.
-  for (const owner of await ownersOfRecords(upstream, named, signal)) {
+  for (const owner of await ownersOfRecords(upstream, signal)) {
     const path = `/users/${owner}`;
     const found = await getOptional(upstream, path, signal);
-    if (found !== undefined) return parseAccount(path, found);
+    if (found !== undefined) return parsed(path, user, found);
   }
   throw new UpstreamError(
-    'The upstream does not tell whose account it is: it has neither /users/me nor /users, and no record names its owner. ' +
-      'Name a record with --lkbx, --lock-template or --lock-session.',
+    'The upstream does not tell whose account it is: it does not have /users/me, and no trainer or template names its owner.',
     { failure: 'does not tell whose account it is' },
   );
 };
 
-async function ownersOfRecords(
-  upstream: Upstream,
-  named: Named = {},
-  signal?: AbortSignal,
-): Promise<Set<number>> {
+async function ownersOfRecords(upstream: Upstream, signal?: AbortSignal): Promise<Set<number>> {
   const owners = new Set<number>();
-  const addOwner = (record: unknown) => {
-    const owner = z.object({ ownerId: recordId }).safeParse(record).data?.ownerId;
-    if (owner !== undefined) owners.add(owner);
-  };
   for (const path of ['/dtt', '/dtt/templates']) {
     for await (const { items } of readPages(upstream, path, signal)) {
-      for (const { item } of items) addOwner(item);
+      for (const { item } of items) {
+        const owned = z.object({ ownerId: recordId }).safeParse(item).data;
+        if (owned) owners.add(owned.ownerId);
+      }
       // The first page is enough.
       break;
     }
   }
-  if (owners.size > 0) return owners;
-  const paths = [
-    ...(named.lkbxDevices ?? []).map((id) => `/lkbx/${id}`),
-    ...(named.lockTemplates ?? []).map((id) => `/lkbx/templates/${id}`),
-    ...(named.lockSessions ?? []).map((id) => `/lkbx/sessions/${id}`),
-  ];
-  for (const path of paths) addOwner(await getOptional(upstream, path, signal));
   return owners;
 }
 
-function parseAccount(path: string, data: unknown): IdentifiedAccount {
-  const { data: account, error } = userSchema.safeParse(data);
-  if (!account) throw unreadable(path, firstIssue(error));
-  return replaceInvalid(account, `${path}: `);
+function parsed<Schema extends z.ZodType>(path: string, schema: Schema, response: unknown): z.output<Schema> {
+  const { data, error } = schema.safeParse(response);
+  if (error) throw unreadable(path, firstIssue(error));
+  return data;
 }

@@ -1,4 +1,7 @@
-/** Schemas of the fields of records: what an upstream may send, and PostgreSQL can store. */
+/**
+ * Schemas of the fields of records: what an upstream may send, and PostgreSQL can store. A value that makes no sense, such as a
+ * negative distance, is null here.
+ */
 
 import { z } from 'zod';
 import { isoInstant } from '../schema/isoInstant.ts';
@@ -47,35 +50,21 @@ export const instant = isoInstant
   }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
 
-/** A value that makes no sense. `replaceInvalid` replaces it, and notes that it did. */
-export class InvalidValue<Instead = string | number | null> {
-  readonly why: string;
-  /** The value that replaces it: null where the column allows it. */
-  readonly instead: (row: { readonly id?: unknown }) => Instead;
-
-  constructor(why: string, instead: InvalidValue<Instead>['instead']) {
-    this.why = why;
-    this.instead = instead;
-  }
-}
-
 const unless =
-  <Value>(makesSense: (value: Value) => boolean, why: string) =>
+  <Value>(makesSense: (value: Value) => boolean) =>
   (value: Value | null | undefined) =>
-    value == null || makesSense(value) ? value : new InvalidValue(why, () => null);
+    value == null || makesSense(value) ? value : null;
 
 /** In seconds. */
-export const duration = int.transform((value) =>
-  value >= 0 ? value : new InvalidValue('is below 0', () => 0),
-);
+export const duration = int.transform((value) => Math.max(value, 0));
 
-/** The title that users see of a record. @param what the kind of record, which with the id replaces a blank title. */
-export const titleOf = (what: string) =>
-  text.transform((value) =>
-    /\S/.test(value) ? value : new InvalidValue('is blank', ({ id }) => `${what} ${id}`),
-  );
+/** Gives a record with a blank title one of its own. @param kind what the record is called. */
+export const withTitle = <Row extends { readonly id: number; readonly name: string }>(
+  kind: string,
+  row: Row,
+) => (/\S/.test(row.name) ? row : { ...row, name: `${kind} ${row.id}` });
 
-const notNegative = unless((value: number) => value >= 0, 'is below 0');
+const notNegative = unless((value: number) => value >= 0);
 
 /** A number of seconds, repetitions and the like. */
 export const count = int.nullish().transform(notNegative);
@@ -83,42 +72,15 @@ export const count = int.nullish().transform(notNegative);
 /** A measure that is never below 0, such as a distance. */
 export const amount = number.nullish().transform(notNegative);
 
-export const percent = number
-  .nullish()
-  .transform(unless((value) => value >= 0 && value <= 100, 'is not between 0 and 100'));
+export const percent = number.nullish().transform(unless((value) => value >= 0 && value <= 100));
 
 /** A MAC address, in upper case and with colons, however it was written. */
 export const macAddress = name.nullish().transform((value) => {
   if (value == null) return value;
   const digits = value.replace(/[-:.\s]/g, '').toUpperCase();
-  if (!/^[0-9A-F]{12}$/.test(digits)) return new InvalidValue('is no MAC address', () => null);
+  if (!/^[0-9A-F]{12}$/.test(digits)) return null;
   return digits.replace(/..(?!$)/g, '$&:');
 });
-
-type InsteadOf<Value> = Value extends InvalidValue<infer Instead> ? Instead : never;
-
-type Settled<Row> = {
-  [Name in keyof Row]: Exclude<Row[Name], InvalidValue> | InsteadOf<Row[Name]>;
-};
-
-/**
- * Returns a row with other values in place of the invalid ones, and a note about each of those.
- * @param of the part of the record that the row is, which begins each note.
- */
-export function replaceInvalid<Row extends object>(
-  row: Row,
-  of = '',
-): { row: Settled<Row>; notes: string[] } {
-  const notes: string[] = [];
-  const entries = Object.entries(row).map(([name, value]) => {
-    if (!(value instanceof InvalidValue)) return [name, value];
-    const instead = value.instead(row);
-    notes.push(`${of}${name}: ${value.why}; ${JSON.stringify(instead)} here.`);
-    return [name, instead];
-  });
-  // The same names: only the values that were invalid are other ones.
-  return { row: Object.fromEntries(entries) as Settled<Row>, notes };
-}
 
 /** The segments of a template or session. */
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);

@@ -6,7 +6,7 @@
 import pMap from 'p-map';
 import type pg from 'pg';
 import { isForbidden, isNotOffered, type Upstream } from '../upstream/upstream.ts';
-import type { Account, Named } from './account.ts';
+import type { Account } from './account.ts';
 import { readIds, readOver } from './accountRows.ts';
 import { concurrency, fetchRecord, firstIssue } from './fetchRecord.ts';
 import type { kindsOf } from './kinds/kinds.ts';
@@ -28,7 +28,6 @@ export interface Run {
   /** Whether this run has added the account. */
   readonly isNew: boolean;
   readonly kinds: ReturnType<typeof kindsOf>;
-  readonly named: Named;
   /** Whether to fetch the details of records again that have not changed, and to read all sessions. */
   readonly full: boolean;
   /** Begins a transaction. It fails if another run has taken over. */
@@ -108,8 +107,6 @@ async function readPage(run: Run, kind: Kind, items: readonly Item[]): Promise<M
         firstIssue(error),
       );
   }
-  // What makes no sense in a summary is noted with the details.
-  if (!kind.summary) for (const record of records) noteValues(run, kind, record);
   // A lock session that is over does not change any more.
   const over = full || incomplete.size === 0 ? [] : await readOver(pool, kind, account.id);
   for (const id of over) incomplete.delete(id);
@@ -190,17 +187,9 @@ export async function fetchNoted(
 ): Promise<MirrorRecord | 'missing' | undefined> {
   const record = await fetchRecord(run.upstream, kind, id, run.signal, listed);
   if (record === undefined) return 'missing';
-  if (typeof record === 'object') {
-    noteValues(run, kind, record);
-    return record;
-  }
+  if (typeof record === 'object') return record;
   run.report.skip(kind.name, `${kind.list}/${id}`, record);
   return undefined;
-}
-
-/** Notes the values of a record that are other ones here. */
-export function noteValues({ report }: Run, kind: Kind, { row, notes }: MirrorRecord): void {
-  for (const note of notes) report.note(`${kind.list}/${row.id}: ${note}`);
 }
 
 const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);

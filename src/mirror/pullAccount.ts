@@ -42,7 +42,7 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<void>>> = {
   user: pullUser,
   dttDevices: (run) => pullWhole(run, run.kinds.dttDevices),
   dttTemplates: pullTemplates,
-  lkbxDevices: (run) => pullWhole(run, run.kinds.lkbxDevices, async () => run.named.lkbxDevices ?? []),
+  lkbxDevices: (run) => pullWhole(run, run.kinds.lkbxDevices),
   locks: pullLocks,
   ossmDevices: (run) => pullWhole(run, run.kinds.ossmDevices),
   dttSessions: pullSessions,
@@ -86,15 +86,12 @@ async function pullTemplates(run: Run): Promise<void> {
 
 /** Pulls lock templates and sessions, and finds out which template the active session was started from. */
 async function pullLocks(run: Run): Promise<void> {
-  const { account, kinds, named, transaction } = run;
+  const { account, kinds, transaction } = run;
   const template = await readActiveLockTemplate(run);
-  await pullWhole(run, kinds.lockTemplates, async () => [
-    ...(named.lockTemplates ?? []),
-    ...(template?.id ? [template.id] : []),
-  ]);
+  await pullWhole(run, kinds.lockTemplates, async () => (template?.id ? [template.id] : []));
   await pullWhole(run, kinds.lockSessions, async () => {
     const current = await readIdOf(run, '/lkbx/session/current');
-    return [...(named.lockSessions ?? []), ...(current?.id ? [current.id] : [])];
+    return current?.id ? [current.id] : [];
   });
   // The response does not name the session, and another one may have been started since: the template has to be the same as before.
   if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;

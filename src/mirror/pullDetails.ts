@@ -4,7 +4,7 @@ import { setSessionsComplete } from './accountRows.ts';
 import { readDetails } from './details.ts';
 import { fetchRecord } from './fetchRecord.ts';
 import { noteDenied, readPending } from './pending.ts';
-import { noteValues, type Run } from './pull.ts';
+import type { Run } from './pull.ts';
 import type { Kind } from './records.ts';
 import { endsRun } from './removals.ts';
 import { addWriteCounts } from './report.ts';
@@ -87,10 +87,7 @@ function createFetcher(
       hasRead = true;
       noteFailed(doubtful);
       doubtful.clear();
-      if (typeof found === 'object') {
-        noteValues(run, kind, found);
-        onFetched();
-      }
+      if (typeof found === 'object') onFetched();
       return found;
     } catch (error) {
       if (endsRun(error) || doubtful.size === maxFailures) {

@@ -4,7 +4,6 @@
  */
 
 import type { z } from 'zod';
-import { type InvalidValue, replaceInvalid } from './fields.ts';
 
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;
@@ -16,32 +15,6 @@ export interface MirrorRecord {
   readonly children?: readonly Row[];
   /** Only templates: whether it is the account's active one. */
   readonly isActive?: boolean;
-  /** The values that made no sense, and what the mirror has in their place. */
-  readonly notes: readonly string[];
-}
-
-/** A row as it was read, which may have invalid values. */
-type ReadRow = { id: number } & Record<string, Value | InvalidValue>;
-
-/**
- * Makes a record of a row that was read, with other values in place of the invalid ones.
- * @param part what the upstream calls the rows that belong to the record.
- * @param notes what was found already.
- */
-export function toRecord(
-  read: ReadRow,
-  children?: readonly ReadRow[],
-  part = '',
-  notes: readonly string[] = [],
-): MirrorRecord {
-  const whole = replaceInvalid(read);
-  if (!children) return { row: whole.row, notes: [...notes, ...whole.notes] };
-  const parts = children.map((child) => replaceInvalid(child, `${part} ${child.id}, `));
-  return {
-    row: whole.row,
-    children: parts.map(({ row }) => row),
-    notes: [...notes, ...whole.notes, ...parts.flatMap((each) => each.notes)],
-  };
 }
 
 /** The field that says whose a record is: nothing but the account's id. */

@@ -42,7 +42,7 @@ export interface RunReport {
   /** By the names of the kinds. */
   readonly countsByKind: Map<string, RecordCounts>;
   countsOf(kind: string): RecordCounts;
-  /** Notes what is missing, or has another value here. */
+  /** Notes what is missing. */
   note(line: string): void;
   /** Notes a record that is left out. */
   skip(kind: string, where: string, why: string): void;

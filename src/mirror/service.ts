@@ -330,9 +330,7 @@ type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<T
 
 function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
   const idOf = async (upstream: Upstream, signal: AbortSignal | undefined) =>
-    isStrict
-      ? readAccountId(upstream, signal)
-      : (await identifyByAnyRoute(upstream, undefined, signal)).row.id;
+    isStrict ? readAccountId(upstream, signal) : (await identifyByAnyRoute(upstream, signal)).id;
   return async (token, userId, signal) => {
     // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
     if (userId !== undefined) accounts.getOrAdd(userId).budget.note();

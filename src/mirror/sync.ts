@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
-import { type Account, type IdentifyAccount, identifyByAnyRoute, type Named } from './account.ts';
+import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import { areSessionsComplete, setRefreshed } from './accountRows.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import { LeaseTakenOver, type Purpose, whileLeased } from './lease.ts';
@@ -24,7 +24,6 @@ export interface SyncOptions {
   readonly signal?: AbortSignal;
   /** Whether to read everything again. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
-  readonly named?: Named;
   readonly listener?: SyncListener;
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
@@ -45,7 +44,7 @@ export interface SyncReport {
   /** How many requests the run took. */
   readonly requests: number;
   readonly countsByKind: ReadonlyMap<string, RecordCounts>;
-  /** What was left out, or is another value here, and why. */
+  /** What was left out, and why. */
   readonly notes: readonly string[];
 }
 
@@ -54,11 +53,11 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, named, parts, listsOnly = false, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, parts, listsOnly = false, identify = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
   return untilEnd(options.signal, async (signal) => {
-    const { row: account, notes } = await identify(upstream, named, signal);
+    const account = await identify(upstream, signal);
     if (options.userId !== undefined && account.id !== options.userId) throw anotherAccount();
     const isNew = await addAccount(pool, upstream.base, account);
     const run = createRun({ ...options, signal }, account, isNew);
@@ -75,7 +74,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
       await sleep(pollInterval, undefined, { signal });
     const { countsByKind } = run.report;
     const requests = upstream.requestCount() - before;
-    return { account, began, requests, countsByKind, notes: [...notes, ...run.report.notes()] };
+    return { account, began, requests, countsByKind, notes: run.report.notes() };
   });
 }
 
@@ -109,14 +108,7 @@ async function untilEnd<T>(
 type UnleasedRun = Omit<Run, 'transaction'>;
 
 function createRun(
-  {
-    pool,
-    upstream,
-    named = {},
-    full = false,
-    listener,
-    ...options
-  }: SyncOptions & { readonly signal: AbortSignal },
+  { pool, upstream, full = false, listener, ...options }: SyncOptions & { readonly signal: AbortSignal },
   account: Account,
   isNew: boolean,
 ): UnleasedRun {
@@ -129,13 +121,11 @@ function createRun(
     account,
     isNew,
     kinds: kindsOf(account.id),
-    named,
     full,
     async confirm() {
       // Nothing was read since the last confirmation.
       if (upstream.requestCount() === confirmedAt) return;
-      const { row } = await identify(upstream, named, signal);
-      if (row.id !== account.id) throw anotherAccount();
+      if ((await identify(upstream, signal)).id !== account.id) throw anotherAccount();
       confirmedAt = upstream.requestCount();
     },
     report: createRunReport(),

@@ -35,7 +35,7 @@ async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   const { upstream, target } = scene;
   const options = { pool: target.pool, upstream };
   if (step === 'lists') return scene.sync({ listsOnly: true });
-  const { row: account } = await identifyByAnyRoute(upstream);
+  const account = await identifyByAnyRoute(upstream);
   return syncDetails({ ...options, account, ...(failed && { failed }) });
 }
 

@@ -183,7 +183,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
-  const { row: account } = await identifyByAnyRoute(upstream);
+  const account = await identifyByAnyRoute(upstream);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {

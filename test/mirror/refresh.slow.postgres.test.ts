@@ -35,6 +35,7 @@ const settings = (more: Record<string, string> = {}) =>
     LOG_LEVEL: 'silent',
     UPSTREAM_URL: scene.proxy.base,
     UPSTREAM_TOKEN: scene.sourceToken,
+    UPSTREAM_RATE: '0',
     UPSTREAM_INTERVAL: '1',
     ...more,
   });

@@ -15,10 +15,10 @@ import {
   recordId,
   segments,
   text,
-  titleOf,
+  withTitle,
 } from '../fields.ts';
 import { pendingRecord } from '../listed.ts';
-import { type Kind, type OwnerId, toRecord } from '../records.ts';
+import type { Kind, OwnerId } from '../records.ts';
 
 export const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
@@ -39,14 +39,14 @@ export const dttDevices = (ownerId: OwnerId): Kind => ({
       createdDate: instant.nullish(),
       apiHits: count,
     })
-    .transform((row) => toRecord(row)),
+    .transform((row) => ({ row })),
 });
 
 const templateFields = {
   id: recordId,
   bubbleId: name,
   ownerId: recordId,
-  name: titleOf('template'),
+  name: text,
   description: text.nullish(),
   tagline: text.nullish(),
   message: text.nullish(),
@@ -64,14 +64,14 @@ const templateFields = {
 type TemplateFields = Omit<z.output<z.ZodObject<typeof templateFields>>, 'isActive'>;
 
 /** An imported template has no owner here, only the number of its owner upstream. */
-const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) =>
-  ownerId === accountId
-    ? { ...row, ownerId, foreignOwnerId: null }
-    : { ...row, ownerId: null, foreignOwnerId: ownerId };
+const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) => ({
+  ...withTitle('template', row),
+  ...(ownerId === accountId ? { ownerId, foreignOwnerId: null } : { ownerId: null, foreignOwnerId: ownerId }),
+});
 
 const templateSummary = (accountId: number) =>
   z.object(templateFields).transform(({ isActive, ...row }) => ({
-    ...pendingRecord(toRecord(templateRow(row, accountId))),
+    ...pendingRecord({ row: templateRow(row, accountId) }),
     isActive,
   }));
 
@@ -89,11 +89,8 @@ const template = (accountId: number) =>
       ),
     })
     .transform(({ isActive, Segment, ...row }) => ({
-      ...toRecord(
-        { ...templateRow(row, accountId), detailsPending: false },
-        Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
-        'Segment',
-      ),
+      row: { ...templateRow(row, accountId), detailsPending: false },
+      children: Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
       isActive,
     }));
 
@@ -135,17 +132,8 @@ const trainerSegment = z.object({
  */
 function inOrder<Segment extends { order?: number | null | undefined }>(given: readonly Segment[]) {
   const said = given.flatMap(({ order }) => order ?? []);
-  const isSensible = new Set(said).size === said.length && said.every((order) => order >= 0);
-  const isSaid = isSensible && said.length === given.length;
-  return {
-    ordered: given.map((segment, place) => ({
-      ...segment,
-      order: isSaid ? (segment.order ?? place) : place,
-    })),
-    notes: isSensible
-      ? []
-      : ['order: is below 0, or that of two segments; they are here in the order in which they come.'],
-  };
+  const isSaid = new Set(said).size === given.length && said.every((order) => order >= 0);
+  return given.map((segment, place) => ({ ...segment, order: isSaid ? (segment.order ?? place) : place }));
 }
 
 /** The schema of a session. @param ownerId the account, which a session does not name. */
@@ -187,15 +175,14 @@ export const dttSessions = (accountId: number): Kind => ({
   documented: true,
   summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) => {
     const children = segments.map((segment) => ({ ...segment, sessionId: row.id }));
-    return pendingRecord(toRecord(row, children, 'TrainerSegment'));
+    return pendingRecord({ row, children });
   }),
   record: session(accountId, trainerSegment).transform(({ row, segments }) => {
-    const { ordered, notes } = inOrder(segments);
-    const children = ordered.map((segment) => ({
+    const children = inOrder(segments).map((segment) => ({
       ...segment,
       sessionId: row.id,
       createdAt: segment.createdAt ?? null,
     }));
-    return toRecord({ ...row, detailsPending: false }, children, 'TrainerSegment', notes);
+    return { row: { ...row, detailsPending: false }, children };
   }),
 });

@@ -11,9 +11,9 @@ import {
   recordId,
   segments,
   text,
-  titleOf,
+  withTitle,
 } from '../fields.ts';
-import { type Kind, type OwnerId, toRecord } from '../records.ts';
+import type { Kind, OwnerId } from '../records.ts';
 
 export const lkbxDevices = (ownerId: OwnerId): Kind => ({
   name: 'LKBX devices',
@@ -32,7 +32,7 @@ export const lkbxDevices = (ownerId: OwnerId): Kind => ({
       lastVisited: instant.nullish(),
       lastLogAt: instant.nullish(),
     })
-    .transform((row) => toRecord(row)),
+    .transform((row) => ({ row })),
 });
 
 export const lockTemplates = (ownerId: OwnerId): Kind => ({
@@ -45,7 +45,7 @@ export const lockTemplates = (ownerId: OwnerId): Kind => ({
     .object({
       id: recordId,
       ownerId,
-      name: titleOf('lock template'),
+      name: text,
       duration: duration,
       isRandomDuration: z.boolean(),
       isBreakEnabled: z.boolean(),
@@ -53,7 +53,7 @@ export const lockTemplates = (ownerId: OwnerId): Kind => ({
       isEmergencyUnlockEnabled: z.boolean(),
       createdAt: instant,
     })
-    .transform((row) => toRecord(row)),
+    .transform((row) => ({ row: withTitle('lock template', row) })),
 });
 
 export const lockSessions = (ownerId: OwnerId): Kind => ({
@@ -81,12 +81,10 @@ export const lockSessions = (ownerId: OwnerId): Kind => ({
       ),
     })
     .transform(({ LockSegment, ...row }) => {
-      const isOver = row.isActive && ['completed', 'abandoned'].includes(row.lockState);
-      return toRecord(
-        { ...row, isActive: row.isActive && !isOver },
-        LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
-        'LockSegment',
-        isOver ? [`isActive: is true of a session that is ${row.lockState}; false here.`] : [],
-      );
+      const isOver = ['completed', 'abandoned'].includes(row.lockState);
+      return {
+        row: { ...row, isActive: row.isActive && !isOver },
+        children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+      };
     }),
 });

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { instant, int, macAddress, name, recordId, text } from '../fields.ts';
-import { type Kind, type OwnerId, toRecord } from '../records.ts';
+import type { Kind, OwnerId } from '../records.ts';
 
 export const ossmDevices = (ownerId: OwnerId): Kind => ({
   name: 'OSSM devices',
@@ -22,5 +22,5 @@ export const ossmDevices = (ownerId: OwnerId): Kind => ({
       lastVisited: instant.nullish(),
       OSSMFirmwareId: int.nullish(),
     })
-    .transform((row) => toRecord(row)),
+    .transform((row) => ({ row })),
 });

@@ -1,4 +1,4 @@
-/** How the records of an upstream are parsed: the rows that they become, and the issues and notes of invalid ones. */
+/** How the records of an upstream are parsed: the rows that they become, and the issues of invalid ones. */
 
 import { describe, expect, it } from 'vitest';
 import { firstIssue } from '../../../src/mirror/fetchRecord.ts';
@@ -177,7 +177,6 @@ describe('a record of an upstream', () => {
         // The owner of an imported template has no account here.
         ...(name === 'dttTemplates' && { ownerId: null, foreignOwnerId: 9, detailsPending: false }),
       });
-      expect(read(name)).toHaveProperty('notes', []);
     },
   );
 
@@ -301,7 +300,6 @@ describe('a record of an upstream', () => {
     'may have a number in place of text, and digits in place of a number: %s with %o',
     (name, change, row) => {
       expect(readRow(name, change)).toMatchObject(row);
-      expect(read(name, change)).toHaveProperty('notes', []);
     },
   );
 
@@ -328,81 +326,47 @@ describe('a record of an upstream', () => {
   });
 
   it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
-    'has a MAC address of another form normalized without a note: %s',
+    'has a MAC address of another form normalized: %s',
     (macAddress) => {
-      expect(read('ossmDevices', { macAddress })).toMatchObject({
-        row: { macAddress: '02:00:00:00:00:0A' },
-        notes: [],
-      });
+      expect(readRow('ossmDevices', { macAddress })).toMatchObject({ macAddress: '02:00:00:00:00:0A' });
     },
   );
 });
 
 describe('an invalid value', () => {
-  it.each<[Name, Record<string, unknown>, Record<string, unknown>, string]>([
-    ['dttDevices', { macAddress: 'none' }, { macAddress: null }, 'macAddress: is no MAC address; null here.'],
-    [
-      'dttDevices',
-      { macAddress: '02:00:00:00:00' },
-      { macAddress: null },
-      'macAddress: is no MAC address; null here.',
-    ],
-    ['dttDevices', { apiHits: -1 }, { apiHits: null }, 'apiHits: is below 0; null here.'],
-    [
-      'lockTemplates',
-      { breakRegularity: -1 },
-      { breakRegularity: null },
-      'breakRegularity: is below 0; null here.',
-    ],
-    [
-      'lockSessions',
-      { isActive: true, lockState: 'completed' },
-      { isActive: false, lockState: 'completed' },
-      'isActive: is true of a session that is completed; false here.',
-    ],
-  ])('is replaced in the row, with a note: %s with %o', (name, change, row, note) => {
-    expect(read(name, change)).toMatchObject({ row, notes: [note] });
-  });
-
-  it.each([
-    ['percentGrade', 100.5, 'is not between 0 and 100'],
-    ['percentGrade', -0.5, 'is not between 0 and 100'],
-    ['durationMeasured', -1, 'is below 0'],
-    ['durationTarget', -1, 'is below 0'],
-    ['repsMeasured', -1, 'is below 0'],
-    ['repsTarget', -1, 'is below 0'],
-    ['longestDeepthroat', -0.5, 'is below 0'],
-    ['distanceTravelled', -0.5, 'is below 0'],
-  ])('is null in a segment, with a note: %s %d', (field, value, why) => {
-    const TrainerSegment = [{ ...trainerSegment, [field]: value }];
-    expect(read('dttSessions', { TrainerSegment })).toMatchObject({
-      children: [{ id: 1, points: 5, [field]: null }],
-      notes: [`TrainerSegment 1, ${field}: ${why}; null here.`],
-    });
-  });
-
-  it.each<[Name, Record<string, unknown>, object, string]>([
-    ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }, 'name: is blank; "template 1" here.'],
-    [
-      'lockTemplates',
-      { name: '' },
-      { row: { name: 'lock template 1' } },
-      'name: is blank; "lock template 1" here.',
-    ],
-    ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }, 'duration: is below 0; 0 here.'],
-    ['lockSessions', { duration: -1 }, { row: { duration: 0 } }, 'duration: is below 0; 0 here.'],
+  it.each<[Name, Record<string, unknown>, object]>([
+    ['dttDevices', { macAddress: 'none' }, { row: { macAddress: null } }],
+    ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
+    ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
+    ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
+    ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
+    ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],
+    ['lockTemplates', { name: '' }, { row: { name: 'lock template 1' } }],
+    ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }],
+    ['lockSessions', { duration: -1 }, { row: { duration: 0 } }],
     [
       'dttTemplates',
       { Segment: [{ id: 1, type: 'training', duration: -1 }] },
       { children: [{ id: 1, duration: 0 }] },
-      'Segment 1, duration: is below 0; 0 here.',
     ],
-  ])(
-    'of a required field is replaced by a default, with a note: %s with %o',
-    (name, change, record, note) => {
-      expect(read(name, change)).toMatchObject({ ...record, notes: [note] });
-    },
-  );
+    ...Object.entries({
+      percentGrade: [100.5, -0.5],
+      durationMeasured: [-1],
+      durationTarget: [-1],
+      repsMeasured: [-1],
+      repsTarget: [-1],
+      longestDeepthroat: [-0.5],
+      distanceTravelled: [-0.5],
+    }).flatMap(([field, values]) =>
+      values.map((value): [Name, Record<string, unknown>, object] => [
+        'dttSessions',
+        { TrainerSegment: [{ ...trainerSegment, [field]: value }] },
+        { children: [{ id: 1, points: 5, [field]: null }] },
+      ]),
+    ),
+  ])('is null, or a default where the field is required: %s with %o', (name, change, record) => {
+    expect(read(name, change)).toMatchObject(record);
+  });
 });
 
 describe('the segments of a record', () => {
@@ -459,11 +423,10 @@ describe('the segments of a record', () => {
   it.each([
     ['two have the same order', [2, 2, 0]],
     ['one has an order below 0', [2, -1, 0]],
-  ])('of a session are numbered as they come, with a note, if %s', (_, orders) => {
+  ])('of a session are numbered as they come if %s', (_, orders) => {
     const TrainerSegment = orders.map((order, index) => ({ id: index + 1, type: 'bounce', order }));
     expect(read('dttSessions', { TrainerSegment })).toMatchObject({
       children: [{ order: 0 }, { order: 1 }, { order: 2 }],
-      notes: ['order: is below 0, or that of two segments; they are here in the order in which they come.'],
     });
   });
 
