@@ -1,43 +1,35 @@
 /** `npm run bench`: compares Dovetail with the alternatives to it, on the same data in the same run. */
 
-import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { measureCached } from './cached.ts';
 import { type Comparison, compare } from './compare.ts';
-import { type Contestant, contestantsNode, dovetail, listContestants } from './contestants.ts';
+import { type Contestant, dovetail, listContestants } from './contestants.ts';
 import { startDatabase } from './database.ts';
-import { measureDelays } from './feedDelays.ts';
-import { feedServer } from './feeds.ts';
-import { measureWriters } from './feedWriters.ts';
-import { measureGrowth } from './growth.ts';
 import { startLoadGenerator } from './load.ts';
 import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
-import { profile } from './profile.ts';
-import { measureSizing } from './sizing.ts';
+import { measureStartAndMemory } from './start.ts';
 import { printRows, printTable, type Table } from './table.ts';
 import { workloads } from './workloads.ts';
 
 const usage = `npm run bench -- [options]
 
   --quick            fewer and shorter rounds: under two minutes in all
-  --only a,b         only these contestants: ${listContestants(process.execPath)
+  --only a,b         only these contestants: ${listContestants()
     .map(({ name }) => name)
     .join(', ')}
   --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
   --json FILE        also writes what was measured as JSON
-  --growth           measures growth, memory and start-up instead
-  --against FOLDER   with --growth: measures the start of another clone as well, which has been built
-  --overload         measures what becomes of more load than can be borne instead; takes workloads such as sessions-rest
-  --feed             measures what it costs to announce changes, and how soon they are heard of, instead
-  --sizing           measures what a user, a write and a request come to instead, and says what so many users would
-  --profile          shows where Dovetail's time goes instead
+  --start            measures memory and start-up instead
+  --against FOLDER   with --start: measures the start of another clone as well, which has been built
+  --cached           measures cached responses against a bare server instead
+  --overload         measures the gateway under more load than it can handle instead; takes workloads such as sessions-rest
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
   --connections N    connections of the load generator (32)
-  --own-node         runs the contestants on the Node that runs this, also where it is too old for one of them
 `;
 
 const { values: options } = parseArgs({
@@ -46,16 +38,13 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     workload: { type: 'string' },
     json: { type: 'string' },
-    growth: { type: 'boolean', default: false },
+    start: { type: 'boolean', default: false },
+    cached: { type: 'boolean', default: false },
     against: { type: 'string' },
     overload: { type: 'boolean', default: false },
-    feed: { type: 'boolean', default: false },
-    sizing: { type: 'boolean', default: false },
-    profile: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
-    'own-node': { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -76,27 +65,26 @@ async function main(): Promise<void> {
     requests: options.quick ? 512 : 4_800,
     connections: Number(options.connections),
   };
-  const node = options['own-node'] ? process.execPath : contestantsNode;
-  const contestants = chosen(listContestants(node), options.only);
+  const contestants = chosen(listContestants(), options.only);
   const asked = chosen(workloads, options.overload ? undefined : options.workload);
   // Done first, since processes that are started later inherit it: none may share a core with the load generator.
   const pinned = options.overload ? pinToOtherCores() : [];
 
   const began = Date.now();
   const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
-  const database = await startDatabase(options.feed || options.sizing ? feedServer : {});
+  const database = await startDatabase();
   const generator = startLoadGenerator();
   const env = { DATABASE_URL: database.url, LOG_LEVEL: 'error' };
   try {
     // Dovetail migrates the database when it starts.
-    await (await startServer({ ...dovetail({ node }), env })).stop();
+    await (await startServer({ ...dovetail(), env })).stop();
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
-    const setup = { database, generator, node, env, settings, quick: options.quick, progress };
+    const setup = { database, generator, env, settings, quick: options.quick, progress };
     const result = await measureWhat({ ...setup, contestants, workloads: asked }, pinned);
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
-    print(conditions(settings, node, elapsed()));
+    print(conditions(settings, elapsed()));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(result, null, 2)}\n`);
   } finally {
     await generator.stop();
@@ -104,21 +92,19 @@ async function main(): Promise<void> {
   }
 }
 
-type Setup = Parameters<typeof compare>[0] & Omit<Parameters<typeof measureGrowth>[0], 'against'>;
+type Setup = Parameters<typeof compare>[0] & Omit<Parameters<typeof measureStartAndMemory>[0], 'against'>;
 
 /** Runs the measurement that the options name, or by default the comparison. */
 async function measureWhat(setup: Setup, pinned: readonly string[]): Promise<Comparison | Table[]> {
-  if (options.growth) {
+  if (options.start) {
     const against = options.against && resolve(process.env.INIT_CWD ?? '', options.against);
-    return measureGrowth({ ...setup, against });
+    return measureStartAndMemory({ ...setup, against });
   }
   if (options.overload) {
     const seconds = Number(options.seconds ?? 5);
     return measureOverload({ ...setup, workload: options.workload, seconds }, pinned);
   }
-  if (options.feed) return [await measureWriters(setup), ...(await measureDelays(setup))];
-  if (options.sizing) return measureSizing(setup);
-  if (options.profile) return profile(setup);
+  if (options.cached) return measureCached(setup);
   return compare(setup);
 }
 
@@ -137,13 +123,11 @@ function chosen<T extends Pick<Contestant, 'name'>>(
 /** The conditions of the measurement, which a reader needs to interpret the figures. */
 function conditions(
   settings: { rounds: number; seconds: number; connections: number },
-  node: string,
   time: string,
 ): string {
   const { rounds, seconds, connections } = settings;
-  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
   return `Medians of ${rounds} rounds of ${seconds} s, ${connections} connections, all on one machine with ${cpus().length} cores
-(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync ${options.feed || options.sizing ? 'on' : 'off'}. ${time} in all.`;
+(${cpus()[0]?.model.trim()}), Node ${process.version}. PostgreSQL with fsync off. ${time} in all.`;
 }
 
 for (const name of ['SIGINT', 'SIGTERM'] as const) {

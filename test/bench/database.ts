@@ -27,9 +27,8 @@ const settings = {
   jit: 'off',
 };
 
-/** @param others settings that override these. */
-export async function startDatabase(others: Readonly<Record<string, string>> = {}): Promise<BenchDatabase> {
-  const postgres = await startPostgres({ ...settings, ...others });
+export async function startDatabase(): Promise<BenchDatabase> {
+  const postgres = await startPostgres(settings);
   await postgres.createDatabase('bench');
   const url = `${postgres.url}/bench`;
   const pool = new pg.Pool({ connectionString: url, max: 1 });

@@ -49,7 +49,8 @@ export interface OpenLoop {
 }
 
 /** @param prefix the command that pins the process to a core, or nothing. */
-export function startOpenLoop(prefix: readonly string[], node: string): OpenLoop {
+export function startOpenLoop(prefix: readonly string[]): OpenLoop {
+  const node = process.execPath;
   const [program = node, ...args] = [...prefix, node, fileURLToPath(import.meta.url)];
   const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   return {

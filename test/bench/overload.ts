@@ -22,7 +22,6 @@ import {
 
 interface Options {
   database: BenchDatabase;
-  node: string;
   env: Readonly<Record<string, string>>;
   /** The name of the only workload to measure, if not all. */
   workload: string | undefined;
@@ -49,11 +48,11 @@ export function pinToOtherCores(): readonly string[] {
 }
 
 export async function measureOverload(options: Options, prefix: readonly string[]): Promise<Table[]> {
-  const { env, node, workload, progress } = options;
-  const generator = startOpenLoop(prefix, node);
+  const { env, workload, progress } = options;
+  const generator = startOpenLoop(prefix);
   try {
-    const tables = [await measureGenerator(generator, prefix.length > 0, node)];
-    const command = dovetail({ node });
+    const tables = [await measureGenerator(generator, prefix.length > 0)];
+    const command = dovetail();
     const server = await startServer({ ...command, env: { ...env, ...command.env } });
     try {
       for (const [name, endpoint] of [
@@ -80,11 +79,10 @@ export async function measureOverload(options: Options, prefix: readonly string[
 }
 
 /** Measures how much the generator can send, with a server that does nothing. */
-async function measureGenerator(generator: OpenLoop, isPinned: boolean, node: string): Promise<Table> {
+async function measureGenerator(generator: OpenLoop, isPinned: boolean): Promise<Table> {
   const response = { status: 503, headers: { 'content-length': '2' }, body: '{}' };
   const server = await startServer({
     ...bare(),
-    program: node,
     env: { BARE_RESPONSE: JSON.stringify(response) },
   });
   try {

@@ -1,6 +1,6 @@
 /**
- * The schema and the SQL that Mercurius and Apollo Server share: the part of Dovetail's schema that the workloads use, with one
- * hand-written statement for each field. Each of the two batches nested rows in its own way.
+ * The schema and the SQL of Mercurius: the part of Dovetail's schema that the workloads use, with one hand-written statement for
+ * each field.
  */
 
 import { GraphQLError, GraphQLScalarType } from 'graphql';
