@@ -1,4 +1,4 @@
-/** The program that docs/mcp.md shows. */
+/** The program that docs/tools.md shows. */
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { createAccount } from '../support/accounts.ts';
 import { openTestGateway } from '../support/gateway.ts';
 
 it('the example program prints the tools and the results of two of them', async () => {
-  const program = blocksOf(readPage('docs/mcp.md')).find(({ text }) => text.startsWith('// ask.mjs'));
+  const program = blocksOf(readPage('docs/tools.md')).find(({ text }) => text.startsWith('// ask.mjs'));
   const folder = resolve('test/mcp/generated');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);

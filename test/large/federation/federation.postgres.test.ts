@@ -1,4 +1,4 @@
-/** The example of docs/federation.md: a second subgraph, composed with the gateway and served by Hive Gateway. */
+/** The example of docs/tools.md: a second subgraph, composed with the gateway and served by Hive Gateway. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -54,7 +54,7 @@ function writeExample(): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const [ofAlice, ofBob] = [alice.dttSessions[0], bob.dttSessions[0]];
-  for (const { text } of blocksOf(readPage('docs/federation.md'))) {
+  for (const { text } of blocksOf(readPage('docs/tools.md'))) {
     const [, name] = /^\/\/ (\S+\.mjs)\n/.exec(text) ?? [];
     const own = text
       .replace('sessionId: 1', `sessionId: ${ofAlice}`)
