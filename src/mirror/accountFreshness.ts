@@ -1,6 +1,6 @@
 /**
  * How fresh an account is, as far as this process knows: it reads the account, and so may others over the same database.
- * Times here are those of this process's clock, but for those that are compared with the database's alone.
+ * Times here are those of `performance.now()`, which nobody sets, but for those that are compared with the database's alone.
  */
 
 import type { StoredFreshness } from './storedFreshness.ts';
@@ -14,9 +14,9 @@ export interface ListsRead {
 }
 
 export interface AccountFreshness {
-  /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
+  /** When the lists that are here were read, by `performance.now()`; undefined until all of them were. */
   readonly refreshedAt: number | undefined;
-  /** How old, in milliseconds, what is here may be: since the epoch, if nothing is. */
+  /** How old, in milliseconds, what is here may be: infinitely, if nothing is. */
   readonly age: number;
   /** Whether a client has written something upstream, through any gateway, that no run has read yet. */
   readonly isOutdated: boolean;
@@ -28,7 +28,7 @@ export interface AccountFreshness {
   noteWrite(): void;
   /** Notes that this process has noted a write in the database. */
   noteStoredWrite(writtenAt: number): void;
-  /** Notes what a run has read. @param askedAt when it began, in milliseconds since the epoch. */
+  /** Notes what a run has read. @param askedAt when it began, by `performance.now()`. */
   set(askedAt: number, read: ListsRead): void;
   /** Reads the database, where another process may have noted more. */
   reload(): Promise<Pick<StoredFreshness, 'isLeased'>>;
@@ -37,6 +37,9 @@ export interface AccountFreshness {
   /** Takes note that the database may say otherwise than is known here. */
   markStale(): void;
 }
+
+/** The age, in milliseconds, of what may have any age: a day. */
+const unknownAge = 24 * 60 * 60_000;
 
 /** How far ahead of the database's clock, in milliseconds, a time may be that was noted by another clock. */
 const longestAhead = 5_000;
@@ -61,7 +64,7 @@ function createStoredState(
 
   async function reload() {
     const before = changes;
-    const askedAt = Date.now();
+    const askedAt = performance.now();
     const { age, isLeased, ...found } = await read();
     // A change that came while the database was read may not be in what was read.
     isCurrent = before === changes;
@@ -104,7 +107,7 @@ export function createAccountFreshness(
 ): AccountFreshness {
   let refreshedAt: number | undefined;
   /** When this process last wrote and read something, by its own clock. */
-  const last = { written: 0, read: 0 };
+  const last = { written: Number.NEGATIVE_INFINITY, read: Number.NEGATIVE_INFINITY };
   let notedWrite: number | undefined;
   const stored = createStoredState(read, (time) => {
     refreshedAt = time;
@@ -122,10 +125,10 @@ export function createAccountFreshness(
       return refreshedAt;
     },
     get age() {
-      return Math.max(Date.now() - (refreshedAt ?? 0), 0);
+      return performance.now() - (refreshedAt ?? Number.NEGATIVE_INFINITY);
     },
     get isOutdated() {
-      return Math.max(refreshedAt ?? 0, last.read) < last.written || isWrittenElsewhere();
+      return Math.max(refreshedAt ?? last.read, last.read) < last.written || isWrittenElsewhere();
     },
     get isWrittenElsewhere() {
       return isWrittenElsewhere();
@@ -133,7 +136,7 @@ export function createAccountFreshness(
     get notedWrite() {
       return notedWrite;
     },
-    noteWrite: () => void Object.assign(last, { written: Date.now() }),
+    noteWrite: () => void Object.assign(last, { written: performance.now() }),
     noteStoredWrite(writtenAt) {
       notedWrite = Math.max(notedWrite ?? 0, writtenAt);
     },
@@ -152,5 +155,5 @@ export function createAccountFreshness(
   };
 }
 
-/** A time of an age. One that is far ahead says nothing: what is here may be of any age. */
-const timeAgo = (now: number, age: number) => (age < -longestAhead ? 0 : now - Math.max(age, 0));
+/** A time of an age. One that is far ahead says nothing: then what is here counts as old. */
+const timeAgo = (now: number, age: number) => now - (age < -longestAhead ? unknownAge : Math.max(age, 0));

@@ -107,7 +107,7 @@ const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} rec
 function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
-  let logged = { what: '', at: 0 };
+  let logged = { what: '', at: Number.NEGATIVE_INFINITY };
   return {
     succeed(): void {
       lastSuccess = new Date().toISOString();
@@ -117,8 +117,8 @@ function createRunLog(logger: Logger) {
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
       // An upstream that cannot be reached fails for all accounts, and for every new token: one line is enough.
-      if (isUpstream && logged.what === what && Date.now() - logged.at < logInterval) return;
-      logged = { what, at: Date.now() };
+      if (isUpstream && logged.what === what && performance.now() - logged.at < logInterval) return;
+      logged = { what, at: performance.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     },
     status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,

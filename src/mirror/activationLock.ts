@@ -28,7 +28,7 @@ export type WithActivationLock = <T>(run: () => Promise<T>) => Promise<T>;
 export function createActivationLock(direct: ServerConfig | undefined, userId: number): WithActivationLock {
   const queue = createMutex();
   return async (run) => {
-    const until = Date.now() + longestWait;
+    const until = performance.now() + longestWait;
     const taking = queue.acquire();
     const end = await Promise.race([taking, sleep(longestWait, undefined, { ref: false })]);
     if (!end) {
@@ -55,7 +55,7 @@ async function whileLocked<T>(
     await client.connect();
     // In a transaction, since behind a pooler a session, and with it a lock, belongs to a client for one transaction only.
     await client.query(
-      `BEGIN; SET LOCAL lock_timeout = ${Math.max(1, until - Date.now())}; SET LOCAL idle_in_transaction_session_timeout = ${longestTurn}`,
+      `BEGIN; SET LOCAL lock_timeout = ${Math.max(1, Math.ceil(until - performance.now()))}; SET LOCAL idle_in_transaction_session_timeout = ${longestTurn}`,
     );
     await client
       .query('SELECT pg_advisory_xact_lock($1, $2)', [activationLockKey, userId])

@@ -59,7 +59,7 @@ async function makeFresh(
   const isTooOld = wanted !== undefined && freshness.age > wanted;
   if (freshness.isOutdated || isTooOld) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-    const since = Date.now() - (wanted ?? Number.POSITIVE_INFINITY);
+    const since = performance.now() - (wanted ?? Number.POSITIVE_INFINITY);
     // The lists that a write through this process may have changed are wanted already.
     const parts = isTooOld || freshness.isWrittenElsewhere ? allParts : [];
     if (isAllowed && !account.isUnreachable)

@@ -104,8 +104,8 @@ export interface MirroredAccount {
   noteWrite(scope: WriteScope): Promise<void>;
   /**
    * Reads at least these lists, or all of them, by a run that begins after the call. Returns whether that succeeded.
-   * @param since when a run of another process has to have begun at the earliest to count as well, in milliseconds since the
-   * epoch. It always has to have begun after every write.
+   * @param since when a run of another process has to have begun at the earliest to count as well, by `performance.now()`. It
+   * always has to have begun after every write.
    */
   refresh(parts?: readonly Part[], since?: number): Promise<boolean>;
   add(credential: Credential): void;
@@ -163,7 +163,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     askedAt: Number.NEGATIVE_INFINITY,
     wanted: new Set(),
     sessions: new Map(),
-    since: 0,
+    since: Number.NEGATIVE_INFINITY,
     progress: 0,
     timer: undefined,
     isTicking: false,
@@ -184,7 +184,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       return credentials.size === 0;
     },
     touch() {
-      self.askedAt = Date.now();
+      self.askedAt = performance.now();
       return startIfDue(self);
     },
     arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
@@ -192,7 +192,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       return newestOf(self);
     },
     noteWrite: (scope) => noteWrite(self, scope),
-    refresh(parts = allParts, since = 0) {
+    refresh(parts = allParts, since = Number.NEGATIVE_INFINITY) {
       want(self, parts);
       self.since = Math.max(self.since, since);
       return refreshes.begin();
@@ -252,7 +252,7 @@ async function noteWrite(self: AccountState, { parts, session }: WriteScope): Pr
   // A write that another process has forwarded, and not read back, may have changed any list.
   if (noted?.previous !== undefined && noted.previous !== before) want(self, allParts);
   await freshness.ensureLoaded().catch(self.onFailure);
-  if (freshness.refreshedAt !== undefined && Date.now() - self.askedAt <= idle) refreshes.begin();
+  if (freshness.refreshedAt !== undefined && performance.now() - self.askedAt <= idle) refreshes.begin();
 }
 
 /** Reads the lists that are wanted, and returns whether that succeeded. */
@@ -307,8 +307,7 @@ async function read(
     self.progress = records;
   };
   // A run begins by asking whose token it is.
-  const askedAt = Date.now();
-  const tokenAskedAt = performance.now();
+  const askedAt = performance.now();
   try {
     for (const session of sessions) await runs.session(upstream, session);
     const report = await runs.lists(
@@ -318,7 +317,7 @@ async function read(
       parts.length < allParts.length ? parts : undefined,
     );
     if (!report) return await awaitOtherRun(self, credential, { parts, refreshedAt, deadline });
-    self.onTokenStatus(credential, 'valid', tokenAskedAt);
+    self.onTokenStatus(credential, 'valid', askedAt);
     freshness.set(askedAt, report);
     self.onSuccess();
     await clearWrite(self, report, notedWrite).catch(self.onFailure);
@@ -330,7 +329,7 @@ async function read(
     const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
     if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', tokenAskedAt);
+    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
     return false;
   }
 }
@@ -363,11 +362,11 @@ async function awaitOtherRun(
   while (performance.now() < deadline) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
     const { isLeased } = await freshness.reload();
-    const { refreshedAt = 0 } = freshness;
+    const { refreshedAt } = freshness;
     // A request may have found this out already. The other run may have begun before the write of this process, or before a client
     // asked for fresher data.
-    const isRead = refreshedAt > 0 && refreshedAt !== before;
-    if (isRead && refreshedAt >= self.since && !freshness.isOutdated) return true;
+    const isRead = refreshedAt !== undefined && refreshedAt !== before && refreshedAt >= self.since;
+    if (isRead && !freshness.isOutdated) return true;
     if (isLeased) continue;
     want(self, parts);
     return read(self, credential, deadline);
@@ -391,7 +390,7 @@ function startDetails(self: AccountState, credential: Credential): void {
 async function tick(self: AccountState): Promise<void> {
   const { freshness, refreshes, closing, credentials, interval, idle } = self;
   self.timer = undefined;
-  if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
+  if (performance.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
   // Another process may have read the lists.
   self.isTicking = true;
   await freshness.reload().catch(self.onFailure);

@@ -38,11 +38,11 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const counts = report.countsOf(name);
   const keyOf = (id: number) => `${kind.table} ${id}`;
   const noteFailed = (ids: Iterable<number>) => {
-    for (const id of ids) failed?.set(keyOf(id), Date.now());
+    for (const id of ids) failed?.set(keyOf(id), performance.now());
   };
-  const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? 0;
+  const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? Number.NEGATIVE_INFINITY;
   const due = (await readPending(pool, kind, account.id)).filter(
-    (id) => Date.now() - lastFailed(id) >= failureLasts,
+    (id) => performance.now() - lastFailed(id) >= failureLasts,
   );
   const fetcher = createFetcher(run, kind, noteFailed, () => {
     counts.fetched++;
@@ -55,7 +55,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
     const { written, missing, unusable } = await readDetails(reader, kind, batch);
     addWriteCounts(counts, written);
     for (const [id, why] of unusable) report.skip(name, `${kind.list}/${id}`, why);
-    const denied = missing.filter((id) => !failed || lastFailed(id) > 0);
+    const denied = missing.filter((id) => !failed || failed.has(keyOf(id)));
     noteFailed([...missing, ...unusable.keys()].filter((id) => !fetcher.doubtful.has(id)));
     if (missing.length > 0) await noteMissing(run, kind, denied);
     counts.skipped += missing.length;

@@ -87,7 +87,7 @@ async function sendFor(
   if (isFailure(given)) return given;
   const { status, headers } = given;
   if (status === 429 || status === 503)
-    budget.pauseUntil(Date.now() + readRetryAfter(headers['retry-after']));
+    budget.pauseFor(readRetryAfter(headers['retry-after']));
   if (status !== 401) return given;
   access.noteRejected();
   // The client's own token is valid: it is the gateway's that is not.

@@ -29,8 +29,8 @@ export interface Budget {
   delayFor(count: number, priority?: Priority): number;
   /** Waits until a request may be sent, and counts it. */
   take(priority: Priority, signal?: AbortSignal): Promise<void>;
-  /** Sends nothing before that time, in milliseconds since the epoch. */
-  pauseUntil(time: number): void;
+  /** Sends nothing for so many milliseconds, an hour at most. */
+  pauseFor(milliseconds: number): void;
 }
 
 /**
@@ -47,9 +47,9 @@ export function createBudget(
   /** The times of those that cannot be held back. */
   const noted = createLastMinute();
   const refreshed = createLastMinute();
-  const began = Date.now();
-  let pausedUntil = 0;
-  const remainingPause = () => Math.max(pausedUntil - Date.now(), 0);
+  const began = performance.now();
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  const remainingPause = () => Math.max(pausedUntil - performance.now(), 0);
 
   /** Whether refreshes have not used their reserved share yet. */
   const isDue = (priority: Priority) =>
@@ -60,7 +60,7 @@ export function createBudget(
     if (priority === 'demand') return rate;
     // Whoever asks goes on asking, a little more now and then.
     const left = rate - noted.times().length * 1.5;
-    const isFirstMinute = Date.now() - began < window;
+    const isFirstMinute = performance.now() - began < window;
     const share = priority === 'details' && isFirstMinute ? shareOfFirstDetails : shares[priority];
     return Math.max(Math.floor(Math.min(rate * share, left)), 1);
   }
@@ -71,7 +71,7 @@ export function createBudget(
     if (tooMany <= 0 || (count === 1 && isDue(priority))) return remainingPause();
     // As many of the oldest have to be over; more than there are take a minute of their own.
     const last = times[tooMany - 1];
-    return Math.max(remainingPause(), last === undefined ? window : last + window - Date.now());
+    return Math.max(remainingPause(), last === undefined ? window : last + window - performance.now());
   }
 
   function count(): void {
@@ -95,8 +95,8 @@ export function createBudget(
       count();
       if (rate > 0 && priority === 'refresh') refreshed.add();
     },
-    pauseUntil(time) {
-      pausedUntil = Math.max(pausedUntil, Math.min(time, Date.now() + longestWait));
+    pauseFor(milliseconds) {
+      pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(milliseconds, longestWait));
     },
   };
 }
@@ -104,13 +104,13 @@ export function createBudget(
 const waitFor = (milliseconds: number, signal?: AbortSignal) =>
   sleep(milliseconds, undefined, { ...(signal && { signal }) });
 
-/** When something happened in the last minute, in milliseconds since the epoch, the oldest first. */
+/** When something happened in the last minute, by `performance.now()`, the oldest first. */
 function createLastMinute() {
   let times: number[] = [];
   return {
-    add: () => void times.push(Date.now()),
+    add: () => void times.push(performance.now()),
     times(): readonly number[] {
-      const first = times.findIndex((time) => time > Date.now() - window);
+      const first = times.findIndex((time) => time > performance.now() - window);
       times = first === -1 ? [] : times.slice(first);
       return times;
     },

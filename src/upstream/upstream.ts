@@ -165,7 +165,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const text = await readText(call, response);
       if (response.status === 401) onUnauthorized?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
-      if (pause > 0) budget.pauseUntil(Date.now() + pause);
+      if (pause > 0) budget.pauseFor(pause);
       if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
       return dataOf(call, response, text, quote);
     } catch (error) {

@@ -18,7 +18,9 @@ const onChanged = vi.fn();
 let freshness: AccountFreshness;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['Date'] });
+  // Both clocks show the same time, until a test sets one.
+  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 0 });
+  vi.advanceTimersByTime(10_000);
   vi.clearAllMocks();
   read.mockResolvedValue(stored());
   freshness = createAccountFreshness(read, onChanged);
@@ -52,7 +54,7 @@ describe('the freshness of an account', () => {
     read.mockResolvedValue(stored(5));
     await freshness.ensureLoaded();
     freshness.markStale();
-    freshness.set(Date.now(), { ...whole, began: 6 });
+    freshness.set(performance.now(), { ...whole, began: 6 });
     read.mockResolvedValue(stored(6, 7));
     await freshness.ensureLoaded();
     expect(freshness.isOutdated).toBe(true);
@@ -75,7 +77,7 @@ describe('the freshness of an account', () => {
   });
 
   it('is outdated from a write until a run that began after it; a run of some lists leaves the time of the last refresh', () => {
-    const before = Date.now() - 1;
+    const before = performance.now() - 1;
     freshness.set(before, whole);
     expect(freshness.isOutdated).toBe(false);
     freshness.noteWrite();
@@ -83,7 +85,7 @@ describe('the freshness of an account', () => {
     // Its lists may have been read before the write.
     freshness.set(before, whole);
     expect(freshness.isOutdated).toBe(true);
-    freshness.set(Date.now(), part);
+    freshness.set(performance.now(), part);
     expect([freshness.isOutdated, freshness.refreshedAt]).toEqual([false, before]);
   });
 
@@ -96,14 +98,26 @@ describe('the freshness of an account', () => {
     }
   });
 
-  it('has the age 0 if the refresh was a few seconds in the future, and an endless age if it was further ahead', async () => {
+  it('has the age 0 if the refresh was a few seconds in the future, and that of a day if it was further ahead', async () => {
     read.mockResolvedValue(stored(Date.now() + 4_000));
     await freshness.reload();
     expect(freshness.age).toBe(0);
     read.mockResolvedValue(stored(Date.now() + 6_000));
     await freshness.reload();
     expect(freshness.refreshedAt).toBeDefined();
-    expect(freshness.age).toBeGreaterThan(1e12);
+    expect(freshness.age).toBe(24 * 60 * 60_000);
+  });
+
+  it.each([-60, -2, 120])('is as it was if the clock is set by %i minutes', (minutes) => {
+    freshness.set(performance.now(), whole);
+    vi.setSystemTime(Date.now() + minutes * 60_000);
+    vi.advanceTimersByTime(5_000);
+    expect(freshness.age).toBe(5_000);
+    freshness.noteWrite();
+    expect(freshness.isOutdated).toBe(true);
+    vi.advanceTimersByTime(1);
+    freshness.set(performance.now(), part);
+    expect(freshness.isOutdated).toBe(false);
   });
 
   it('is outdated while the database has a write of another process that no complete run has read', async () => {
@@ -111,9 +125,9 @@ describe('the freshness of an account', () => {
     await freshness.reload();
     expect(freshness.isOutdated).toBe(true);
     // A run of some lists has not read what another process has written to others.
-    freshness.set(Date.now(), { ...part, began: 7 });
+    freshness.set(performance.now(), { ...part, began: 7 });
     expect(freshness.isOutdated).toBe(true);
-    freshness.set(Date.now(), { ...whole, began: 7 });
+    freshness.set(performance.now(), { ...whole, began: 7 });
     expect(freshness.isOutdated).toBe(false);
     read.mockResolvedValue(stored(7, 8));
     await freshness.reload();
@@ -129,7 +143,7 @@ describe('the freshness of an account', () => {
     read.mockResolvedValue(stored(5, 6));
     await freshness.reload();
     expect(freshness.isOutdated).toBe(true);
-    freshness.set(Date.now(), { ...part, began: 7 });
+    freshness.set(performance.now(), { ...part, began: 7 });
     expect(freshness.isOutdated).toBe(false);
   });
 });

@@ -33,7 +33,7 @@ beforeEach(() => {
 afterEach(() => accounts.close());
 
 it('the budget of an account still has its pause and its requests when the account has left and come back', () => {
-  accounts.getOrAdd(1).budget.pauseUntil(Date.now() + 600_000);
+  accounts.getOrAdd(1).budget.pauseFor(600_000);
   for (let times = 0; times < 60; times++) accounts.getOrAdd(2).budget.note();
   for (const id of [1, 2]) accounts.removeUnreachable(id);
   expect(accounts.figures().accounts).toBe(0);

@@ -39,7 +39,8 @@ const stored = (refreshedAt?: number, isLeased = false): StoredFreshness => ({
 });
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] });
+  vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'], now: 0 });
+  vi.advanceTimersByTime(10_000);
   vi.resetAllMocks();
   lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));

@@ -503,7 +503,7 @@ describe('while the upstream is away or busy', () => {
     numbered();
     await ask('/x');
     advance(61);
-    budget(1).pauseUntil(Date.now() + 30_000);
+    budget(1).pauseFor(30_000);
     expect((await ask('/x')).body).toBe('response 1');
     expect((await ask('/y')).body).toBe('response 2');
     expect(requests).toHaveLength(2);

@@ -13,16 +13,16 @@ afterEach(() => {
 /** A budget that advances the clock instead of waiting. */
 const createQuickBudget = (rate: number) =>
   createBudget(rate, undefined, async (milliseconds) => {
-    vi.setSystemTime(Date.now() + milliseconds);
+    vi.advanceTimersByTime(milliseconds);
   });
 
 /** The times, in seconds, at which so many requests are sent one after the other. */
 async function timesOf(budget: Budget, count: number, priority: Priority): Promise<number[]> {
-  const began = Date.now();
+  const began = performance.now();
   const times: number[] = [];
   for (let index = 0; index < count; index++) {
     await budget.take(priority);
-    times.push((Date.now() - began) / 1_000);
+    times.push((performance.now() - began) / 1_000);
   }
   return times;
 }
@@ -84,7 +84,7 @@ describe('a budget', () => {
     const budget = createQuickBudget(0);
     expect(await timesOf(budget, 500, 'details')).toEqual(Array(500).fill(0));
     expect(budget.available()).toBe(Number.POSITIVE_INFINITY);
-    budget.pauseUntil(Date.now() + 3_000);
+    budget.pauseFor(3_000);
     expect(budget.available()).toBe(0);
     expect(await timesOf(budget, 2, 'demand')).toEqual([3, 3]);
   });
@@ -111,13 +111,22 @@ describe('a budget', () => {
 
   it('pauses for an hour at most, in one wait', async () => {
     const wait = vi.fn(async (milliseconds: number) => {
-      vi.setSystemTime(Date.now() + milliseconds);
+      vi.advanceTimersByTime(milliseconds);
     });
     const budget = createBudget(60, undefined, wait);
-    budget.pauseUntil(Date.now() + 365 * 24 * 60 * 60_000);
-    budget.pauseUntil(Date.now() + 1_000);
+    budget.pauseFor(365 * 24 * 60 * 60_000);
+    budget.pauseFor(1_000);
     await budget.take('refresh');
     expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([60 * 60_000]);
+  });
+
+  it.each([-60, -2, 120])('is as it was if the clock is set by %i minutes', (minutes) => {
+    const budget = createBudget(10);
+    for (let times = 0; times < 10; times++) budget.note();
+    vi.setSystemTime(Date.now() + minutes * 60_000);
+    expect(budget.delayFor(1)).toBe(60_500);
+    vi.advanceTimersByTime(60_500);
+    expect(budget.available()).toBe(10);
   });
 
   it('stops waiting when it is aborted', async () => {

@@ -64,7 +64,7 @@ describe('the client of an upstream', () => {
     const inTurn = pLimit(1);
     const { base } = server;
     const paused = createBudget(0);
-    paused.pauseUntil(Date.now() + 60 * 60_000);
+    paused.pauseFor(60 * 60_000);
     const spent = createBudget(1);
     spent.note();
     const stop = new AbortController();
