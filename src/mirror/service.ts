@@ -227,7 +227,7 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
 
 /** How requests of viewers are forwarded to their accounts. */
 function createForwarding(
-  { accounts, base, waits, logger }: Parts,
+  { accounts, base, waits }: Parts,
   tokens: UpstreamTokens | undefined,
   writes: WriteListeners,
 ): UpstreamAccounts {
@@ -253,7 +253,7 @@ function createForwarding(
         isConfirmedSince: async (since) => !tokens || tokens.isConfirmedSince(credential.viewer, since),
         noteRejected() {
           if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
-          else logger.error({ failure: 'rejected the token' }, 'request not forwarded');
+          else accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
         },
         noteWrite(write) {
           writes.tell(account.id);

@@ -6,8 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../src/database/feed/changeFeed.ts';
-import { openMirrorService } from '../../src/mirror/service.ts';
-import { ask } from '../support/frontedService.ts';
+import { ask, mirrorOver } from '../support/frontedService.ts';
 import { fuzzTimeout } from '../support/fuzzed.ts';
 import {
   openTestDatabase,
@@ -38,17 +37,10 @@ async function openGateway(): Promise<TestGateway> {
     {
       settings: { UPSTREAM_URL: upstream.base, UPSTREAM_RATE: '0', UPSTREAM_INTERVAL: String(lifetime) },
       logLevel: 'fatal',
-      openMirror: ({ config, feed, responseCache, logger }) =>
-        openMirrorService(config, {
-          pool: database.pool,
-          direct: database.embedded ? undefined : database.direct,
-          sql: database.sql,
-          feed,
-          logger,
-          onChanged: responseCache.invalidate,
-          timing: { timeout: 1_000, retries: 0 },
-          waits: { arrival: 2_000, freshness: 2_000, awakening: 1_000 },
-        }),
+      openMirror: mirrorOver(database, {
+        timing: { timeout: 1_000, retries: 0 },
+        waits: { arrival: 2_000, freshness: 2_000, awakening: 1_000 },
+      }),
     },
   );
 }

@@ -3,7 +3,14 @@
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import { type MirrorServiceOptions, openMirrorService } from '../../src/mirror/service.ts';
-import { openTestDatabase, openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
+import {
+  openTestDatabase,
+  openTestGateway,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+  type TestGatewayOptions,
+} from './gateway.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
 
 export interface FrontedService {
@@ -26,6 +33,23 @@ const accounts: StandInOptions['accounts'] = [
   { id: 2, username: 'bob', tokens: ['token-of-bob'], linked: [1] },
 ];
 
+/** Opens the mirror of a gateway over a database that the test has opened. */
+export const mirrorOver =
+  (
+    { pool, sql, embedded, direct }: TestDatabase,
+    options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle'>,
+  ): NonNullable<TestGatewayOptions['openMirror']> =>
+  ({ config, feed, responseCache, logger }) =>
+    openMirrorService(config, {
+      pool,
+      direct: embedded ? undefined : direct,
+      sql,
+      feed,
+      logger,
+      onChanged: responseCache.invalidate,
+      ...options,
+    });
+
 /**
  * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
  */
@@ -44,18 +68,11 @@ async function openFrontedService(
       {
         settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
         logLevel: 'debug',
-        openMirror: ({ config, feed, responseCache, logger }) =>
-          openMirrorService(config, {
-            pool: database.pool,
-            direct: database.embedded ? undefined : database.direct,
-            sql: database.sql,
-            feed,
-            logger,
-            onChanged: responseCache.invalidate,
-            timing,
-            ...(waits && { waits }),
-            ...(idle !== undefined && { idle }),
-          }),
+        openMirror: mirrorOver(database, {
+          timing,
+          ...(waits && { waits }),
+          ...(idle !== undefined && { idle }),
+        }),
       },
     );
     gateways.push(gateway);
