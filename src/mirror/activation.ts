@@ -60,7 +60,14 @@ export function createActivation({
     if (!upstream) throw unreachable;
     return inTurn(async () => {
       const scheduleTypeChanged = await activateThere(upstream, viewer, templateId);
-      return { here: await activateHere(), scheduleTypeChanged };
+      try {
+        await onActivated(viewer);
+        return { here: await activateHere(), scheduleTypeChanged };
+      } catch (error) {
+        // The template is active there, and may not be active here.
+        await onUncertain(viewer);
+        throw error;
+      }
     });
   };
 
@@ -79,7 +86,6 @@ export function createActivation({
           if (error instanceof UpstreamError && error.mayHaveActed) await onUncertain(viewer);
           throw error;
         });
-      await onActivated(viewer);
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
       // After a retry the response is that of the last attempt, and one before it may have changed the type. The interface

@@ -15,7 +15,7 @@ import {
 import { type AccountFreshness, createAccountFreshness, type ListsRead } from './accountFreshness.ts';
 import type { WithActivationLock } from './activationLock.ts';
 import { allParts, type Part } from './pullAccount.ts';
-import type { FreshnessStore } from './storedFreshness.ts';
+import { type FreshnessStore, untilNoted } from './storedFreshness.ts';
 
 /** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
 export interface AccountRuns {
@@ -247,7 +247,7 @@ async function noteWrite(self: AccountState, { parts, session }: WriteScope): Pr
   freshness.noteWrite();
   const before = freshness.notedWrite;
   if (session) await runs.noteChanged(session.id).catch(self.onFailure);
-  const noted = await freshnessStore.noteWrite().catch(self.onFailure);
+  const noted = await untilNoted(freshnessStore.noteWrite).catch(self.onFailure);
   if (noted) freshness.noteStoredWrite(noted.writtenAt);
   // A write that another process has forwarded, and not read back, may have changed any list.
   if (noted?.previous !== undefined && noted.previous !== before) want(self, allParts);

@@ -3,18 +3,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { isIssued } from '../auth/tokens.ts';
+import { digestOf, isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { resultWithin } from '../database/waiting.ts';
 import { clientError, messages } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import type { UpstreamAccounts, UpstreamWrite } from '../upstream/access.ts';
-import { createUpstreamTokens, type TokenCheck, type UpstreamTokens } from '../upstream/tokens.ts';
+import type { Reader, UpstreamAccounts, UpstreamWrite } from '../upstream/access.ts';
+import {
+  type Credential,
+  createUpstreamTokens,
+  type TokenCheck,
+  type UpstreamTokens,
+} from '../upstream/tokens.ts';
 import {
   createUpstream,
   isForbidden,
@@ -22,6 +28,7 @@ import {
   Unauthorized,
   type Upstream,
   UpstreamBusy,
+  UpstreamError,
 } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
@@ -30,7 +37,7 @@ import { createDetailsOnDemand } from './detailsOnDemand.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import type { WriteScope } from './mirroredAccount.ts';
+import type { MirroredAccount, WriteScope } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { tokenStep } from './report.ts';
 import { announceWrite } from './storedFreshness.ts';
@@ -78,6 +85,9 @@ type Settings = Pick<
   | 'UPSTREAM_TOKEN_TTL'
 >;
 
+/** How long, in milliseconds, an activation waits at most until all gateways have been told. */
+const longestNote = 5_000;
+
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
@@ -124,7 +134,10 @@ export async function openMirrorService(
     rate: config.UPSTREAM_RATE,
     // Its clients need tokens of the gateway's own.
     next: own === undefined ? undefined : tokenStep('your_name', config),
-    onTokenStatus: (credential, said, askedAt) => tokens?.noteStatus(credential, said, askedAt),
+    onTokenStatus(credential, said, askedAt) {
+      tokens?.noteStatus(credential, said, askedAt);
+      if (said === 'another') following?.end();
+    },
   });
   const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
   const parts: Parts = {
@@ -164,25 +177,46 @@ export async function openMirrorService(
   };
 }
 
-/** Mirrors the account of the one token that the settings name, once the upstream says whose it is. */
-function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: string) {
+/**
+ * Mirrors the account of the one token that the settings name, once the upstream says whose it is. If it becomes another account's,
+ * nothing is read or forwarded with it any more: clients have tokens of the first account.
+ */
+function mirrorConfiguredAccount({ accounts, check, config, logger }: Parts, token: string) {
   const end = new AbortController();
   const { signal } = end;
+  let account: MirroredAccount | undefined;
+  let credential: Credential | undefined;
+
+  function begin(userId: number): void {
+    account = accounts.getOrAdd(userId);
+    credential = { token, viewer: { id: userId, tokenId: undefined } };
+    account.add(credential);
+    account.touch();
+  }
+
+  function endWithToken(): void {
+    if (!credential) return;
+    account?.remove(credential);
+    credential = undefined;
+    end.abort();
+    logger.error(
+      'UPSTREAM_TOKEN belongs to another user now: set a token of the mirrored account, or use another database',
+    );
+  }
+
   const following = (async () => {
     while (!signal.aborted) {
-      const checked = await check(token, undefined, signal);
-      if (checked.kind === 'valid') {
-        const account = accounts.getOrAdd(checked.userId);
-        account.add({ token, viewer: { id: checked.userId, tokenId: undefined } });
-        account.touch();
-        return;
-      }
+      const checked = await check(token, account?.id, signal);
+      if (checked.kind === 'valid' && !account) begin(checked.userId);
+      if (checked.kind === 'valid' && account?.id !== checked.userId) endWithToken();
       if (checked.kind === 'invalid')
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
-      await sleep(config.UPSTREAM_INTERVAL * 1_000, undefined, { signal }).catch(() => {});
+      const pause = account ? config.UPSTREAM_TOKEN_TTL : config.UPSTREAM_INTERVAL;
+      await sleep(pause * 1_000, undefined, { signal }).catch(() => {});
     }
   })();
   return {
+    end: endWithToken,
     async stop() {
       end.abort();
       await following;
@@ -225,12 +259,23 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
   };
 }
 
+/** Reads that are sent with a token. It holds the digest of the token alone. */
+function readerOf({ token }: Credential, tokens: UpstreamTokens | undefined): Reader {
+  const id = digestOf(token);
+  return { id, isConfirmedSince: async (since) => !tokens || tokens.isConfirmedSince(id, since) };
+}
+
 /** How requests of viewers are forwarded to their accounts. */
 function createForwarding(
-  { accounts, base, waits }: Parts,
+  { accounts, pool, base, waits }: Parts,
   tokens: UpstreamTokens | undefined,
   writes: WriteListeners,
 ): UpstreamAccounts {
+  async function noteWrite(account: MirroredAccount, scope: WriteScope): Promise<void> {
+    writes.tell(account.id);
+    await Promise.all([announceWrite(pool, account.id), account.noteWrite(scope)]);
+  }
+
   return {
     base,
     longest: waits.forwarding,
@@ -238,27 +283,22 @@ function createForwarding(
     unreachable: tokens
       ? { status: 503, message: messages.accountUnreachable }
       : { status: 502, message: messages.upstreamUnusable },
-    async accessFor(viewer) {
-      const own = tokens?.credentialOf(viewer);
+    accessFor(viewer) {
       const account = accounts.known(viewer.id);
-      const credential = own ?? account?.credential;
+      // A request is never sent with the token of another client, which may be another account's by now.
+      const credential = tokens ? tokens.credentialOf(viewer) : account?.credential;
       if (!account || !credential) return undefined;
-      // The token of another client may belong to another account by now.
-      if (!own && tokens && !(await tokens.isValid(credential.viewer))) return undefined;
       return {
         accountId: account.id,
         token: credential.token,
-        isTokenOfClient: own !== undefined,
+        isTokenOfClient: tokens !== undefined,
         budget: account.budget,
-        isConfirmedSince: async (since) => !tokens || tokens.isConfirmedSince(credential.viewer, since),
+        reader: readerOf(credential, tokens),
         noteRejected() {
           if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
           else accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
         },
-        noteWrite(write) {
-          writes.tell(account.id);
-          return account.noteWrite(scopeOf(write));
-        },
+        noteWrite: (write) => noteWrite(account, scopeOf(write)),
       };
     },
   };
@@ -311,11 +351,12 @@ function createUpstreamAccount(
       upstreamFor,
       async onActivated({ id }) {
         writes.tell(id);
-        await announceWrite(pool, id);
+        await resultWithin(longestNote, announceWrite(pool, id));
       },
       async onUncertain({ id }) {
         writes.tell(id);
-        await accounts.known(id)?.noteWrite({ parts: ['dttTemplates'] });
+        const noted = [announceWrite(pool, id), accounts.known(id)?.noteWrite({ parts: ['dttTemplates'] })];
+        await resultWithin(longestNote, Promise.all(noted));
       },
       unreachable: tokens
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
@@ -323,6 +364,12 @@ function createUpstreamAccount(
     }),
     fetchDetails: createDetailsOnDemand({ pool, logger, upstreamFor }),
   };
+}
+
+/** After how many seconds the upstream may be asked about a token again; undefined if it did not respond. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (error instanceof UpstreamBusy) return error.retryAfter;
+  return error instanceof UpstreamError && error.failure.status !== undefined ? 1 : undefined;
 }
 
 /** Asks the upstream whose token it is. @param userId the user of a token that is known. */
@@ -339,7 +386,7 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
       if (!signal?.aborted) accounts.noteFailure(error);
-      return { kind: 'away', retryAfter: error instanceof UpstreamBusy ? error.retryAfter : undefined };
+      return { kind: 'away', retryAfter: retryAfterOf(error) };
     }
   };
 }

@@ -3,6 +3,7 @@
  * clocks of gateways may differ.
  */
 
+import pRetry from 'p-retry';
 import type pg from 'pg';
 
 export interface StoredFreshness {
@@ -86,9 +87,13 @@ async function noteWrite(pool: pg.Pool, userId: number): Promise<NotedWrite | un
   return row?.writtenAt ? { writtenAt: row.writtenAt.getTime(), previous: timeOf(row.previous) } : undefined;
 }
 
-/** Tells all gateways that an account has changed upstream. What is here of it has been brought up to date. */
+/** Repeats what all gateways have to know of a write, until the database takes it. */
+export const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
+  pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
+
+/** Tells all gateways that an account has changed upstream. It waits for no lock. */
 export async function announceWrite(pool: pg.Pool, userId: number): Promise<void> {
-  await pool.query(`SELECT announce($1::int || ' User')`, [userId]);
+  await untilNoted(() => pool.query(`SELECT announce($1::int || ' User')`, [userId]));
 }
 
 /** What time it is by the database's clock. */

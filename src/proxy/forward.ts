@@ -122,9 +122,12 @@ export async function forward(
   const deadline = AbortSignal.timeout(longest);
   try {
     const response = await send(request, token, deadline);
+    const { statusCode: status = 0 } = response;
     const body = await readResponseBody(response);
+    // Such a status could not be sent on.
+    if (status < 200) return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent: true };
     if (!body) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
-    return { status: response.statusCode ?? 502, headers: returned(response, body), body };
+    return { status, headers: returned(response, body), body };
   } catch (error) {
     const wasSent = !isUnconnected(error);
     if (deadline.aborted) return { error: restErrorResponse(504, messages.upstreamTooSlow), wasSent };
@@ -148,6 +151,11 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
   });
   // An error that comes after the head of the response is one of its body too.
   request.on('error', () => {});
+  // Nobody has asked for it, and no other event would follow.
+  request.once('upgrade', (_response, socket) => {
+    socket.destroy();
+    request.emit('error', new Error('the upstream has switched protocols'));
+  });
   request.end(body);
   try {
     // It is called with the response alone.

@@ -20,6 +20,10 @@ class MonotonicPolicy extends CachePolicy {
 type RequestHeaders = Pick<UpstreamRequest, 'headers'>;
 
 export interface Policy {
+  /** The memory that the headers take, in bytes. */
+  readonly bytes: number;
+  /** Whether it may be sent to other tokens of the account: not what one token does not find, which it may not be allowed to see. */
+  readonly isForAllTokens: boolean;
   /** The age of the response in seconds, with the age that the upstream stated. */
   age(): number;
   /** Whether the response may be sent to a request without asking the upstream. */
@@ -30,50 +34,86 @@ export interface Policy {
   validatorsFor(request: RequestHeaders): Headers;
 }
 
-/** The directives of `Cache-Control` in lower case, as the package expects them. */
-const controlOf = ({ headers }: RequestHeaders) => headers['cache-control']?.toLowerCase() ?? '';
+/** The directives of `Cache-Control` as the package expects them: in lower case, and without the names of fields. */
+const controlOf = ({ headers }: RequestHeaders) =>
+  (headers['cache-control'] ?? '')
+    .toLowerCase()
+    .replace(/"(\d+)"/g, '$1')
+    .replace(/="[^"]*"/g, '');
+
+const hasDirective = (control: string, names: string) =>
+  new RegExp(`(^|,)\\s*(${names})\\s*(=|,|$)`).test(control);
 
 const withControl = ({ headers }: RequestHeaders, control: string) => ({
-  headers: { ...headers, 'cache-control': control },
+  headers: {
+    ...headers,
+    'cache-control': control,
+    ...(headers.pragma !== undefined && { pragma: headers.pragma.toLowerCase() }),
+  },
 });
 
 /** Whether a request wants a response that the upstream gives after it (RFC 9111, sections 5.2.1.4 and 5.4). */
 export const wantsNewResponse = (request: RequestHeaders): boolean =>
-  /no-cache/.test(controlOf(request) + (request.headers.pragma ?? ''));
+  hasDirective(controlOf(request), 'no-cache') || /no-cache/i.test(request.headers.pragma ?? '');
 
 /** Adds for how many seconds a response is fresh, unless the upstream says so. */
 function controlWithLifetime(response: UpstreamResponse, lifetime: number): string {
   const control = controlOf(response);
-  const { expires, pragma } = response.headers;
+  // A response that says it twice counts as stale (RFC 9111, section 4.2.1).
+  if ((control.match(/max-age/g) ?? []).length > 1) return 'max-age=0';
+  const { expires, pragma = '' } = response.headers;
   const isSaid =
-    expires !== undefined || /max-age|no-cache|no-store/.test(control) || /no-cache/.test(pragma ?? '');
-  return isSaid ? control || (pragma ?? '') : `${control && `${control}, `}max-age=${lifetime}`;
+    expires !== undefined || hasDirective(control, 'max-age|no-cache|no-store') || /no-cache/i.test(pragma);
+  return isSaid ? control || pragma : `${control && `${control}, `}max-age=${lifetime}`;
 }
+
+/** What a response varies by. Servers that compress may not say that they vary by `Accept-Encoding`. */
+const varyOf = ({ headers }: UpstreamResponse): readonly string[] =>
+  `${headers.vary ?? ''},${headers['content-encoding'] === undefined ? '' : 'accept-encoding'}`
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 
 /**
  * The policy of a response, or undefined if the response must not be stored.
  * @param lifetime for how many seconds it is fresh if the upstream does not say.
+ * @param delay how long it took, in seconds, which counts as a part of its age (RFC 9111, section 4.2.3).
  */
 export function policyFor(
   request: UpstreamRequest,
   response: UpstreamResponse,
   lifetime: number,
+  delay: number,
 ): Policy | undefined {
   const { status } = response;
   if (request.method !== 'GET' || !storedStatuses.includes(status)) return undefined;
   const control = controlWithLifetime(response, lifetime);
+  const vary = varyOf(response);
+  // The others would take memory for nothing.
+  const varied = Object.entries(request.headers).filter(([name]) => vary.includes(name));
   const policy = new MonotonicPolicy(
-    withControl(request, controlOf(request)),
-    { status, ...withControl(response, control) },
-    { shared: false },
+    withControl({ headers: Object.fromEntries(varied) }, controlOf(request)),
+    {
+      status,
+      headers: {
+        ...withControl(response, control).headers,
+        ...(vary.length > 0 && { vary: vary.join() }),
+        age: String((Number(response.headers.age) || 0) + Math.floor(delay)),
+      },
+    },
+    { shared: false, cacheHeuristic: 0, immutableMinTimeToLive: 0 },
   );
   if (!policy.storable()) return undefined;
   const satisfies = (given: RequestHeaders, more = '') =>
     policy.satisfiesWithoutRevalidation(withControl(given, controlOf(given) + more));
   return {
+    bytes: JSON.stringify([varied, response.headers]).length,
+    isForAllTokens: status === 200 && !vary.includes('authorization'),
     age: () => policy.age(),
     satisfies,
-    mayReplaceError: (given) => !/no-cache/.test(control) && satisfies(given, `,max-stale=${staleIfError}`),
+    mayReplaceError: (given) =>
+      !hasDirective(control, 'no-cache') && satisfies(given, `,max-stale=${staleIfError}`),
     validatorsFor(given) {
       const headers = policy.revalidationHeaders(given);
       const { 'if-none-match': tag, 'if-modified-since': time } = headers;

@@ -8,13 +8,16 @@
  * It may be replaced by any reverse proxy that can forget the responses of one account.
  */
 
-import { digestOf } from '../auth/tokens.ts';
+import type { Socket } from 'node:net';
+import { LRUCache } from 'lru-cache';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { atMost } from '../http/lruLimit.ts';
 import { isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse, matches } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
@@ -48,6 +51,9 @@ const longestTelling = 5_000;
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
 
+/** Headers by which some servers take a read for another method. Such a request counts as a write. */
+const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override'];
+
 export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions): RestProxy {
   const cache = maxBytes === 0 ? undefined : createReadCache({ feed, lifetime, maxBytes });
   if (cache) {
@@ -59,18 +65,49 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     });
   }
 
-  return async (exchange, viewer) => {
+  const inTurn = createTurns();
+
+  async function handle(exchange: Exchange, viewer: Viewer): Promise<HttpResponse> {
     exchange.operation = 'relayed';
     const { unreachable } = accounts;
-    const access = await accounts.accessFor(viewer);
+    const access = accounts.accessFor(viewer);
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
     const send = (given: UpstreamRequest) => sendFor(access, given, accounts.longest);
-    if (!isRead(exchange)) return respond(exchange, { given: await write(exchange, access, send, request) });
+    const sendRead = (given: UpstreamRequest) => inTurn(access.accountId, () => send(given));
+    if (!isRead(exchange) || overrides.some((name) => name in request.headers))
+      return respond(exchange, { given: await write(exchange, access, send, request) });
     if (!cache || uncached.some((name) => name in request.headers))
-      return respond(exchange, { given: await send(request) });
-    return readThrough(cache, exchange, access, request, send);
+      return respond(exchange, { given: await sendRead(request) });
+    return readThrough(cache, exchange, access, request, sendRead);
+  }
+
+  /** The writes that are under way, by the connections of the clients. */
+  const writes = new WeakMap<Socket, Promise<unknown>>();
+  return async (exchange, viewer) => {
+    const { socket } = exchange.request;
+    // A client that does not wait for the response to a write still reads what is after it (RFC 9112, section 9.3.2).
+    const before = writes.get(socket);
+    if (before) await before;
+    const handling = handle(exchange, viewer);
+    if (!isRead(exchange)) writes.set(socket, Promise.allSettled([handling]));
+    return handling;
+  };
+}
+
+/** How many reads of an account may be under way at the upstream, and how many more may wait for their turn. */
+const maxReads = 16;
+const maxWaiting = 200;
+
+/** Has the reads of each account take turns, so that one client cannot hold all connections. Writes do not wait. */
+function createTurns() {
+  const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
+  const tooMany = { error: restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), wasSent: false };
+  return (accountId: number, read: () => Promise<UpstreamResponse | Failure>) => {
+    const limit = limits.get(accountId) ?? pLimit(maxReads);
+    limits.set(accountId, limit);
+    return limit.pendingCount < maxWaiting ? limit(read) : Promise.resolve(tooMany);
   };
 }
 
@@ -86,8 +123,8 @@ async function sendFor(
   const given = await forward(request, token, longest);
   if (isFailure(given)) return given;
   const { status, headers } = given;
-  if (status === 429 || status === 503)
-    budget.pauseFor(readRetryAfter(headers['retry-after']));
+  // A 503 may be about this path alone.
+  if (status === 429) budget.pauseFor(readRetryAfter(headers['retry-after']));
   if (status !== 401) return given;
   access.noteRejected();
   // The client's own token is valid: it is the gateway's that is not.
@@ -125,7 +162,7 @@ async function readThrough(
   const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
   const result = await cache.read({
     accountId: access.accountId,
-    reader: { id: digestOf(access.token), isConfirmedSince: access.isConfirmedSince },
+    reader: access.reader,
     target: exchange.target,
     request: { ...request, headers: unconditional },
     send,

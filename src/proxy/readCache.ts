@@ -6,6 +6,7 @@
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
+import type { Reader } from '../upstream/access.ts';
 import { type Failure, isFailure, type UpstreamRequest, type UpstreamResponse } from './forward.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
@@ -19,14 +20,6 @@ export interface Read {
   send(request: UpstreamRequest): Promise<UpstreamResponse | Failure>;
   /** Whether the upstream allows no request of the account for now. */
   isBudgetSpent(): boolean;
-}
-
-/** The token that a read is sent with. */
-export interface Reader {
-  /** Its digest. */
-  readonly id: string;
-  /** Whether the upstream has said, or says now, that it is the account's. @param since a time by `performance.now()`. */
-  isConfirmedSince(since: number): Promise<boolean>;
 }
 
 export interface ReadResult {
@@ -80,12 +73,13 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
     const { request, reader, target, accountId } = read;
     const validators = known?.policy.validatorsFor(request);
+    const sentAt = performance.now();
     const given = await read.send({ ...request, headers: { ...request.headers, ...validators } });
     if (isFailure(given) || isBusy(given)) return given;
     const response = given.status === 304 && known ? renewed(known.response, given) : given;
-    const policy = policyFor(request, response, lifetime);
-    const bytes = response.body.length + 2 * target.length + overhead;
     const receivedAt = performance.now();
+    const policy = policyFor(request, response, lifetime, (receivedAt - sentAt) / 1_000);
+    const bytes = response.body.length + 2 * target.length + overhead + (policy?.bytes ?? 0);
     const stored = policy && { response, policy, bytes, reader, target, receivedAt, isConfirmed: false };
     accounts.store(accountId, reads, keyOf(read), stored);
     return response;
@@ -96,7 +90,8 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
     const own = accounts.find(reads, keyOf(read));
     const newest = reads.newest.get(read.target);
     if (!newest || newest === own || own?.policy.satisfies(read.request)) return own;
-    if (/authorization/i.test(newest.response.headers.vary ?? '')) return own;
+    // It may be another variant than the request wants.
+    if (!newest.policy.isForAllTokens || !newest.policy.mayReplaceError(read.request)) return own;
     if (!newest.isConfirmed && newest.policy.satisfies(read.request))
       newest.isConfirmed = await newest.reader.isConfirmedSince(newest.receivedAt);
     return newest.isConfirmed ? newest : own;

@@ -11,8 +11,7 @@ export interface UpstreamAccess {
   /** Whether the client has sent that token. */
   readonly isTokenOfClient: boolean;
   readonly budget: Budget;
-  /** Whether the upstream has said, or says now, that the token is the account's. @param since a time by `performance.now()`. */
-  isConfirmedSince(since: number): Promise<boolean>;
+  readonly reader: Reader;
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;
   /**
@@ -20,6 +19,14 @@ export interface UpstreamAccess {
    * @param write its method, its path below the base, and whether the upstream has said that it carried it out.
    */
   noteWrite(write: UpstreamWrite): Promise<void>;
+}
+
+/** A token that reads are sent with. It does not hold the token itself: what was read may be stored for longer. */
+export interface Reader {
+  /** The digest of the token. */
+  readonly id: string;
+  /** Whether the upstream has said, or says now, that the token is the account's. @param since a time by `performance.now()`. */
+  isConfirmedSince(since: number): Promise<boolean>;
 }
 
 export interface UpstreamWrite {
@@ -35,7 +42,7 @@ export interface UpstreamAccounts {
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** How requests of a viewer reach the account; undefined if there is no token for it. */
-  accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
+  accessFor(viewer: Viewer): UpstreamAccess | undefined;
   /** The error for a viewer without such a token. */
   readonly unreachable: { readonly status: number; readonly message: string };
   /** Calls the listener with the id of each account that a client has written to through this process. */

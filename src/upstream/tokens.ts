@@ -15,7 +15,7 @@ import { atMost } from '../http/lruLimit.ts';
 export type TokenCheck =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
-  /** The upstream cannot say now. `retryAfter` is the number of seconds for which it asks not to be asked again. */
+  /** The upstream cannot say now. It may be asked about this token again after `retryAfter` seconds; undefined if it cannot be reached. */
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
@@ -42,8 +42,12 @@ export interface UpstreamTokens {
   authenticate(header: string | undefined, address: string): Promise<Authentication>;
   /** Whether the token of a viewer is still valid, as far as can be told. */
   isValid(viewer: Viewer): Promise<boolean>;
-  /** Whether the upstream says, if asked after this time, that the token is the viewer's. @param time by `performance.now()`. */
-  isConfirmedSince(viewer: Viewer, time: number): Promise<boolean>;
+  /**
+   * Whether the upstream has said, or says now, that a token is still its viewer's.
+   * @param digest of the token.
+   * @param since a time by `performance.now()`.
+   */
+  isConfirmedSince(digest: string, since: number): Promise<boolean>;
   /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
   readonly maxAge: number;
   /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
@@ -110,6 +114,8 @@ interface Entry extends Credential {
   doubtedAt: number;
   /** From when the upstream may be asked about the token again. */
   askAgainAt: number;
+  /** From when a read may wait for a check again, after one has timed out. */
+  waitAgainAt: number;
   /** The timer of the next check, which runs even if no client uses the token. */
   recheckTimer: ReturnType<typeof setTimeout> | undefined;
   checking: Promise<TokenCheck> | undefined;
@@ -160,11 +166,15 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       return (await confirm(entry)) === 'valid';
     },
 
-    async isConfirmedSince(viewer, time) {
-      const entry = known.of(viewer);
+    async isConfirmedSince(digest, since) {
+      const entry = known.byDigest(digest);
       if (!entry) return false;
-      if (entry.confirmed < time) await resultWithin(longestCheck, askAgain(entry));
-      return entry.confirmed >= time && !entry.end.signal.aborted;
+      if (entry.confirmed < since && performance.now() >= entry.waitAgainAt) {
+        const checking = askAgain(entry);
+        const hasTimedOut = checking && !(await resultWithin(longestCheck, checking));
+        if (hasTimedOut) entry.waitAgainAt = performance.now() + retryDelay;
+      }
+      return entry.confirmed >= since && !entry.end.signal.aborted;
     },
 
     maxAge: Math.min(ttl, idle / 2) / 1_000,
@@ -202,6 +212,8 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
   const invalid = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: invalidFor });
   return {
     get: (token: string) => entries.get(digestOf(token)),
+    /** This is no use of the token. */
+    byDigest: (digest: string) => entries.peek(digest),
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     /** The entry of a viewer whose token has not ended. */
     of(viewer: Viewer): Entry | undefined {
@@ -219,6 +231,7 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
         confirmed: askedAt,
         doubtedAt: Number.NEGATIVE_INFINITY,
         askAgainAt: performance.now() + Math.min(ttl, retryDelay),
+        waitAgainAt: Number.NEGATIVE_INFINITY,
         recheckTimer: undefined,
         checking: undefined,
       };
@@ -327,10 +340,10 @@ function createFirstChecks(
     const askedAt = performance.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
-      const { retryAfter = 0 } = checked;
-      lines.noteAway(address);
-      if (retryAfter > 0) waiting.set(digestOf(token), performance.now() + retryAfter * 1_000);
-      return { error: 'upstreamAway', retryAfter: retryAfter || soon };
+      const { retryAfter } = checked;
+      if (retryAfter === undefined) lines.noteAway(address);
+      else waiting.set(digestOf(token), performance.now() + retryAfter * 1_000);
+      return { error: 'upstreamAway', retryAfter: retryAfter ?? soon };
     }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId, askedAt);

@@ -1,7 +1,7 @@
 /** Which requests a gateway forwards to the upstream, and what a write changes for its clients of GraphQL. */
 
 import { request } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   arrive,
   ask,
@@ -123,6 +123,61 @@ describe('a write', () => {
     // What is here has been read since the write.
     await ask(gateway, alice, '{ viewer { username } }');
     expect(paths()).toEqual(expected);
+  });
+
+  it.each(['is locked', 'cannot be written once'])(
+    'is told to other gateways also if the row of the account %s',
+    async (what) => {
+      const { gateway, openAnother, database } = await open();
+      const other = await openAnother();
+      await arrive(gateway, alice);
+      const name = async () => String(Object((await rest(other, alice, '/dtt/templates/1')).body).data?.name);
+      const before = await name();
+      const client = await database.pool.connect();
+      await client.query('BEGIN; SELECT FROM "MirroredAccount" FOR UPDATE');
+      const { query } = database.pool;
+      const spy = vi.spyOn(database.pool, 'query');
+      if (what !== 'is locked') {
+        await client.query('ROLLBACK');
+        let hasFailed = false;
+        // Its parameters are those of `query`, which has many forms.
+        spy.mockImplementation(((...all: unknown[]) => {
+          if (hasFailed || !String(all[0]).includes('"writtenAt" = date_trunc'))
+            return Reflect.apply(query, database.pool, all);
+          hasFailed = true;
+          return Promise.reject(new Error('deadlock detected'));
+        }) as never);
+      }
+      await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
+      expect(before).not.toBe('A new name');
+      expect(await name()).toBe('A new name');
+      spy.mockRestore();
+      if (what === 'is locked') await client.query('ROLLBACK');
+      client.release();
+      await expect
+        .poll(async () => {
+          const { body } = await ask(other, alice, '{ dttTemplate(databaseId: 1) { name } }');
+          return body.data?.dttTemplate.name;
+        })
+        .toBe('A new name');
+    },
+  );
+
+  it('that activates a template upstream, and cannot be written here, is read again', async () => {
+    const { gateway, database } = await open();
+    await arrive(gateway, alice);
+    await database.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gone'; END $$;
+      CREATE TRIGGER fail BEFORE UPDATE OF "activeTemplateId" ON "User" FOR EACH ROW EXECUTE FUNCTION fail()`);
+    const { body } = await ask(
+      gateway,
+      alice,
+      'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }',
+    );
+    await database.pool.query('DROP TRIGGER fail ON "User"; DROP FUNCTION fail()');
+    expect(body.errors[0].extensions.code).toBe('INTERNAL_SERVER_ERROR');
+    const active = async () =>
+      (await ask(gateway, alice, '{ activeDttTemplate { databaseId } }')).body.data?.activeDttTemplate;
+    await expect.poll(active).toEqual({ databaseId: 2 });
   });
 
   it('that cannot be sent leaves the account readable', async () => {

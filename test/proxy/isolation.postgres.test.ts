@@ -158,15 +158,36 @@ it('what a token has read is sent to other tokens of its account, and to none af
   expect(await read(gateway, alice, '/echo?later')).toMatch(/^1 /);
 });
 
-it('a client with a token of the gateway’s own is not shown what a token of the upstream reads that is another account’s by now', async () => {
+it('a token of the gateway’s own is not used by REST where clients have tokens of the upstream: those may be other accounts’ by now', async () => {
   const { gateway, service, database } = await open();
   await arrive(gateway, alice);
   const { token } = await createToken(database.pool, 'alice', 'own');
+  service.addToken(alice, 2);
+  expect(await read(gateway, alice, '/echo')).toMatch(/^2 /);
+  expect(await read(gateway, token, '/echo')).toBe('503');
+});
+
+it('UPSTREAM_TOKEN that has become another account’s reads and writes nothing any more', async () => {
+  const { gateway, service, database } = await open({ settings: { UPSTREAM_TOKEN: alice } });
+  const isHere = async () => (await database.pool.query('SELECT FROM "MirroredAccount"')).rowCount;
+  await expect.poll(isHere).toBe(1);
+  const { token } = await createToken(database.pool, 'alice', 'own');
   expect(await read(gateway, token, '/echo')).toMatch(/^1 /);
   service.addToken(alice, 2);
-  await sleep(untilNextCheck);
-  for (const path of ['/echo?new', '/echo?newer'])
-    expect(await read(gateway, token, path)).not.toMatch(/^2 /);
+  const readNew = () => read(gateway, token, '/echo', { 'Cache-Control': 'no-cache' });
+  await expect.poll(readNew, { timeout: 15_000 }).toBe('502');
+});
+
+it('a token that the upstream is too busy to check does not keep out others of its address', async () => {
+  const { gateway, service } = await open();
+  service.misbehave(
+    { instead: () => ({ status: 429, body: '{"ok":false,"error":"slow"}' }) },
+    { account: 2 },
+  );
+  for (let times = 0; times < 3; times++) {
+    expect(await read(gateway, bob, '/users/me')).toBe('503');
+    expect(await read(gateway, alice, `/echo?${times}`)).toMatch(/^1 /);
+  }
 });
 
 it('nothing is stored of an account that was forgotten', async () => {

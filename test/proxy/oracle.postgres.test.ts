@@ -127,7 +127,7 @@ const acknowledged = new Map<number, number>();
 let troubleUntil = 0;
 
 /** How many responses of each kind were compared. */
-const tally = { forwarded: 0, stored: 0, graphql: 0, writes: 0 };
+const tally = { forwarded: 0, stored: 0, graphql: 0, writes: 0, activations: 0 };
 
 const noteWritten = (account: number) => {
   const writes = upstream.activeTemplates(account).length - 1;
@@ -243,11 +243,13 @@ async function writeAndRead(token: keyof typeof tokens): Promise<void> {
 async function activate(token: keyof typeof tokens): Promise<void> {
   const account = tokens[token];
   const template = pick([11, 12, 13]) + 100 * account;
-  await ask(
+  const { body } = await ask(
     pick(gateways),
     token,
-    `mutation { activateTemplate(databaseId: ${template}) { template { databaseId } } }`,
+    `mutation { activateTemplate(template: { databaseId: ${template} }) { template { databaseId } } }`,
   );
+  expect(JSON.stringify(body)).not.toContain('BAD_USER_INPUT');
+  if (!body.errors) tally.activations++;
   noteWritten(account);
 }
 

@@ -59,7 +59,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
       longest: options.longest ?? 5_000,
       unreachable: { status: 503, message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
-      async accessFor({ id, tokenId }) {
+      accessFor({ id, tokenId }) {
         const budget = budgets.get(id);
         return (
           budget && {
@@ -67,7 +67,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
             token: tokenId === undefined ? `token of ${id}` : `token ${tokenId} of ${id}`,
             isTokenOfClient: options.isTokenOfClient ?? true,
             budget,
-            isConfirmedSince: async () => proxied.isConfirmed(),
+            reader: { id: `${id} ${tokenId}`, isConfirmedSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
             async noteWrite(write) {
               written.push(write);
@@ -85,6 +85,8 @@ export async function openProxied(options: ProxiedOptions = {}) {
     send(exchange, await proxy(exchange, { id: accountIds.get(token) ?? 3, tokenId }));
   });
   const proxied = {
+    /** The address of the gateway. */
+    url: exchanges.url,
     closeUpstream: () => new Promise((resolve) => server.close(resolve)),
     /** What the upstream does. */
     respond: ((_request, response) => response.end('{}')) as Respond,

@@ -1,5 +1,7 @@
 /** REST in front of an upstream: what is forwarded, what comes back, and what is sent from the cache. */
 
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openProxied, type ProxiedOptions } from './proxied.ts';
@@ -72,6 +74,15 @@ describe('what is forwarded', () => {
       expect(requests).toEqual([]);
     },
   );
+
+  it.each([
+    ['switches protocols', '101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: odd\r\n\r\n'],
+    ['has no valid status', '000 Odd\r\nContent-Length: 2\r\n\r\nok'],
+  ])('gets 502 if the upstream %s', async (_, text) => {
+    const { ask } = await open();
+    proxied.respond = (_request, response) => void response.socket?.write(`HTTP/1.1 ${text}`);
+    expect((await ask('/x')).status).toBe(502);
+  });
 
   it.each([
     ['OPTIONS', 405],
@@ -214,7 +225,7 @@ const cases: readonly {
   { name: 'with Pragma', response: { Pragma: 'no-cache' }, isStored: false },
   { name: 'that has expired', response: { Expires: '0' }, isStored: false },
   { name: 'to a client that wants no-cache', second: { 'Cache-Control': 'No-Cache' }, isStored: false },
-  { name: 'to a client that says Pragma', second: { Pragma: 'no-cache' }, isStored: false },
+  { name: 'to a client that says Pragma', second: { Pragma: 'No-Cache' }, isStored: false },
   {
     name: 'to a client that wants it younger',
     second: { 'Cache-Control': 'max-age=5' },
@@ -246,6 +257,49 @@ const cases: readonly {
     name: 'that varies by token, to another token of the account',
     response: { Vary: 'Accept, Authorization' },
     second: { Authorization: 'Bearer second of alice' },
+    isStored: false,
+  },
+  {
+    name: 'that is a 404, to another token of the account',
+    status: 404,
+    second: { Authorization: 'Bearer second of alice' },
+    isStored: false,
+  },
+  {
+    name: 'with a coding, to a client that accepts none',
+    response: { 'Content-Encoding': 'odd' },
+    first: { 'Accept-Encoding': 'odd' },
+    isStored: false,
+  },
+  {
+    name: 'with Pragma beside another directive and a date',
+    response: {
+      'Cache-Control': 'private',
+      Pragma: 'No-Cache',
+      'Last-Modified': 'Mon, 01 Jan 2024 00:00:00 GMT',
+    },
+    isStored: false,
+  },
+  {
+    name: 'with two values of max-age',
+    response: { 'Cache-Control': 'max-age=0, max-age=600' },
+    isStored: false,
+  },
+  {
+    name: 'with the name of a field that is like a directive',
+    response: { 'Cache-Control': 'private="x, max-age=600"' },
+    later: 61,
+    isStored: false,
+  },
+  {
+    name: 'with a directive whose name is like one of these',
+    response: { 'Cache-Control': 'x-max-age=0', 'Last-Modified': 'Mon, 01 Jan 2024 00:00:00 GMT' },
+    later: 61,
+    isStored: false,
+  },
+  {
+    name: 'that has expired, and is immutable',
+    response: { 'Cache-Control': 'immutable', Expires: 'Mon, 01 Jan 2001 00:00:00 GMT' },
     isStored: false,
   },
   { name: 'to another account', second: { Authorization: 'Bearer bob' }, isStored: false },
@@ -323,6 +377,18 @@ describe('a stored response', () => {
     expect(requests).toHaveLength(2);
   });
 
+  it('is as old as the time that it took', async () => {
+    const { ask } = await open();
+    proxied.respond = (_request, response) => {
+      advance(3);
+      response.end('late');
+    };
+    await ask('/x');
+    numbered();
+    expect((await ask('/x')).headers.get('Age')).toBe('3');
+    expect((await ask('/x', { 'Cache-Control': 'max-age=2' })).headers.get('Age')).toBeNull();
+  });
+
   it('is confirmed by its tag, and then has the new headers and counts as new', async () => {
     const { ask, requests } = await open();
     let number = 0;
@@ -384,6 +450,37 @@ describe('a stored response', () => {
     expect(await read()).toBe('response 5');
     feed.announceAll();
     expect(await read()).toBe('response 6');
+  });
+
+  it.each(['X-HTTP-Method-Override', 'X-Method-Override'])(
+    'is dropped by a read that asks for another method: %s',
+    async (name) => {
+      const { ask } = await open();
+      numbered();
+      await ask('/x');
+      await ask('/y', { [name]: 'DELETE' });
+      expect((await ask('/x')).body).toBe('response 3');
+    },
+  );
+
+  it('is not sent to a read that follows a write on its connection before the write is over', async () => {
+    const { ask, url } = await open();
+    let state = 'before';
+    proxied.respond = (request, response) => {
+      if (request.method === 'GET') return void response.end(state);
+      setTimeout(() => {
+        state = 'after';
+        response.end('written');
+      }, 100);
+    };
+    await ask('/x');
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    const head = 'Host: x\r\nAuthorization: Bearer alice\r\nConnection:';
+    socket.write(`POST /api/v1/x HTTP/1.1\r\nContent-Length: 0\r\n${head} keep-alive\r\n\r\n`);
+    socket.write(`GET /api/v1/x HTTP/1.1\r\n${head} close\r\n\r\n`);
+    let text = '';
+    for await (const chunk of socket) text += chunk;
+    expect(text).toMatch(/written.*after$/s);
   });
 
   it('is not sent while announcements are not heard, or not in time', async () => {
@@ -498,6 +595,26 @@ describe('while the upstream is away or busy', () => {
     expect((await reading).body).toBe('trouble');
   });
 
+  it('a token is sent what it has read itself, whatever variant another token has read since', async () => {
+    const { ask } = await open();
+    proxied.respond = (request, response) =>
+      response.writeHead(200, { Vary: 'Accept-Language' }).end(String(request.headers['accept-language']));
+    const read = (language: string, token = 'alice') =>
+      ask('/x', { 'Accept-Language': language, Authorization: `Bearer ${token}` });
+    await read('en');
+    await read('de', 'second of alice');
+    advance(61);
+    numbered({}, 503);
+    expect((await read('en')).body).toBe('en');
+  });
+
+  it('a 503 of one path does not keep others from being read, as a 429 does', async () => {
+    const { ask, budget } = await open({ rate: 60 });
+    numbered({ 'Retry-After': '3600' }, 503);
+    await ask('/x');
+    expect(budget(1).delayFor(1)).toBe(0);
+  });
+
   it('what is stored is sent without asking the upstream if the budget of the account is spent', async () => {
     const { ask, requests, budget } = await open({ rate: 60 });
     numbered();
@@ -507,6 +624,35 @@ describe('while the upstream is away or busy', () => {
     expect((await ask('/x')).body).toBe('response 1');
     expect((await ask('/y')).body).toBe('response 2');
     expect(requests).toHaveLength(2);
+  });
+});
+
+describe('the reads of an account', () => {
+  it('have at most 16 connections to the upstream, and writes do not wait for them', async () => {
+    const { ask, requests } = await open({ longest: 500 });
+    proxied.respond = (request, response) => {
+      if (request.method === 'POST') response.end('written');
+    };
+    const reads = Array.from({ length: 40 }, (_, index) => ask(`/${index}`));
+    await vi.waitFor(() => expect(requests).toHaveLength(16));
+    expect((await ask('/x', {}, { method: 'POST' })).body).toBe('written');
+    expect(requests).toHaveLength(17);
+    await Promise.all(reads);
+  });
+
+  it('that wait are rejected if there are more than 200 of them', async () => {
+    const { ask } = await open();
+    const held: ServerResponse[] = [];
+    proxied.respond = (_request, response) => void held.push(response);
+    const statuses: (number | undefined)[] = [];
+    const reads = Array.from({ length: 220 }, async (_, index) => {
+      statuses.push((await ask(`/${index}`)).status);
+    });
+    await vi.waitFor(() => expect(statuses).toEqual([503, 503, 503, 503]));
+    numbered();
+    for (const response of held) response.end();
+    await Promise.all(reads);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(216);
   });
 });
 
