@@ -85,10 +85,12 @@ describe('a token of the upstream', () => {
     const { gateway, service, database } = await open();
     await arrive(gateway, alice);
     const { id, token } = await createToken(database.pool, 'alice', 'own');
-    expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
+    expect((await ask(gateway, token, username)).body).toMatchObject({
+      data: { viewer: { username: 'alice' } },
+    });
     await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
     await expect
-      .poll(async () => (await rest(gateway, token, '/users/me')).status, { timeout: 20_000 })
+      .poll(async () => (await ask(gateway, token, username)).status, { timeout: 20_000 })
       .toBe(401);
     for (const header of [`Bearer ${'x'.repeat(5_000)}`, 'Bearer a b', 'Basic YTpi'])
       expect((await fetch(`${gateway.url}/api/v1/dtt`, { headers: { Authorization: header } })).status).toBe(

@@ -169,7 +169,10 @@ async function read(token: keyof typeof tokens, path = pick(paths), isPlain = fa
     : control === 'no-cache'
       ? 0
       : control === 'max-age=0'
-        ? 5
+        ? // A read that is under way is shared.
+          response.headers.has('Age')
+          ? 5
+          : slack
         : lifetime * 1_000 + slack;
   const matches = (given: GivenResponse) => {
     if (given.account !== account || given.target !== target || given.writes < writes) return false;
