@@ -9,7 +9,7 @@ import { type BenchRequest, requestOf, workloads } from './workloads.ts';
 const subject = { user: 1, session: 1, template: 1 };
 
 /** The codings. The first is none, with which the others are compared. */
-const codings = ['', 'gzip', 'br', 'zstd'];
+const codings = ['', 'gzip', 'br'];
 
 const taking = (request: BenchRequest, coding: string): BenchRequest => ({
   ...request,
