@@ -174,13 +174,14 @@ function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
     add(key: string, { viewerId, version, response: given }: Entry): HttpResponse {
       const response = { ...given, body: withOwnMemory(given.body), forms: new Map() };
       const entry = { viewerId, version, response };
+      const bytes = sizeOf(entry, key);
       // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.
       entries.set(key, entry);
-      if (!entries.has(key)) return response;
+      if (bytes > entries.maxSize) return response;
       const own = owned.get(viewerId) ?? { keys: new Set(), bytes: 0 };
       owned.set(viewerId, own);
       own.keys.add(key);
-      own.bytes += sizeOf(entry, key);
+      own.bytes += bytes;
       for (const oldest of own.keys) {
         if (own.bytes <= maxBytes * largestShare || oldest === key) break;
         entries.delete(oldest);

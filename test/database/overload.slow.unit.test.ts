@@ -187,7 +187,7 @@ it('serves the statements of requests that have begun, however many other reques
   expect(large.length).toBeGreaterThan(10);
   // Each of the five statements gets its turn as soon as the only one of another request.
   expect(p99(large)).toBeLessThan(5 * 45);
-  expect(p99(accepted)).toBeLessThan(60);
+  expect(p99(accepted.filter(({ client }) => !isLarge(client)))).toBeLessThan(60);
 });
 
 it.each([
