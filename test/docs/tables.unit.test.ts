@@ -3,8 +3,8 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { settings } from '../../src/config/config.ts';
-import { statusOf } from '../../src/errors.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
+import { statusOf } from '../../src/errors.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
