@@ -1,18 +1,33 @@
-/** Compresses the responses of both APIs, whole ones and streams, for clients that accept a content coding. */
+/**
+ * Compresses the responses of both APIs, for clients that accept a content coding (RFC 9110, section 8.4.1). Streams are not
+ * compressed. It promises that each form of a response has a tag of its own, and that a client never gets a form that it does
+ * not accept where there is one that it does. A proxy in front can do the same (`COMPRESSION=off`).
+ */
 
-import { acceptanceOf, type Coding, compress, createPieceEncoder, type Form } from './contentCoding.ts';
+import { promisify } from 'node:util';
+import { type BrotliOptions, brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
+import Negotiator from 'negotiator';
 import type { Exchange } from './exchange.ts';
-import { type HttpResponse, matches, type StreamedResponse, type Validator } from './response.ts';
+import { type HttpResponse, matches, type Validator } from './response.ts';
 
-/** The forms of a response by their codings: finished ones, and promises of those being compressed. `identity` is the uncompressed form. */
-export interface Forms {
-  get(form: Form): HttpResponse | Promise<HttpResponse> | undefined;
-  set(form: Form, response: HttpResponse | Promise<HttpResponse>): void;
-  delete(form: Form): void;
-}
+/** A coding that compresses a body. */
+export type Coding = 'br' | 'gzip';
+
+/** How a body may be sent. `identity` means uncompressed. */
+export type Form = Coding | 'identity';
+
+/** The forms of a response: finished ones, and promises of those being compressed. `identity` is the uncompressed form. */
+export type Forms = Map<Form, HttpResponse | Promise<HttpResponse>>;
+
+/** The codings, in the order of preference for a client that accepts several equally. */
+export const codings: readonly Coding[] = ['br', 'gzip'];
 
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallest = 1024;
+
+/** The largest body, in bytes, that is compressed in this thread. For smaller ones handing them to another thread takes longer than compressing. */
+const largestAtOnce = 64 * 1024;
 
 /** The request header that the form depends on. */
 const header = 'Accept-Encoding';
@@ -32,40 +47,53 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   }
   // For the types only: the uncompressed form is never a promise.
   if (plain instanceof Promise) return plain;
-  const { forms: accepted, acceptsIdentity } = acceptanceFor(exchange);
-  const best = plain.body.length < smallest && acceptsIdentity ? 'identity' : (accepted[0] ?? 'identity');
+  const accepted = acceptedForms(exchange);
   const condition = exchange.request.headers['if-none-match'];
   const { validator } = plain;
   if (condition !== undefined && validator) {
     // Only accepted forms. A cache may send the tags of several stored forms, and serves the one that the 304 names.
-    for (const form of accepted) {
-      if (!matches(condition, tagOf(validator, form))) continue;
-      const made = forms.get(form);
-      return made && !(made instanceof Promise)
-        ? made
-        : { ...plain, validator: validatorIn(validator, form) };
-    }
+    const had = accepted.find((form) => matches(condition, tagOf(validator, form)));
+    const made = had && forms.get(had);
+    if (made && !(made instanceof Promise)) return made;
+    if (had !== undefined) return { ...plain, validator: validatorIn(validator, had) };
   }
+  const isSmall = plain.body.length < smallest && (accepted.length === 0 || accepted.includes('identity'));
+  const best = isSmall ? 'identity' : (accepted[0] ?? 'identity');
   return best === 'identity' ? plain : (forms.get(best) ?? compressed(plain, best, forms));
 }
 
-/** The stream, compressed piece by piece if the client prefers gzip to no coding. Other codings are not used for streams. */
-export function streamFor(exchange: Exchange, response: StreamedResponse): StreamedResponse {
-  const { forms } = acceptanceFor(exchange);
-  const headers = withVary(response.headers);
-  const gzip = forms.indexOf('gzip');
-  const plain = forms.indexOf('identity');
-  if (gzip === -1 || (plain !== -1 && plain < gzip)) return { ...response, headers };
-  return {
-    ...response,
-    headers: { ...headers, 'Content-Encoding': 'gzip' },
-    encoder: createPieceEncoder(),
-  };
+/** The accepted forms for the latest values of the header. Browsers and libraries send the same few values. */
+const known = new LRUCache<string, readonly Form[]>({ max: 100 });
+
+/** A client without the header accepts every coding by the specification, but may be unable to decode any. */
+const identityOnly: readonly Form[] = ['identity'];
+
+/**
+ * The forms that the client accepts, the preferred one first; none if it accepts nothing that exists. `Cache-Control: no-transform`
+ * asks for the uncompressed form; a page in a browser cannot set `Accept-Encoding`.
+ */
+function acceptedForms({ request: { headers } }: Exchange): readonly Form[] {
+  const accept = headers['accept-encoding'];
+  if (accept === undefined || forbidsTransform(headers['cache-control'])) return identityOnly;
+  const found = known.get(accept) ?? readAccepted(accept);
+  known.set(accept, found);
+  return found;
 }
 
-/** What the client accepts. `Cache-Control: no-transform` asks for the uncompressed form; a page in a browser cannot set `Accept-Encoding`. */
-function acceptanceFor({ request: { headers } }: Exchange) {
-  return acceptanceOf(forbidsTransform(headers['cache-control']) ? undefined : headers['accept-encoding']);
+/** Since version 1.0 Negotiator has the option `preferred`, the server's order among equals. Its type definitions lack it. */
+interface PreferringNegotiator {
+  encodings(offered: readonly string[], options: { preferred: readonly string[] }): string[];
+}
+
+/** What a value of the header means (RFC 9110, section 12.5.3). */
+function readAccepted(accept: string): Form[] {
+  const names = accept.toLowerCase().split(/[\s,;]+/);
+  // `*` does not say which codings the client can decode. Every client can decode gzip.
+  const preferred: Coding[] = names.includes('br') ? ['br', 'gzip'] : ['gzip', 'br'];
+  const offered: Form[] = [...preferred, 'identity'];
+  const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': accept } });
+  const chosen = negotiator.encodings(offered, { preferred: offered });
+  return chosen.flatMap((name) => offered.filter((form) => form === name));
 }
 
 /** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
@@ -85,19 +113,40 @@ function mayCompress({ endpoint }: Exchange, { headers, isRelayed }: HttpRespons
   );
 }
 
+/** The level above which more time saves little (docs/benchmarks.md#compression). All responses use the same, since a tag stands for exact bytes. */
+const brotliOptions: BrotliOptions = {
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 4,
+    [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+  },
+};
+const gzipOptions = { level: 3 };
+
+const compressNow: Readonly<Record<Coding, (body: Buffer) => Buffer>> = {
+  br: (body) => brotliCompressSync(body, brotliOptions),
+  gzip: (body) => gzipSync(body, gzipOptions),
+};
+
+const brotliLater = promisify<Buffer, BrotliOptions, Buffer>(brotliCompress);
+const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
+
+const compressLater: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
+  br: (body) => brotliLater(body, brotliOptions),
+  gzip: (body) => gzipLater(body, gzipOptions),
+};
+
+/** Compresses the response, in another thread where that would hold up other requests. */
 function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResponse | Promise<HttpResponse> {
   const finish = (body: Buffer): HttpResponse => {
-    const form = encoded(plain, coding, body);
+    const form = encoded(plain, coding, withOwnMemory(body));
     forms.set(coding, form);
     return form;
   };
-  const body = compress(plain.body, coding);
-  if (Buffer.isBuffer(body)) return finish(body);
-  const making = body.then(finish, (error: unknown) => {
-    forms.delete(coding);
-    throw error;
-  });
+  if (plain.body.length <= largestAtOnce) return finish(compressNow[coding](plain.body));
+  const making = compressLater[coding](plain.body).then(finish);
   forms.set(coding, making);
+  // After a failure the next request tries again.
+  making.catch(() => forms.delete(coding));
   return making;
 }
 
@@ -109,8 +158,19 @@ function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpRespons
   return { ...plain, headers: { ...own, ETag: etag }, body, validator: validatorIn(validator, coding) };
 }
 
+/**
+ * The bytes in memory of their own. Node allocates small buffers as slices of a pool of several kilobytes, and one slice
+ * would hold the whole pool in memory.
+ */
+export function withOwnMemory(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.length) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  own.set(bytes);
+  return own;
+}
+
 /** The end of each form's tag. A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). */
-const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br', zstd: '-zstd' };
+const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br' };
 
 /** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
 function tagOf({ etag }: Validator, form: Form): string {

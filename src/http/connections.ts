@@ -1,12 +1,35 @@
 /** Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. */
 
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import { send } from './response.ts';
-import type { Timeouts } from './timeouts.ts';
+
+/** How long the server waits for clients, in milliseconds. */
+export interface Timeouts {
+  /** For the whole head of a request. */
+  readonly head: number;
+  /** For the whole request. */
+  readonly request: number;
+  /** For anything at all, in either direction. */
+  readonly silence: number;
+  /** For the next request. */
+  readonly idle: number;
+  /** For a request that is still on its way, or a response that is not read, when the gateway closes. */
+  readonly closing: number;
+}
+
+export const timeouts: Timeouts = {
+  head: 10_000,
+  request: 30_000,
+  silence: 120_000,
+  // Longer than the idle timeout of most proxies (60 s), so that the proxy closes the connection first: a request that is sent
+  // while the gateway closes the connection is lost, and one that writes must not be repeated.
+  idle: 75_000,
+  closing: 5_000,
+};
 
 /** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
@@ -14,10 +37,6 @@ const lastWords = 1_000;
 export interface Connections {
   /** Must be called for each exchange that begins. */
   begin(exchange: Exchange): void;
-  /** The latest exchange of a connection. */
-  latest(socket: Duplex): Exchange | undefined;
-  /** Must be called for each response that is sent without an exchange. */
-  sentEarly(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
    * @param next called once the responses to earlier requests are sent; never if the client has left.
@@ -78,33 +97,21 @@ export function watchConnections(
 
   return {
     begin: (exchange) => begin(connections.get(exchange.request.socket), exchange),
-    latest: (socket) => connections.get(socket)?.exchange,
-    sentEarly(request, response) {
-      const connection = connections.get(request.socket);
-      if (connection) connection.latest = { request, response };
-    },
     detach,
   };
 }
 
 interface Connection {
   /** The latest exchange. */
-  exchange: Exchange | undefined;
-  /** The latest request and its response: those of the latest exchange, or of a later request that was shed early. */
-  latest: Exchange | Sent | undefined;
+  latest: Exchange | undefined;
   /** The responses that come after others, to requests that the client sent without waiting for those. */
   queued: Set<ServerResponse> | undefined;
-}
-
-interface Sent {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
 }
 
 function open(connections: Map<Duplex, Connection>, socket: Socket): void {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
-  const connection: Connection = { exchange: undefined, latest: undefined, queued: undefined };
+  const connection: Connection = { latest: undefined, queued: undefined };
   connections.set(socket, connection);
   socket.once('close', () => {
     connections.delete(socket);
@@ -114,7 +121,6 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
 
 function begin(connection: Connection | undefined, exchange: Exchange): void {
   if (!connection) return;
-  connection.exchange = exchange;
   connection.latest = exchange;
   const { response } = exchange;
   if (response.socket !== null) return;
@@ -155,9 +161,9 @@ function httpErrorOf(code: string | undefined): HttpError {
   return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
 }
 
-/** Ends an exchange whose request will never be complete. The response to a request that was shed early has been sent. */
-function cutShort(socket: Duplex, latest: Exchange | Sent, error: HttpError): void {
-  if (latest.response.headersSent || !('endpoint' in latest)) socket.destroy();
+/** Ends an exchange whose request will never be complete. */
+function cutShort(socket: Duplex, latest: Exchange, error: HttpError): void {
+  if (latest.response.headersSent) socket.destroy();
   else send(latest, errorResponse(latest.endpoint, error, { Connection: 'close' }));
 }
 

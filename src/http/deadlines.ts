@@ -1,58 +1,37 @@
-/** How long requests may take: one timer for all of them, since all may take equally long. */
+/** How long requests may take. */
 
 import type { Exchange } from './exchange.ts';
-import type { Underway } from './underway.ts';
 
 export interface Deadlines {
+  /** Has no effect on a request whose deadline has begun already. */
   begin(exchange: Exchange): void;
-  /** Must be told when a request that is still under way has its response, as an operation of a WebSocket may be. */
+  /** Must be called for each request that is over, and for one that is still under way and has its response, as an operation of a WebSocket may be. */
   end(exchange: Exchange): void;
 }
 
 /**
  * @param longest how long a request may take, in milliseconds, not counting what its own client takes to send it.
- * @param onTimeout told of a request that takes longer, by a hundredth at most, and has no response yet.
+ * @param onTimeout called with a request that takes longer, and has no response yet.
  */
-export function createDeadlines(
-  underway: Underway,
-  longest: number,
-  onTimeout: (exchange: Exchange) => void,
-): Deadlines {
-  let timer: NodeJS.Timeout | undefined;
-
-  function wait(ms: number): void {
-    // Must not keep a process alive that stops: what is under way has a connection that does.
-    timer = setTimeout(check, Math.max(Math.ceil(ms), longest / 100)).unref();
-  }
-
-  /** Waits again for the earliest deadline there is. Its request is mostly over by then, and another has become the earliest. */
-  function check(): void {
-    timer = undefined;
-    const now = performance.now();
-    let earliest = Number.POSITIVE_INFINITY;
-    for (const exchange of [...underway]) {
-      if (exchange.deadline <= now) expire(exchange, now);
-      earliest = Math.min(earliest, exchange.deadline);
-    }
-    if (earliest < Number.POSITIVE_INFINITY) wait(earliest - now);
-  }
-
-  function expire(exchange: Exchange, now: number): void {
-    exchange.deadline = Number.POSITIVE_INFINITY;
+export function createDeadlines(longest: number, onTimeout: (exchange: Exchange) => void): Deadlines {
+  function expire(exchange: Exchange): void {
+    exchange.deadline = undefined;
     if (exchange.response.headersSent) return;
     // A client that sends too slowly has a timeout of its own.
     if (exchange.request.complete) onTimeout(exchange);
-    else exchange.deadline = now + longest;
+    else begin(exchange);
+  }
+
+  function begin(exchange: Exchange): void {
+    // Must not keep a process alive that stops: what is under way has a connection that does.
+    if (!exchange.isOver) exchange.deadline ??= setTimeout(expire, longest, exchange).unref();
   }
 
   return {
-    begin(exchange) {
-      if (exchange.isOver) return;
-      exchange.deadline = performance.now() + longest;
-      if (timer === undefined) wait(longest);
-    },
+    begin,
     end(exchange) {
-      exchange.deadline = Number.POSITIVE_INFINITY;
+      clearTimeout(exchange.deadline);
+      exchange.deadline = undefined;
     },
   };
 }

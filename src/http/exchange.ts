@@ -40,12 +40,10 @@ export interface Exchange {
   transport: Transport | undefined;
   /** Set for an operation that came through a transport, and not in a request of its own. */
   readonly message: OperationMessage | undefined;
-  /** How many requests the exchange counts as in load shedding; 0 before it has got there. */
-  countsAs: number;
-  /** The key under which it had to wait for its turn at the database; undefined for one that did not have to wait. */
-  waitsAs: number | string | undefined;
-  /** By when there has to be a response, by `performance.now()`; infinite where no deadline has begun. */
-  deadline: number;
+  /** Whether load shedding has let it begin, by its viewer. */
+  hasBegun: boolean;
+  /** The timer that ends a request without a response; undefined where no deadline has begun. */
+  deadline: NodeJS.Timeout | undefined;
   /** The index among the exchanges under way. */
   position: number;
   /** Whether the response was sent, or the client has left. */
@@ -168,7 +166,7 @@ export function endExchange({ response }: Exchange, status: number | undefined):
 }
 
 /** The id of the request: the one that its client has given it, if that is usable. */
-export function idOf({ headers }: IncomingMessage): string {
+function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
   // A token of the upstream may look like anything.
@@ -199,9 +197,8 @@ function createExchange(
     cache: undefined,
     transport: undefined,
     message,
-    countsAs: 0,
-    waitsAs: undefined,
-    deadline: Number.POSITIVE_INFINITY,
+    hasBegun: false,
+    deadline: undefined,
     position: -1,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },

@@ -1,7 +1,9 @@
-/** Whether a port can be listened on, and who has it if not. */
+/** Listening on a port, and who has it if that cannot be. */
 
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import type { Server } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import type { Config } from '../config/config.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { originOf } from './origin.ts';
 
@@ -59,4 +61,26 @@ async function isGateway(host: string, port: number): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/**
+ * @param setting the name of the setting that the port comes from.
+ * @returns where the server is, such as `http://127.0.0.1:4000`.
+ * @throws {SetupError} when the port cannot be listened on.
+ */
+export async function listen(
+  server: Server,
+  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
+  setting: 'PORT' | 'METRICS_PORT',
+): Promise<string> {
+  const { HOST, [setting]: asked } = config;
+  server.listen(asked, HOST);
+  await once(server, 'listening').catch(async (error) => {
+    // Whoever listens there may have been faster by a moment.
+    await checkPort(HOST, setting, asked ?? 0);
+    throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${error.message}`);
+  });
+  // A server that listens on a port has an address of this type.
+  const { port } = server.address() as AddressInfo;
+  return originOf(HOST, port);
 }

@@ -3,6 +3,35 @@
 import type pg from 'pg';
 // By its own file: the index loads the limiters of all databases there are.
 import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
+import type { Config } from '../config/config.ts';
+import { addressOf } from './clientAddress.ts';
+import type { Exchange } from './exchange.ts';
+
+/**
+ * Counts a request, or as many as that, and returns whether they are too many. Sets the `RateLimit` headers of the response.
+ * @param key what requests of the same token are counted under; undefined for an anonymous client.
+ */
+export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => boolean;
+
+/**
+ * The limits of each token, and of each address without one.
+ * @param shared where gateways that share a database tell each other what they counted; undefined for one alone.
+ */
+export function createRateLimits(
+  config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_ANONYMOUS' | 'TRUST_PROXY'>,
+  shared: pg.Pool | undefined,
+): RateLimits {
+  const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
+  const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
+  return (exchange, key, requests) => {
+    const { isExceeded, headers } =
+      key === undefined
+        ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
+        : tokens.spend(key, requests);
+    Object.assign(exchange.headers, headers);
+    return isExceeded;
+  };
+}
 
 export interface RateLimitOptions {
   /** What the headers call it. */

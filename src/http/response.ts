@@ -3,7 +3,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { Forms } from './compression.ts';
-import type { PieceEncoder } from './contentCoding.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface HttpResponse {
@@ -27,8 +26,6 @@ export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly stream: ReadableStream<Uint8Array> | null;
-  /** Compresses the pieces; absent for an uncompressed stream. */
-  readonly encoder?: PieceEncoder;
   /** Called once nothing more is sent. */
   ended(): void;
 }
@@ -196,7 +193,7 @@ const slowestReader = 30_000;
  */
 export async function sendStream(
   exchange: Exchange,
-  { status, headers: own, stream, encoder, ended }: StreamedResponse,
+  { status, headers: own, stream, ended }: StreamedResponse,
   closing: AbortSignal,
 ): Promise<void> {
   const { request, response } = exchange;
@@ -215,28 +212,22 @@ export async function sendStream(
   }
   const reader = stream?.getReader();
   const left = new AbortController();
-  // At most once: the end of a compressed stream may be written only once.
-  const end = () => {
-    if (!response.writableEnded) response.end(response.destroyed ? undefined : encoder?.end());
-  };
   const leave = () => {
     reader?.cancel().catch(() => {});
     left.abort();
-    end();
+    response.end();
   };
   response.once('close', leave);
   closing.addEventListener('abort', leave);
   try {
     for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
-      const { value } = piece;
-      const blocks = await encoder?.blocksOf(value);
       if (response.writableEnded) return;
-      if (!response.write(encoder && blocks ? encoder.add(value, blocks) : value))
+      if (!response.write(piece.value))
         await once(response, 'drain', {
           signal: AbortSignal.any([left.signal, AbortSignal.timeout(slowestReader)]),
         });
     }
-    end();
+    response.end();
   } catch {
     response.destroy();
   } finally {

@@ -1,20 +1,37 @@
 /**
  * The response cache: responses of reads, per viewer, until something of the viewer's changes.
  *
- * Each viewer has a version, a number that every announced change and every write through this process raises. A
- * response is stored under the version at which its computation began, and is valid only while that is still the version.
- * So a response that a change has overtaken is never served. While the feed is down, or a change of the viewer's is
- * announced that snapshots may not show yet, nothing is served or stored. Nothing is served either before every change
- * that the viewer may have seen has been announced. A maximum age limits how long a missed announcement can matter.
+ * A response is stored under the version of the viewer's data at which its computation began, and is valid only while that is
+ * still the version. So a response that a change has overtaken is never served. Nothing is served either before every change
+ * that the viewer may have seen has been announced. A maximum age limits how long a missed announcement can matter. To do
+ * without it, set `RESPONSE_CACHE_MB=0`.
  */
 
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { createReadBarrier } from './readBarrier.ts';
+import { LRUCache } from 'lru-cache';
+import { withOwnMemory } from './compression.ts';
 import type { HttpResponse } from './response.ts';
-import { createStoredResponses, type StoredResponsesOptions } from './storedResponses.ts';
 import type { Computed } from './task.ts';
 
-export interface ResponseCache {
+/** What is known of the viewers' data, such as by `createViewerVersions`. */
+export interface DataVersions {
+  /** The version of a viewer's data, or undefined while responses made from it may not be cached. */
+  versionOf(viewerId: number): number | undefined;
+  /** Must be called after a write through this process, before it is acknowledged. */
+  invalidate(viewerId: number): void;
+  /** Must be called after a read for the viewer that did not go through `compute`. */
+  noteRead(viewerId: number): void;
+  /** The number of the viewer's last read: reads are numbered in their order. */
+  lastReadOf(viewerId: number): number;
+  /** Whether every change that the viewer's reads may have shown has been announced to this process. */
+  isCaughtUp(viewerId: number): boolean;
+  /** Waits until that is so. Returns false if it takes too long. */
+  catchUp(viewerId: number): Promise<boolean>;
+  /** Raises the version of the viewer's data if the viewer may have seen newer data than the version stands for. */
+  settleVersion(viewerId: number): Promise<void>;
+}
+
+export interface ResponseCache
+  extends Pick<DataVersions, 'versionOf' | 'invalidate' | 'noteRead' | 'settleVersion'> {
   readonly counters: Readonly<Counters>;
   /** The number of stored responses, those that are no longer valid included, and the memory that they take. */
   usage(): { readonly entries: number; readonly bytes: number };
@@ -25,14 +42,13 @@ export interface ResponseCache {
    * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
-  /** Must be called after a read for the viewer that did not go through `compute`. */
-  noteRead(viewerId: number): void;
-  /** Raises the version of the viewer's data if the viewer may have seen newer data than the version stands for. */
-  settleVersion(viewerId: number): Promise<void>;
-  /** The version of a viewer's data, or undefined while responses made from it may not be cached. */
-  versionOf(viewerId: number): number | undefined;
-  /** Must be called after a write through this process, before it is acknowledged. */
-  invalidate(viewerId: number): void;
+}
+
+export interface ResponseCacheOptions {
+  /** How much memory the responses may take; 0 caches none. */
+  readonly maxBytes: number;
+  /** How long a response is cached, in seconds, whatever the feed says. */
+  readonly maxAge: number;
 }
 
 interface Counters {
@@ -44,55 +60,52 @@ interface Counters {
   overtaken: number;
 }
 
-export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOptions): ResponseCache {
+export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions): ResponseCache {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
-  const stored = createStoredResponses(options);
+  const stored = createStore(options);
   const share = createSharing(counters);
-  const count = countsHits(counters);
-  const versions = trackVersions(feed);
-  const reads = createReadBarrier(feed);
+  const { versionOf, invalidate, noteRead, settleVersion } = versions;
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
     const entry = stored.get(`${viewerId} ${request}`);
-    const holds = entry && feed.mayCache(viewerId) && entry.version === versions.of(viewerId);
-    return holds ? entry.response : undefined;
+    return entry && entry.version === versionOf(viewerId) ? entry.response : undefined;
+  }
+
+  function count(found: HttpResponse | undefined): HttpResponse | undefined {
+    if (found) counters.hits++;
+    return found;
   }
 
   return {
     counters,
     usage: stored.usage,
-    versionOf: (viewerId) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
-    invalidate: versions.raise,
-    noteRead: reads.noteRead,
+    versionOf,
+    invalidate,
+    noteRead,
+    settleVersion,
 
     get(viewerId, request) {
       if (options.maxBytes === 0) return undefined;
       const found = find(viewerId, request);
-      if (!found || reads.isCaughtUp(viewerId)) return count(found);
-      return reads
+      if (!found || versions.isCaughtUp(viewerId)) return count(found);
+      return versions
         .catchUp(viewerId)
         .then((isCaughtUp) => count(isCaughtUp ? find(viewerId, request) : undefined));
     },
 
-    async settleVersion(viewerId) {
-      if (!reads.isCaughtUp(viewerId) && !(await reads.catchUp(viewerId))) versions.raise(viewerId);
-    },
-
     compute(viewerId, request, compute) {
       counters.misses++;
-      const run = () => compute().finally(() => reads.noteRead(viewerId));
-      if (options.maxBytes === 0 || !feed.mayCache(viewerId)) return run().then(({ response }) => response);
+      const run = () => compute().finally(() => noteRead(viewerId));
+      const version = versionOf(viewerId);
+      if (options.maxBytes === 0 || version === undefined) return run().then(({ response }) => response);
 
       // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
       // have seen one, must not share a computation that began before.
-      const version = versions.of(viewerId);
       const key = `${viewerId} ${request}`;
-      const sharedKey = `${version} ${reads.lastReadOf(viewerId)} ${key}`;
-      return share(sharedKey, () =>
+      return share(`${version} ${versions.lastReadOf(viewerId)} ${key}`, () =>
         run().then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
-          if (feed.mayCache(viewerId) && versions.of(viewerId) === version)
-            return stored.store(key, { viewerId, version, response });
+          if (versionOf(viewerId) === version) return stored.add(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
         }),
@@ -116,28 +129,64 @@ function createSharing(counters: Counters) {
   };
 }
 
-const countsHits = (counters: Counters) => (found: HttpResponse | undefined) => {
-  if (found) counters.hits++;
-  return found;
-};
+interface Entry {
+  readonly viewerId: number;
+  readonly version: number;
+  readonly response: HttpResponse;
+}
 
-/** At most this many viewers have a version of their own. When the map is full, it is cleared, and all viewers get a new version. */
-const maxVersions = 100_000;
+/** The memory, in bytes, that an entry takes beside its texts. Measured roughly. */
+const overhead = 1_000;
 
-/** The version of each viewer's data: a number that every change raises. */
-function trackVersions(feed: ChangeFeed) {
-  let clock = 0;
-  /** The version of every viewer who has none of their own. */
-  let floor = 0;
-  const versions = new Map<number, number>();
-  const raiseAll = () => {
-    versions.clear();
-    floor = ++clock;
+/** The memory of a body with its compressed forms, as a multiple of the body. JSON is compressed to a tenth, or a quarter at worst. */
+const withForms = 1.5;
+
+/** The share of the memory that the responses of one viewer may take. Beyond it the viewer's own oldest responses are evicted. */
+const largestShare = 1 / 4;
+
+/** The stored responses, within a bound for all and one for each viewer. */
+function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
+  /** The keys of each viewer's entries, the oldest first, and the memory that they take. */
+  const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
+  const sizeOf = ({ response }: Entry, key: string) =>
+    Math.ceil(response.body.length * withForms) + 2 * key.length + overhead;
+  const entries = new LRUCache<string, Entry>({
+    maxSize: Math.max(maxBytes, 1),
+    sizeCalculation: sizeOf,
+    dispose: remove,
+    ttl: maxAge * 1_000,
+    // Reads the clock once a second, and not for each response.
+    ttlResolution: 1_000,
+  });
+
+  /** Called for each entry that is evicted or replaced. */
+  function remove(entry: Entry, key: string): void {
+    const own = owned.get(entry.viewerId);
+    if (!own?.keys.delete(key)) return;
+    own.bytes -= sizeOf(entry, key);
+    if (own.keys.size === 0) owned.delete(entry.viewerId);
+  }
+
+  return {
+    usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+    get: (key: string) => entries.get(key),
+    /** @returns the stored response, which also holds each compressed form that is made of it. */
+    add(key: string, { viewerId, version, response: given }: Entry): HttpResponse {
+      const response = { ...given, body: withOwnMemory(given.body), forms: new Map() };
+      const entry = { viewerId, version, response };
+      const bytes = sizeOf(entry, key);
+      // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.
+      entries.set(key, entry);
+      if (bytes > entries.maxSize) return response;
+      const own = owned.get(viewerId) ?? { keys: new Set(), bytes: 0 };
+      owned.set(viewerId, own);
+      own.keys.add(key);
+      own.bytes += bytes;
+      for (const oldest of own.keys) {
+        if (own.bytes <= maxBytes * largestShare || oldest === key) break;
+        entries.delete(oldest);
+      }
+      return response;
+    },
   };
-  const raise = (viewerId: number) => {
-    if (versions.size >= maxVersions) raiseAll();
-    versions.set(viewerId, ++clock);
-  };
-  feed.subscribe((change) => (change.kind === 'user' ? raise(change.userId) : raiseAll()));
-  return { of: (viewerId: number) => versions.get(viewerId) ?? floor, raise };
 }

@@ -3,7 +3,7 @@
 import type { Viewer } from '../auth/viewer.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { RateLimits } from '../http/rateLimits.ts';
+import type { RateLimits } from '../http/rateLimit.ts';
 import { isResponse } from '../http/response.ts';
 import type { Access, Authenticator } from './authentication.ts';
 

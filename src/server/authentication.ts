@@ -4,15 +4,12 @@ import { mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { tooBusy } from '../http/loadShedding.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
+import { type Shed, tooBusy } from './shedding.ts';
 
 /** Who may go on, null for an anonymous client; or the response to who may not. */
 export type Access = { readonly viewer: Viewer | null } | HttpResponse;
-
-/** Whether a request is rejected since there is too much load; settles when it is its turn. */
-export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
 export type Authenticator = (exchange: Exchange) => Access | Promise<Access>;
 
@@ -34,7 +31,7 @@ export function createAuthentication({
   async function lookUp(exchange: Exchange): Promise<Access> {
     const { request } = exchange;
     const { authorization } = request.headers;
-    if (mayBeToken(authorization) && (await shed(exchange, null))) return tooBusy(exchange);
+    if (mayBeToken(authorization) && shed(exchange, null)) return tooBusy(exchange);
     const viewer = await viewers.authenticate(authorization);
     if (viewer || !tokens) return { viewer };
     const found = await tokens.authenticate(authorization, addressOf(request, trustedProxies));

@@ -18,9 +18,10 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
 import type { OnStandbyChange } from '../database/replicas/standbyConnection.ts';
+import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
-import { listen } from '../http/listen.ts';
+import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
@@ -77,7 +78,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
-  const responseCache = createResponseCache(feed, {
+  const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: config.CACHE_MAX_AGE,
   });

@@ -2,10 +2,10 @@
 
 import type { HasEnded, Viewer, Viewers } from '../auth/viewer.ts';
 import { workersOf } from '../config/config.ts';
+import { inTurn, type RunInTurn, type Turns } from '../database/turns.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';
-import { inTurn, type StatementTurns, type Turns } from '../http/statementTurns.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
@@ -24,15 +24,15 @@ interface HandlersOptions {
   readonly viewers: Viewers;
   readonly connectionQuota: UserQuota;
   readonly open: OpenOperation;
-  readonly statements: StatementTurns;
+  readonly turns: Turns;
 }
 
-/** A factory of contexts for the given turns of their statements. Statements on a standby take no turns: it has a pool of its own. */
+/** A factory of contexts whose statements take turns. Statements on a standby take none: it has a pool of its own. */
 const createContexts =
   ({ database, replicas, mirror }: Pick<ServerOptions, 'database' | 'replicas' | 'mirror'>) =>
-  (turns: Turns) =>
+  (runnerFor: (userId: number) => RunInTurn) =>
   (viewer: Viewer) => {
-    const sql = replicas?.sqlFor(viewer) ?? inTurn(database.sql, turns, viewer.id);
+    const sql = replicas?.sqlFor(viewer) ?? inTurn(database.sql, runnerFor(viewer.id));
     return createContext(sql, viewer, mirror?.upstream);
   };
 
@@ -50,18 +50,18 @@ export function createHandlers(
     closing,
     additions,
   }: ServerOptions,
-  { viewers, connectionQuota, open, statements }: HandlersOptions,
+  { viewers, connectionQuota, open, turns }: HandlersOptions,
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextsBy = createContexts({ database, replicas, mirror });
-  const contextOf = contextsBy(statements);
+  const contextOf = contextsBy(turns.forRequest);
   const changes = {
     watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
     versions: responseCache,
-    createContext: contextsBy(statements.live),
+    createContext: contextsBy(turns.forLiveQuery),
   };
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;

@@ -8,11 +8,11 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';
+import type { Timeouts } from '../http/connections.ts';
 import type { Cors } from '../http/cors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
-import type { Timeouts } from '../http/timeouts.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Access } from './authentication.ts';
@@ -32,8 +32,6 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** How long it waits for the clients of WebSockets. */
   socketTimeouts?: Partial<SocketTimeouts>;
-  /** After how many milliseconds in the queue requests count as overload; the usual time unless given. */
-  longestWait?: number;
   /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
   mostUnknown?: number;
   /** Set where the database mirrors accounts. */

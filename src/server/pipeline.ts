@@ -1,6 +1,5 @@
 /**
- * The order of the steps of every request. Before it, a request may be shed early (`shedding.ts`); after it, `server.ts`
- * compresses, sends and logs the response. An operation that comes through a WebSocket or an event stream of many
+ * The order of the steps of every request. After it, `server.ts` compresses, sends and logs the response. An operation that comes through a WebSocket or an event stream of many
  * operations takes the same steps (`transportOperations.ts`). A handler makes a response or a task, and never sends one.
  */
 
@@ -11,8 +10,7 @@ import { createUserQuota } from '../graphql/userQuota.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { tooBusy } from '../http/loadShedding.ts';
-import { createRateLimits, type RateLimits } from '../http/rateLimits.ts';
+import { createRateLimits, type RateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isMisaddressed, isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse } from '../http/response.ts';
 import type { Batch } from '../http/task.ts';
@@ -22,13 +20,13 @@ import type { PageHandler } from '../pages/page.ts';
 import type { RestProxy } from '../proxy/proxy.ts';
 import type { RestHandler } from '../rest/handler.ts';
 import { createAccess, rateKeyOf } from './access.ts';
-import { createAuthentication, type Shed } from './authentication.ts';
+import { createAuthentication } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
 import { createInnerRunner, responseOrError } from './innerRequests.ts';
 import type { Pipeline, ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
-import type { Shedding } from './shedding.ts';
+import { type Shed, type Shedding, tooBusy } from './shedding.ts';
 import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
 import type { OpenOperation } from './transportOperations.ts';
 
@@ -110,7 +108,7 @@ async function respondToBatch(
   const others = batch.size - 1;
   if (others > 0 && limitRate(exchange, rateKeyOf(viewer), others))
     return errorResponse(exchange.endpoint, httpErrors.tooManyRequests);
-  if (await shed(exchange, viewer, batch.size)) return tooBusy(exchange);
+  if (shed(exchange, viewer)) return tooBusy(exchange);
   const parts = batch.prepare();
   if (isResponse(parts)) return parts;
   return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
@@ -120,11 +118,11 @@ async function respondToBatch(
 export function createPipeline(
   options: ServerOptions,
   open: OpenOperation,
-  { shed, statements }: Pick<Shedding, 'shed' | 'statements'>,
+  { shed, turns }: Shedding,
 ): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, replicas?.noteChange);
-  const limitRate = createRateLimits(config, database);
+  const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
   const authenticate = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const authorize = createAccess({ authenticate, limitRate });
   const cors = createConfiguredCors(options);
@@ -137,7 +135,7 @@ export function createPipeline(
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const handlers = createHandlers(options, { viewers, connectionQuota, open, statements });
+  const handlers = createHandlers(options, { viewers, connectionQuota, open, turns });
   const { page, graphql, rest, proxy, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
   const forward: RestProxy | undefined =

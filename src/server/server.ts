@@ -4,13 +4,12 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { requestSpans } from '../channels.ts';
 import { longestConnecting } from '../database/session.ts';
-import { formFor, streamFor } from '../http/compression.ts';
-import { watchConnections } from '../http/connections.ts';
+import { formFor } from '../http/compression.ts';
+import { timeouts as defaultTimeouts, watchConnections } from '../http/connections.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
-import { timeouts as defaultTimeouts } from '../http/timeouts.ts';
 import { createUnderway, type Underway } from '../http/underway.ts';
 import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
@@ -27,17 +26,14 @@ export function createGatewayServer(options: ServerOptions): Server {
   setMaxListeners(0, closing);
   const underway = createUnderway();
   metrics?.watchRequests(underway);
-  const deadlines = createRequestDeadlines(underway, options);
-  const listener = createListener(underway, options);
+  const deadlines = createRequestDeadlines(options);
+  const listener = createListener(underway, deadlines, options);
   const open = createOpenOperation(listener);
-  const { shed, statements, rejectEarly } = createShedding(options, deadlines);
-  const pipeline = createPipeline(options, open, { shed, statements });
+  const pipeline = createPipeline(options, open, createShedding(options, deadlines));
   const sendResponse = createSender(options);
   const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
 
   const handle = endAfterIgnoredOffers((request, response) => {
-    if (rejectEarly(request, response, connections.latest(request.socket)))
-      return connections.sentEarly(request, response);
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
     requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
@@ -82,20 +78,24 @@ export function createGatewayServer(options: ServerOptions): Server {
 function createSender({ config, closing }: ServerOptions) {
   const compresses = config.COMPRESSION === 'on';
   return async (exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void> => {
-    if ('stream' in response)
-      return sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    if ('stream' in response) return sendStream(exchange, response, closing);
     const form = compresses ? formFor(exchange, response) : response;
     send(exchange, form instanceof Promise ? await form : form);
   };
 }
 
-function createListener(underway: Underway, { logger, metrics }: ServerOptions): ExchangeListener {
+function createListener(
+  underway: Underway,
+  deadlines: Deadlines,
+  { logger, metrics }: ServerOptions,
+): ExchangeListener {
   const log = createRequestLog(logger);
   return {
     began: underway.add,
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       underway.remove(outcome.exchange);
+      deadlines.end(outcome.exchange);
       log(outcome);
       metrics?.end(outcome);
     },
@@ -103,9 +103,9 @@ function createListener(underway: Underway, { logger, metrics }: ServerOptions):
 }
 
 /** Responds to a request that takes longer than any may, not counting the time in which the client sends it. */
-function createRequestDeadlines(underway: Underway, { config, mirror }: ServerOptions): Deadlines {
+function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
-  return createDeadlines(underway, longest, (exchange) => {
+  return createDeadlines(longest, (exchange) => {
     exchange.report(new Error(`there was no response after ${longest} ms`));
     const response = errorResponse(exchange.endpoint, httpErrors.internal);
     if (exchange.message) exchange.message.cutShort(response);

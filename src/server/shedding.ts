@@ -1,70 +1,67 @@
-/** What the pipeline does about more load than can be borne: has requests wait, and turns them away. */
+/**
+ * Load shedding as the pipeline does it: rejects requests while too many wait for the database. It promises that a request is
+ * rejected before anything of it is done, or not at all. `database/turns.ts` decides which.
+ */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Logger } from 'pino';
-import { createConcurrency } from '../database/concurrency.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import { createTurns, type Turns } from '../database/turns.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import type { Deadlines } from '../http/deadlines.ts';
-import { createEarlyShedder } from '../http/earlyShedding.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { createLoadShedder } from '../http/loadShedding.ts';
-import { createStatementTurns, type StatementTurns } from '../http/statementTurns.ts';
-import type { Shed } from './authentication.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { Endpoint } from '../http/target.ts';
 import type { ServerOptions } from './options.ts';
+
+/**
+ * Rejects a request that may not begin, and begins the deadline of one that may. Must be called before a request uses the database:
+ * without a viewer before the token is looked up, and with the viewer before anything is done for it. After that the request is
+ * never rejected. @returns whether it was rejected.
+ */
+export type Shed = (exchange: Exchange, viewer: Viewer | null) => boolean;
 
 export interface Shedding {
   readonly shed: Shed;
   /** Lets users take turns with their statements. */
-  readonly statements: StatementTurns;
-  /** Sends the 503 if there is no time for a request, by what is known of its connection; returns whether it has. */
-  rejectEarly(request: IncomingMessage, response: ServerResponse, last: Exchange | undefined): boolean;
+  readonly turns: Turns;
 }
 
 export function createShedding(
-  { config, database, metrics, logger, closing, longestWait }: ServerOptions,
+  { config, database, metrics }: Pick<ServerOptions, 'config' | 'database' | 'metrics'>,
   deadlines: Deadlines,
 ): Shedding {
-  const concurrency = createConcurrency(database.pool);
-  const statements = createStatementTurns(concurrency);
-  const shedder = createLoadShedder({
-    concurrency,
-    statements,
+  const turns = createTurns({
+    connections: database.pool.options.max,
     maxWaiting: config.MAX_WAITING,
-    longestWait,
-    begun: deadlines.begin,
   });
-  metrics?.watchLoad(shedder.figures);
-  const log = createSummary(logger, closing);
-  const early = createEarlyShedder({
-    shedder,
-    onRejected(endpoint) {
-      log();
-      metrics?.rejected(endpoint);
-    },
-  });
+  metrics?.watchLoad(turns.figures);
   return {
-    statements,
-    shed: (exchange, viewer, size) =>
-      shedder.shed(exchange, () => viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY), size),
-    rejectEarly: early.rejectEarly,
+    turns,
+    shed(exchange, viewer) {
+      if (exchange.hasBegun) return false;
+      if (!turns.admit(viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY))) return true;
+      exchange.hasBegun = viewer !== null;
+      deadlines.begin(exchange);
+      return false;
+    },
   };
 }
 
-/** How long, in milliseconds, one line of the log counts. */
-const counted = 1_000;
+/** In seconds. */
+const retryAfter = '1';
 
-/** What counts requests that have no line of their own, of which there are too many. */
-function createSummary(logger: Logger, closing: AbortSignal): () => void {
-  let count = 0;
+/** Made once: rejecting a request must cost next to nothing. */
+const busy: Readonly<Record<Endpoint, HttpResponse>> = {
+  rest: prepare('rest'),
+  graphql: prepare('graphql'),
+  mcp: prepare('mcp'),
+  page: prepare('page'),
+};
 
-  function tell(): void {
-    if (count > 0) logger.warn({ count }, 'turned requests away');
-    count = 0;
-  }
-
-  closing.addEventListener('abort', tell);
-  return () => {
-    if (count === 0) setTimeout(tell, counted).unref();
-    count++;
-  };
+function prepare(endpoint: Endpoint): HttpResponse {
+  const response = errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': retryAfter });
+  return { ...response, forms: new Map() };
 }
+
+/** The response to a rejected request. */
+export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>): HttpResponse => busy[endpoint];

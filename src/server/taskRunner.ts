@@ -2,12 +2,11 @@
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { tooBusy } from '../http/loadShedding.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { OtherWork, Task, Work } from '../http/task.ts';
-import type { Shed } from './authentication.ts';
 import type { Positions } from './positions.ts';
+import { type Shed, tooBusy } from './shedding.ts';
 
 export interface TaskRunnerOptions {
   readonly responseCache: ResponseCache;
@@ -54,10 +53,7 @@ export function createTaskRunner({
     const respond = (cached: HttpResponse | undefined) => {
       exchange.cache = cached && 'hit';
       if (cached) return cached;
-      const shedding = shed(exchange, viewer);
-      if (shedding instanceof Promise)
-        return shedding.then((isRejected) => (isRejected ? tooBusy(asked) : run()));
-      return shedding ? tooBusy(asked) : run();
+      return shed(exchange, viewer) ? tooBusy(asked) : run();
     };
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     return cached instanceof Promise ? cached.then(respond) : respond(cached);

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
-import type { LoadShedder } from '../http/loadShedding.ts';
+import type { Turns } from '../database/turns.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { addGauge, collectBy } from './gauges.ts';
 
@@ -29,17 +29,11 @@ export function describeDatabase(registry: Registry, pool: pg.Pool): void {
   );
 }
 
-export function describeLoad(registry: Registry, figures: LoadShedder['figures']): void {
-  addGauge(
-    registry,
-    'dovetail_database_limit',
-    'Statements that the database is given at once; more belong to requests under way',
-    () => figures.limit,
-  );
+export function describeLoad(registry: Registry, figures: Turns['figures']): void {
   addGauge(
     registry,
     'dovetail_requests_waiting',
-    'Requests that wait for their turn at the database',
+    'Requests with statements that wait for their turn at the database',
     () => figures.waiting,
   );
   new Counter({

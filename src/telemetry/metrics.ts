@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
-import type { LoadShedder } from '../http/loadShedding.ts';
+import type { Turns } from '../database/turns.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 import {
@@ -21,7 +21,7 @@ import { countRequests, type RequestMetrics } from './requestMetrics.ts';
 
 export interface Metrics extends RequestMetrics {
   /** Adds the metrics of load shedding. */
-  watchLoad(figures: LoadShedder['figures']): void;
+  watchLoad(figures: Turns['figures']): void;
   /** All metrics, in Prometheus' text format. */
   print(): Promise<string>;
 }

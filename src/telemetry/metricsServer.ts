@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { listen } from '../http/listen.ts';
+import { listen } from '../http/port.ts';
 
 export interface MetricsServer {
   /** Where they are, such as `http://127.0.0.1:9464/metrics`. */

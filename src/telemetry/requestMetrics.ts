@@ -9,8 +9,6 @@ export interface RequestMetrics {
   watchRequests(underway: Iterable<Exchange>): void;
   /** Counts an exchange that is over. */
   end(outcome: Outcome): void;
-  /** Counts a request that got a 503 before the gateway had looked at it. */
-  rejected(endpoint: Exchange['endpoint']): void;
 }
 
 /** In seconds. A cached response takes a fraction of a millisecond, and one from the database a few milliseconds. */
@@ -33,7 +31,6 @@ export function countRequests(registry: Registry): RequestMetrics {
   return {
     watchRequests: (underway) => describeUnderway(registry, underway),
     end: tallies.add,
-    rejected: tallies.addRejected,
   };
 }
 
@@ -104,18 +101,6 @@ function createTallies() {
 
   return {
     all: () => tallies.values(),
-    /** These requests are left out of the durations: they would hide how long the others take. */
-    addRejected(endpoint: string): void {
-      const key = `${endpoint} at once`;
-      const tally = tallies.get(key) ?? {
-        labels: { endpoint, operation: '' },
-        status: '503',
-        count: 0,
-        durations: undefined,
-      };
-      tally.count++;
-      tallies.set(key, tally);
-    },
     durations: () => durations.values(),
     add(outcome: Outcome): void {
       const tally = tallyOf(outcome);

@@ -5,10 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import type { Database } from '../../src/database/database.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { createRateLimits } from '../../src/http/rateLimits.ts';
+import { createRateLimits } from '../../src/http/rateLimit.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
@@ -231,15 +230,13 @@ describe('the rate limit of an address', () => {
 
 describe('createRateLimits', () => {
   const config = { RATE_LIMIT: 2, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 };
-  // The parts of a database that the limits use.
-  const alone = { embedded: true, pool: {} } as unknown as Database;
   const viewerOf: Record<string, { id: number; tokenId: number }> = {
     one: { id: 1, tokenId: 11 },
     another: { id: 1, tokenId: 12 },
   };
 
   it('limits each token of a user separately, and requests without a valid token by their address', async () => {
-    const limitRate = createRateLimits(config, alone);
+    const limitRate = createRateLimits(config, undefined);
     const ask = async (token?: string) => {
       const request = { headers: {}, socket: { remoteAddress: '203.0.113.9' } };
       const headers: Record<string, string> = {};
@@ -269,16 +266,14 @@ describe('createRateLimits', () => {
   });
 });
 
-it('counts are shared through the database, unless it is embedded and has only one gateway', async () => {
-  for (const embedded of [true, false]) {
-    const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
-    // The parts of a database that the limits use.
-    const shared = { embedded, pool: { query } } as unknown as Database;
-    const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
-    // The parts of an exchange that the limits use.
-    const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
-    await limitRate(exchange, '1');
-    await limitRate(exchange, undefined);
-    expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
-  }
+it('counts are shared through the database', async () => {
+  const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
+  // The part of a pool that the limits use.
+  const pool = { query } as unknown as pg.Pool;
+  const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, pool);
+  // The parts of an exchange that the limits use.
+  const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
+  await limitRate(exchange, '1');
+  await limitRate(exchange, undefined);
+  expect(query).toHaveBeenCalledTimes(2);
 });

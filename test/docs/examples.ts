@@ -20,7 +20,7 @@ export const notRun: Readonly<Record<string, string>> = {
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
   'for each in $(seq 2000)':
-    'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
+    'needs a load that no test can be sure of; test/server/shedding.test.ts makes one',
   'npx vite console': 'runs until it is stopped',
   'npm run fuzz': 'runs for minutes',
 };

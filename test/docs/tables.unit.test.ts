@@ -3,6 +3,7 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { settings } from '../../src/config/config.ts';
+import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { statusOf } from '../../src/errors.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
@@ -53,12 +54,12 @@ it('docs/errors.md lists each error code with its status, and has a section with
 it('docs/operations.md lists the metrics with their types and descriptions', async () => {
   const { feed } = createFakeFeed();
   const pool = new pg.Pool();
-  const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
+  const responseCache = createResponseCache(createViewerVersions(feed), { maxBytes: 0, maxAge: 1 });
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
   const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
   const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
   const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
-  metrics.watchLoad({ limit: 7, waiting: 8, rejected: 9 });
+  metrics.watchLoad({ waiting: 8, rejected: 9 });
   metrics.watchRequests([]);
   const text = await metrics.print();
   for (const line of [

@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addressOf } from '../../src/http/clientAddress.ts';
-import { watchConnections } from '../../src/http/connections.ts';
-import { timeouts } from '../../src/http/timeouts.ts';
+import { timeouts, watchConnections } from '../../src/http/connections.ts';
 
 let server: Server;
 let requested: Promise<[IncomingMessage]>;

@@ -2,9 +2,8 @@
 
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import { createGunzip } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { codings } from '../../src/http/contentCoding.ts';
+import { codings } from '../../src/http/compression.ts';
 import { decoded } from '../support/decoded.ts';
 import { type DemoGateway, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -115,7 +114,7 @@ describe('a response', () => {
     const path = '/api/v1/dtt/templates';
     const first = await ask(path, { headers: browser });
     const { etag = '', vary } = first.headers;
-    expect(etag).toMatch(/^"[\w-]{43}-(zstd|br)"$/);
+    expect(etag).toMatch(/^"[\w-]{43}-br"$/);
     const condition = { headers: { ...browser, 'If-None-Match': etag } };
     const again = await ask(path, condition);
     expect([again.status, again.headers.etag, again.headers.vary, again.body.length]).toEqual([
@@ -145,29 +144,22 @@ describe('a response', () => {
   });
 });
 
-describe('a stream', () => {
-  it('delivers each event when it is sent, and ends with a valid gzip trailer when the gateway closes', async () => {
-    const closing = await openTestGateway({ ...gateway.database, close: async () => {} });
-    const { response } = await open('/graphql', {
-      query: 'subscription { activeDttTemplate { message } }',
-      headers: { ...browser, Accept: 'text/event-stream' },
-      at: closing,
-    });
-    expect(response.headers['content-encoding']).toBe('gzip');
-    expect(response.headers.vary).toBe('Authorization, Accept, Accept-Encoding');
-    const text = response.pipe(createGunzip()).setEncoding('utf8');
-    let read = '';
-    text.on('data', (piece) => {
-      read += piece;
-    });
-    const ended = once(text, 'end');
-    for (const message of ['short', 'long'.repeat(1_000), 'longer'.repeat(20_000)]) {
-      await gateway.database.client.dttTemplate.updateMany({ data: { message } });
-      await expect.poll(() => read.includes(`"message":"${message}"`)).toBe(true);
-    }
-    // The decompression of Node fails if the stream is cut off, or its checksum is wrong.
-    await Promise.all([closing.close(), ended]);
+it('a stream is not compressed, and delivers each event when it is sent', async () => {
+  const { response, abort } = await open('/graphql', {
+    query: 'subscription { activeDttTemplate { message } }',
+    headers: { ...browser, Accept: 'text/event-stream' },
   });
+  expect(response.headers).not.toHaveProperty('content-encoding');
+  expect(response.headers.vary).toBe('Authorization, Accept');
+  let read = '';
+  response.setEncoding('utf8').on('data', (piece) => {
+    read += piece;
+  });
+  for (const message of ['short', 'longer'.repeat(20_000)]) {
+    await gateway.database.client.dttTemplate.updateMany({ data: { message } });
+    await expect.poll(() => read.includes(`"message":"${message}"`)).toBe(true);
+  }
+  abort();
 });
 
 describe('with COMPRESSION=off', () => {

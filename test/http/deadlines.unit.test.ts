@@ -4,9 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createDeadlines } from '../../src/http/deadlines.ts';
-import { openExchange } from '../../src/http/exchange.ts';
-import { createUnderway, type Underway } from '../../src/http/underway.ts';
-import { listenFor } from '../support/exchanges.ts';
+import { type Outcome, openExchange } from '../../src/http/exchange.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 
 describe('the deadline of a request', () => {
   let log: string[];
@@ -14,13 +13,13 @@ describe('the deadline of a request', () => {
   let url: string;
   beforeEach(async () => {
     log = [];
-    const underway = createUnderway();
-    const deadlines = createDeadlines(underway, 50, ({ response }) => {
+    const deadlines = createDeadlines(50, ({ response }) => {
       log.push('late');
       response.writeHead(500).end();
     });
+    const listener = { ...nobodyListens, ended: ({ exchange }: Outcome) => deadlines.end(exchange) };
     server = createServer((incoming, response) => {
-      deadlines.begin(openExchange(incoming, response, listenFor(underway)));
+      deadlines.begin(openExchange(incoming, response, listener));
       if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
       else if (incoming.url !== '/no-response') response.write('some');
     });
@@ -63,48 +62,32 @@ describe('the deadline of a request', () => {
   });
 });
 
-describe('the timer that all requests share', () => {
-  let underway: Underway;
-  beforeEach(() => {
-    underway = createUnderway();
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  });
+describe('the timer of a request', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 
   const open = () => {
     const incoming = { headers: {}, url: '/', complete: true } as IncomingMessage;
-    return openExchange(incoming, new ServerResponse(incoming), listenFor(underway));
+    return openExchange(incoming, new ServerResponse(incoming), nobodyListens);
   };
 
-  it('fires for each request at its deadline, whether or not earlier requests have ended', () => {
+  it('fires once, that long after it was begun first, unless it is ended', () => {
     const late: unknown[] = [];
-    const { begin, end } = createDeadlines(underway, 100, (exchange) => late.push(exchange));
-    const [first, second, third] = [open(), open(), open()];
-    begin(first);
-    vi.advanceTimersByTime(30);
-    begin(second);
-    begin(third);
-    expect(vi.getTimerCount()).toBe(1);
+    const { begin, end } = createDeadlines(100, (exchange) => late.push(exchange));
+    const [first, second] = [open(), open()];
+    for (const exchange of [first, second]) begin(exchange);
+    vi.advanceTimersByTime(50);
     end(first);
-    vi.advanceTimersByTime(99);
+    begin(second);
+    vi.advanceTimersByTime(49);
     expect(late).toEqual([]);
     vi.advanceTimersByTime(1);
-    expect(late).toEqual([second, third]);
-    // No request is left.
+    expect(late).toEqual([second]);
     expect(vi.getTimerCount()).toBe(0);
-    begin(first);
-    vi.advanceTimersByTime(100);
-    expect(late).toEqual([second, third, first]);
-    // A request also ends without a call of `end`, when its connection closes.
-    const fourth = open();
-    begin(fourth);
-    fourth.response.emit('close');
-    vi.advanceTimersByTime(100);
-    expect(late).toHaveLength(3);
   });
 
   it('is not started for a request whose client has left already', () => {
-    const { begin } = createDeadlines(underway, 100, () => expect.unreachable());
+    const { begin } = createDeadlines(100, () => expect.unreachable());
     const exchange = open();
     exchange.response.emit('close');
     begin(exchange);

@@ -4,9 +4,8 @@ import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { watchConnections } from '../../src/http/connections.ts';
+import { timeouts as usual, watchConnections } from '../../src/http/connections.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { timeouts as usual } from '../../src/http/timeouts.ts';
 
 const timeouts = { head: 1, request: 2, silence: 3, idle: 3, closing: 1_000 };
 

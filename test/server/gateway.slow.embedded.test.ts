@@ -11,7 +11,7 @@ import { type DestinationStream, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { release } from '../../src/version.ts';

@@ -4,19 +4,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
-import type { Underway } from '../../src/http/underway.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createRequestLog } from '../../src/telemetry/requestLog.ts';
 
 /** A listener that does nothing. */
 export const nobodyListens: ExchangeListener = { began() {}, failed() {}, ended() {} };
-
-/** A listener that notes which exchanges are under way. */
-export const listenFor = ({ add, remove }: Underway): ExchangeListener => ({
-  ...nobodyListens,
-  began: add,
-  ended: ({ exchange }) => remove(exchange),
-});
 
 export interface Exchanges {
   readonly url: string;

@@ -15,6 +15,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { openReplicas, type Replicas } from '../../src/database/replicas/replicas.ts';
+import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { loadOptionalFeatures } from '../../src/server/optionalFeatures.ts';
@@ -119,7 +120,7 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.openChangeFeed();
-  const responseCache = createResponseCache(feed, {
+  const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
     maxAge: 300,
   });
@@ -143,8 +144,6 @@ export async function openTestGateway(
     demoToken: undefined,
     closing: closing.signal,
     additions: await loadOptionalFeatures(parts.config),
-    // On a machine that is busy with tests, long waits are no overload.
-    longestWait: 20_000,
     ...options,
   });
   const responses = watchResponses(server);

@@ -2,6 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
+import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
@@ -112,7 +113,7 @@ describe('/metrics', () => {
       { endpoint: 'page' },
       { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
-    metrics.watchLoad({ limit: 17, waiting: 18, rejected: 19 });
+    metrics.watchLoad({ waiting: 18, rejected: 19 });
     const underway = new Set([rest, left, stream].flatMap((exchange) => exchange ?? []));
     metrics.watchRequests(underway);
     const own = async () => {
@@ -123,7 +124,6 @@ describe('/metrics', () => {
       'dovetail_connections 0',
       'dovetail_database_connections 7',
       'dovetail_database_connections_idle 6',
-      'dovetail_database_limit 17',
       'dovetail_database_waiting 5',
       'dovetail_feed_listening 0',
       'dovetail_feed_logical 0',
@@ -147,7 +147,6 @@ describe('/metrics', () => {
         'dovetail_subscriptions 1',
       ]);
 
-    for (let time = 0; time < 3; time++) metrics.rejected('rest');
     underway.clear();
     if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
     if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
@@ -157,7 +156,6 @@ describe('/metrics', () => {
       'dovetail_requests_in_flight 0',
       'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
       'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
-      'dovetail_requests_total{endpoint="rest",operation="",status="503"} 3',
       'dovetail_requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
       ...waiting,
       ...cached,
@@ -177,7 +175,7 @@ describe('/metrics', () => {
     const { feed } = createFakeFeed();
     const metrics = createMetrics({
       pool: gateway.database.pool,
-      responseCache: createResponseCache(feed, { maxBytes: 0, maxAge: 1 }),
+      responseCache: createResponseCache(createViewerVersions(feed), { maxBytes: 0, maxAge: 1 }),
       feed: { ...feed, reconnects: 2 },
     });
     for (let time = 0; time < 2; time++)

@@ -15,6 +15,7 @@ import { listenToServer } from '../../../src/database/feed/server.ts';
 import { readMessages } from '../../../src/database/feed/slot.ts';
 import { type FromParent, shareMessages } from '../../../src/database/feed/workerFeedServer.ts';
 import { migrate } from '../../../src/database/migrate.ts';
+import { createViewerVersions } from '../../../src/database/viewerVersions.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -130,7 +131,7 @@ it.each(['99999999999999 User', '3 * User', '3', '* User', '', ' ', '1,2,3 User'
 
 describe('a change whose message arrives before its commit is visible', () => {
   it('is announced once it is visible, and responses of its user are not cached until then', async () => {
-    const cache = createResponseCache(feed, { maxBytes: 1_000_000, maxAge: 60 });
+    const cache = createResponseCache(createViewerVersions(feed), { maxBytes: 1_000_000, maxAge: 60 });
     const ranks = async ({ userId }: Account) => {
       const { rows } = await database.pool.query('SELECT rank FROM "User" WHERE id = $1', [userId]);
       return JSON.stringify(rows);

@@ -1,0 +1,231 @@
+/**
+ * Load shedding: one fair queue, by user, before a bounded number of statements.
+ *
+ * At most as many statements run at once as there are connections. The others wait, and users take turns, so a user who sends a
+ * thousand requests waits behind their own statements only. A request may begin unless too many wait already. One that has
+ * begun is never rejected, and each of its statements gets its turn, however many other requests come: nothing but a turn
+ * stands between a statement and a connection. It may be replaced by the queue of the connection pool, which knows no users
+ * and no bound.
+ */
+
+import type { Sql } from './reader/sql.ts';
+import { longestConnecting } from './session.ts';
+
+/** Names a user, or the address of a client whose user is not known yet, which has no statements. */
+export type User = number | string;
+
+/** Runs a statement when it is the user's turn. Rejects if the turn takes as long to come as a connection may. */
+export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;
+
+export interface Turns {
+  /** Lets a request begin, or counts it as rejected. @returns whether it may begin. */
+  admit(user: User): boolean;
+  /** What runs the statements of one request. Call it for each request. */
+  forRequest(user: User): RunInTurn;
+  /** What runs those of a live query. They take turns with those of requests, and keep no request from beginning. */
+  forLiveQuery(user: User): RunInTurn;
+  /** For the metrics. */
+  readonly figures: {
+    /** The number of requests with waiting statements. */
+    readonly waiting: number;
+    readonly rejected: number;
+  };
+}
+
+export interface TurnsOptions {
+  /** How many statements may run at once. */
+  readonly connections: number;
+  /** How many requests may have waiting statements before others are rejected. */
+  readonly maxWaiting: number;
+}
+
+/** For `lasts` ms after the queue was empty, `factor` times as many requests may wait: a burst is no overload. */
+const burst = { lasts: 100, factor: 3 };
+
+/** Overload ends this many milliseconds after the last request was rejected. */
+const overloadLasts = 1_000;
+
+/**
+ * How many requests may wait under overload, as a share of the connections, and at least. A queue that does not get empty
+ * delays every request and serves no more of them, so it is kept just long enough for all connections to be busy.
+ */
+const shortQueue = { share: 0.75, least: 3 };
+
+export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
+  const requests = createFairQueue();
+  const live = createFairQueue();
+  const shortest = Math.max(connections * shortQueue.share, shortQueue.least);
+  const admission = createAdmission(requests, maxWaiting, Math.min(shortest, maxWaiting));
+  let running = 0;
+  let isTurnOfLive = false;
+
+  async function start<Result>(statement: () => Promise<Result>): Promise<Result> {
+    running++;
+    try {
+      return await statement();
+    } finally {
+      running--;
+      serve();
+    }
+  }
+
+  /** Starts waiting statements while there is room: one of a request and one of a live query in turn, where both wait. */
+  function serve(): void {
+    while (running < connections) {
+      const [first, second] = isTurnOfLive ? [live, requests] : [requests, live];
+      const begin = first.take() ?? second.take();
+      if (!begin) return;
+      isTurnOfLive = !isTurnOfLive;
+      begin();
+    }
+  }
+
+  function runnerBy(queue: FairQueue, user: User): RunInTurn {
+    const request = { waiting: 0 };
+    return (statement) => {
+      // While there is room nobody waits.
+      if (running < connections) return start(statement);
+      return new Promise((settle, fail) => {
+        let isLate = false;
+        const late = setTimeout(() => {
+          isLate = true;
+          fail(new Error('the statement waited too long for its turn'));
+        }, longestConnecting);
+        queue.add(user, request, () => {
+          clearTimeout(late);
+          if (!isLate) start(statement).then(settle, fail);
+        });
+      });
+    };
+  }
+
+  return {
+    admit: admission.admit,
+    forRequest: (user) => runnerBy(requests, user),
+    forLiveQuery: (user) => runnerBy(live, user),
+    figures: {
+      get waiting() {
+        return requests.waiting;
+      },
+      get rejected() {
+        return admission.rejected;
+      },
+    },
+  };
+}
+
+/**
+ * Decides which requests may begin.
+ * @param usual how many may wait, and `shortest` how many under overload.
+ */
+function createAdmission(queue: FairQueue, usual: number, shortest: number) {
+  let rejected = 0;
+  let lastRejection = Number.NEGATIVE_INFINITY;
+
+  function mostWaiting(now: number): number {
+    if (now - lastRejection < overloadLasts) return shortest;
+    return now - queue.lastEmpty < burst.lasts ? usual * burst.factor : usual;
+  }
+
+  /** Whether as many wait as may, and the user has at least an equal share of them. */
+  function isFullFor(user: User, now: number): boolean {
+    const most = mostWaiting(now);
+    if (queue.waiting < most) return false;
+    const { own, others } = queue.sharesOf(user);
+    return own >= Math.floor(most / (others + 1));
+  }
+
+  return {
+    get rejected() {
+      return rejected;
+    },
+    admit(user: User): boolean {
+      if (queue.waiting === 0) return true;
+      const now = performance.now();
+      if (!isFullFor(user, now)) return true;
+      lastRejection = now;
+      rejected++;
+      return false;
+    },
+  };
+}
+
+/** A request, and how many of its statements wait. */
+interface Request {
+  waiting: number;
+}
+
+interface Entry {
+  readonly request: Request;
+  begin(): void;
+}
+
+/** The waiting statements of a user. */
+interface Line {
+  readonly user: User;
+  /** The oldest first. */
+  readonly entries: Entry[];
+  /** How many requests they belong to. */
+  requests: number;
+}
+
+type FairQueue = ReturnType<typeof createFairQueue>;
+
+/** Waiting statements. Each user has a line of their own, and these are served in turn (fair queueing, as in RFC 8290). */
+function createFairQueue() {
+  /** The line whose turn is next comes first. */
+  const lines = new Map<User, Line>();
+  let waiting = 0;
+  let lastEmpty = 0;
+
+  return {
+    /** When it was empty last. */
+    get lastEmpty() {
+      return lastEmpty;
+    },
+    /** How many requests have waiting statements. */
+    get waiting() {
+      return waiting;
+    },
+    /** How many requests of the user have waiting statements, and how many other users have any. */
+    sharesOf(user: User) {
+      const line = lines.get(user);
+      return { own: line?.requests ?? 0, others: lines.size - (line ? 1 : 0) };
+    },
+    add(user: User, request: Request, begin: () => void): void {
+      if (lines.size === 0) lastEmpty = performance.now();
+      const line = lines.get(user) ?? { user, entries: [], requests: 0 };
+      lines.set(user, line);
+      line.entries.push({ request, begin });
+      if (request.waiting++ > 0) return;
+      line.requests++;
+      waiting++;
+    },
+    /** Removes the oldest statement of the user whose turn it is, and returns the function that begins it. */
+    take(): (() => void) | undefined {
+      const [line] = lines.values();
+      const entry = line?.entries.shift();
+      if (!line || !entry) return undefined;
+      // To the end.
+      lines.delete(line.user);
+      if (line.entries.length > 0) lines.set(line.user, line);
+      if (--entry.request.waiting === 0) {
+        line.requests--;
+        waiting--;
+      }
+      return entry.begin;
+    },
+  };
+}
+
+/** The database by a runner: each statement waits for its turn. */
+export function inTurn(sql: Sql, run: RunInTurn): Sql {
+  return {
+    findMany: (model, query, given) => run(() => sql.findMany(model, query, given)),
+    count: (model, where, given, planning) => run(() => sql.count(model, where, given, planning)),
+    run: (text, values, planning) => run(() => sql.run(text, values, planning)),
+    write: (text, values) => run(() => sql.write(text, values)),
+    writeAndFind: (statement, model, query, given) =>
+      run(() => sql.writeAndFind(statement, model, query, given)),
+  };
+}

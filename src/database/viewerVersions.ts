@@ -1,0 +1,96 @@
+/**
+ * The version of each viewer's data: a number that every announced change, and every write through this process, raises. What
+ * was made of a viewer's data may be used again while the version is the same, announcements are proved to arrive, and every
+ * change that the viewer may have seen has been announced. Without it nothing can be cached.
+ */
+
+import type { ChangeFeed } from './feed/changeFeed.ts';
+import { resultWithin } from './waiting.ts';
+
+/** How long, in milliseconds, a request waits for announcements. */
+const longestWait = 250;
+
+/** After a wait that timed out, no request waits for this many milliseconds, unless an announcement arrives. */
+const pauseAfterTimeout = 1_000;
+
+/** At most this many viewers have a number of their own. When the map is full, it is cleared, and all viewers get a new one. */
+const maxViewers = 100_000;
+
+/** Numbers of viewers that only grow. */
+function createNumbers() {
+  const numbers = new Map<number, number>();
+  let latest = 0;
+  /** The number of every viewer who has none of their own. */
+  let floor = 0;
+
+  function raiseAll(): void {
+    numbers.clear();
+    floor = ++latest;
+  }
+
+  return {
+    get latest() {
+      return latest;
+    },
+    of: (viewerId: number) => numbers.get(viewerId) ?? floor,
+    raise(viewerId: number): void {
+      if (numbers.size >= maxViewers) raiseAll();
+      numbers.set(viewerId, ++latest);
+    },
+    raiseAll,
+  };
+}
+
+export function createViewerVersions(feed: ChangeFeed) {
+  const versions = createNumbers();
+  feed.subscribe((change) => (change.kind === 'user' ? versions.raise(change.userId) : versions.raiseAll()));
+  const { noteRead, lastReadOf, isCaughtUp, catchUp } = createReadBarrier(feed);
+  return {
+    /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
+    versionOf: (viewerId: number) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
+    invalidate: versions.raise,
+    noteRead,
+    lastReadOf,
+    isCaughtUp,
+    catchUp,
+    /** Raises the version if the viewer may have seen newer data than it stands for. */
+    async settleVersion(viewerId: number): Promise<void> {
+      if (!isCaughtUp(viewerId) && !(await catchUp(viewerId))) versions.raise(viewerId);
+    },
+  };
+}
+
+/**
+ * Keeps cached responses from contradicting what a viewer has read. A change can be read from the database a moment before
+ * it is announced. A viewer who has seen it must not get a response that was cached before it.
+ */
+function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>) {
+  /** The last read of each viewer. Reads are numbered in their order. */
+  const reads = createNumbers();
+  let caughtUpUntil = 0;
+  let lastFailure = Number.NEGATIVE_INFINITY;
+
+  async function awaitAnnouncements(until: number): Promise<void> {
+    if (!(await catchUp?.())) return;
+    caughtUpUntil = Math.max(caughtUpUntil, until);
+    lastFailure = Number.NEGATIVE_INFINITY;
+  }
+
+  return {
+    noteRead(viewerId: number): void {
+      if (catchUp) reads.raise(viewerId);
+    },
+    lastReadOf: reads.of,
+    /** Whether every change that the viewer's reads may have shown has been announced to this process. */
+    isCaughtUp: (viewerId: number) => reads.of(viewerId) <= caughtUpUntil,
+    /** Waits until that is so. Returns false if it takes too long. */
+    async catchUp(viewerId: number): Promise<boolean> {
+      const needed = reads.of(viewerId);
+      if (performance.now() - lastFailure < pauseAfterTimeout) return false;
+      await resultWithin(longestWait, awaitAnnouncements(reads.latest));
+      const isCaughtUp = needed <= caughtUpUntil;
+      if (!isCaughtUp) lastFailure = performance.now();
+      return isCaughtUp;
+    },
+  };
+}

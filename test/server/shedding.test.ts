@@ -1,0 +1,191 @@
+/** Load shedding before a real database: which requests wait, which are rejected, and how long a statement may take. */
+
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import {
+  graphqlOnce,
+  needsEngine,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
+
+let database: TestDatabase;
+let alice: Account;
+let bob: Account;
+let holder: pg.Client | undefined;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+});
+afterEach(() => release());
+afterAll(() => database?.close());
+
+/** Has all statements of a kind wait: for a lock, or on the embedded engine for their turn. */
+async function hold(sql: string): Promise<void> {
+  holder = new pg.Client(database.pool.options);
+  await holder.connect();
+  await holder.query(`BEGIN; ${sql}`);
+}
+async function release(): Promise<void> {
+  await holder?.end();
+  holder = undefined;
+}
+
+async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number }> {
+  const began = performance.now();
+  return { response: await asking, took: performance.now() - began };
+}
+
+describe('while as many requests wait as MAX_WAITING allows', () => {
+  const maxWaiting = 3;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const settings = { MAX_WAITING: String(maxWaiting) };
+    gateway = await openTestGateway(await openBeside(database), { settings });
+  });
+  afterAll(() => gateway?.close());
+
+  it('a request that needs the database gets a 503 at once, cached responses are served, and all waiting requests are served in the end', async () => {
+    const cachedQuery = '{ viewer { username } }';
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    // Twice, since a response is cached the second time.
+    for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
+    const before = await rest(gateway, alice.token, '/dtt/templates/active');
+
+    const { pool } = gateway.database;
+    // All connections are opened before, since the embedded engine opens none while a transaction runs.
+    await Promise.all(
+      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
+    );
+    await hold('LOCK TABLE "DttSession"');
+    let asked = 0;
+    const askFor = (count: number) =>
+      Array.from({ length: count }, () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`));
+    const running = askFor(pool.options.max ?? 0);
+    await expect.poll(() => pool.idleCount).toBe(0);
+    const waiting = askFor(maxWaiting);
+    // Until this no longer counts as a burst.
+    await sleep(150);
+
+    const [template] = alice.dttTemplates;
+    const began = performance.now();
+    const rejected = [
+      postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
+      rest(gateway, alice.token, '/dtt/sessions?limit=1'),
+    ];
+    await Promise.all(rejected);
+    for (const response of await Promise.all(rejected)) {
+      expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+      expect(response.headers.get('Retry-After')).toBe('1');
+    }
+    const { status, headers, errors } = await graphqlOnce(
+      gateway,
+      alice.token,
+      '{ dttSessions { totalCount } }',
+    );
+    expect({ status, retryAfter: headers.get('Retry-After'), errors }).toEqual({
+      status: 503,
+      retryAfter: '1',
+      errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+    });
+    expect(performance.now() - began).toBeLessThan(1_000);
+    // Another user may wait beside one who has the whole queue, with a request whose token has to be looked up.
+    running.push(rest(gateway, bob.token, '/users/me'), ...waiting);
+
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    expect(await graphqlOnce(gateway, alice.token, cachedQuery)).toHaveProperty('data.viewer');
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    // Only the lookup of the token waits for a connection.
+    expect(pool.waitingCount).toBeLessThanOrEqual(1);
+
+    await release();
+    for (const { status } of await Promise.all(running)) expect(status).toBe(200);
+    expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
+  });
+});
+
+describe('a statement', () => {
+  needsEngine('postgres', 'the embedded engine has no timers, and no locks of other sessions');
+
+  const bounds = { connections: 2, statement: 300 };
+  const open = async (url = database.pool.options.connectionString) =>
+    withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
+
+  it('that waits for a lock is cancelled after the statement timeout, on the server as well', async () => {
+    const gateway = await openTestGateway(await open());
+    const [template] = alice.dttTemplates;
+    const activate = () => postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
+    await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
+    const { response, took } = await timed(activate());
+    expect(response).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
+    expect(took).toBeLessThan(2_000);
+    const { rowCount } = await database.pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    expect(rowCount).toBe(0);
+    expect((await rest(gateway, alice.token, '/dtt/sessions')).status).toBe(200);
+    await release();
+    expect((await activate()).status).toBe(200);
+    await gateway.close();
+  });
+
+  it('runs before all the statements of a larger request that came first have ended', async () => {
+    const gateway = await openTestGateway(await open());
+    for (const { token } of [alice, bob]) expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+    await hold('LOCK TABLE "LkbxDevice"');
+    const many = Array.from(
+      { length: 8 },
+      (_, index) => `a${index}: lkbxDevices(first: ${index + 1}) { totalCount }`,
+    );
+    const ended: string[] = [];
+    const asking = graphqlOnce(gateway, alice.token, `{ ${many} }`).then(() => ended.push('alice'));
+    await expect.poll(() => gateway.database.pool.idleCount).toBe(0);
+    const { status } = await rest(gateway, bob.token, '/dtt/sessions');
+    ended.push('bob');
+    expect(status).toBe(200);
+    await asking;
+    expect(ended).toEqual(['bob', 'alice']);
+    await release();
+    await gateway.close();
+  });
+
+  it('that gets no response from the database fails after the timeout', async () => {
+    const proxy = await openTcpProxy(database);
+    const gateway = await openTestGateway(await open(proxy.url));
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    proxy.hold();
+    const { response, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
+    expect(response.status).toBe(500);
+    expect(took).toBeLessThan(4_000);
+    proxy.release();
+    await expect
+      .poll(async () => (await rest(gateway, alice.token, '/dtt/sessions?limit=3')).status)
+      .toBe(200);
+    await gateway.close();
+    await proxy.close();
+  });
+
+  it('of a gateway has the timeout and the number of connections that are set, and that of a command has no timeout', async () => {
+    const timeoutOf = async ({ pool }: TestDatabase) =>
+      (await pool.query<{ statement_timeout: string }>('SHOW statement_timeout')).rows[0]?.statement_timeout;
+    const bounded = await open();
+    expect(await timeoutOf(bounded)).toBe('300ms');
+    expect(bounded.pool.options.max).toBe(2);
+    await bounded.close();
+    expect(await timeoutOf(database)).toBe('0');
+  });
+});
