@@ -9,20 +9,22 @@ import {
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
+  getIntrospectionQuery,
   getNamedType,
   getNullableType,
+  getOperationAST,
   isAbstractType,
   isInterfaceType,
   isListType,
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  parse,
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
-import { coerceVariables } from '../schema/compile.ts';
-import { hasVariable } from '../schema/compiledDocument.ts';
+import { hasVariable, type Values } from '../schema/compiledDocument.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
@@ -38,18 +40,16 @@ const fixed = new WeakMap<OperationDefinitionNode, number>();
 /**
  * How many fields a response may have: each counts as often as the lists around it may have items. The document must
  * be valid.
+ * @param coerced the values of the variables, as the schema coerces them.
  */
 export function complexityOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
+  coerced: Values,
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
-  const coerced = coerceVariables(schema, operation, variables);
-  // The execution rejects wrong variables, before it runs anything.
-  if (!coerced) return 0;
   let isFixed = true;
   const fragments = fragmentsOf(document);
   const weigh: Weigh = (type, field, listSize) => {
@@ -96,6 +96,21 @@ export function complexityOf(
   return complexity;
 }
 
+/** The complexity of the introspection query by which tools read the whole schema. */
+export function complexityOfTools(schema: GraphQLSchema): number {
+  const document = parse(
+    getIntrospectionQuery({
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    }),
+  );
+  const operation = getOperationAST(document);
+  return operation ? complexityOf(schema, document, operation, {}) : 0;
+}
+
 /**
  * How many fields the operations select, through all fragments: those of an interface once for each type that has it,
  * as they are compiled. The document must be valid.
@@ -121,10 +136,8 @@ const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): 
 /** The size, moved into the bounds. The field itself rejects one that is out of bounds. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
-type Variables = Readonly<Record<string, unknown>>;
-
 /** The value of an argument if it is a number, written or given by a variable. */
-function numberIn(value: ValueNode | undefined, variables: Variables): number | undefined {
+function numberIn(value: ValueNode | undefined, variables: Values): number | undefined {
   if (value?.kind === Kind.INT) return Number(value.value);
   const given = givenFor(value, variables);
   return typeof given === 'number' ? given : undefined;
@@ -134,13 +147,13 @@ function numberIn(value: ValueNode | undefined, variables: Variables): number | 
  * How many items a value has as a list; a value that is no list stands for a list of one. At least 1, since a factor of 0
  * would hide what is selected beneath the field.
  */
-function lengthIn(value: ValueNode | undefined, variables: Variables): number {
+function lengthIn(value: ValueNode | undefined, variables: Values): number {
   const items = value?.kind === Kind.LIST ? value.values : givenFor(value, variables);
   return Array.isArray(items) ? Math.max(1, items.length) : 1;
 }
 
 /** The value of a variable. Its name may be that of a property which every object has, such as `constructor`. */
-const givenFor = (value: ValueNode | undefined, variables: Variables): unknown =>
+const givenFor = (value: ValueNode | undefined, variables: Values): unknown =>
   value?.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value)
     ? variables[value.name.value]
     : undefined;

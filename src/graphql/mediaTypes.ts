@@ -17,6 +17,8 @@ const streamTypes = ['text/event-stream', 'multipart/mixed'] as const;
 export type WholeType = (typeof wholeTypes)[number];
 export type ResultType = WholeType | (typeof streamTypes)[number];
 
+export const isWholeType = (type: ResultType): type is WholeType => type === jsonType || type === graphqlType;
+
 /** The media types of subscriptions, as error messages name them. */
 const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
 

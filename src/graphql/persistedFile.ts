@@ -162,12 +162,8 @@ function operationsIn(path: string, content: string): Operations {
 }
 
 function checkRunnable(id: string, text: string, documents: Documents): void {
-  try {
-    documents.read(text);
-  } catch (error) {
-    const [first] = error instanceof AggregateError ? error.errors : [error];
-    throw new Error(`${id} cannot be run: ${first.message}`);
-  }
+  const read = documents.read(text);
+  if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
 }
 
 function problemWith(path: string, error: unknown): SetupError {

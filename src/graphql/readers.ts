@@ -1,11 +1,11 @@
 /** The readers of a live query. Each gets the newest result when it asks for one, and never the same twice in a row. */
 
 import { setImmediate } from 'node:timers/promises';
-import type { ExecutionResult } from 'graphql';
-import type { Report } from './clientErrors.ts';
+import type { FormattedExecutionResult } from 'graphql';
+import type { Report } from './result.ts';
 
 /** A result as a client may see it. All readers share the object, so nobody may change it. */
-export interface LiveResult extends ExecutionResult {
+export interface LiveResult extends FormattedExecutionResult {
   /** Its JSON text, which is made once for all readers. */
   stringify(): string;
 }
