@@ -66,10 +66,13 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     });
   }
 
-  async function publish(result: ExecutionResult | undefined): Promise<void> {
+  function publish(result: ExecutionResult | undefined): void {
     if (!result || isOver) return;
     // The token may have ended, so nobody gets this result. Once it is known to be valid, the operation runs again.
-    if (!watch.isTrusted) return runs.forget();
+    if (!watch.isTrusted) {
+      runs.forget();
+      return;
+    }
     const codes = result.errors?.map(codeForClient) ?? [];
     const hasFailed = codes.includes(undefined) || codes.includes('SERVICE_UNAVAILABLE');
     if (hasFailed) runs.forget();
@@ -78,7 +81,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     if (isLast) end();
     const shown = forClient(result, readers.report);
     const text = JSON.stringify(shown);
-    await readers.publish({ run: runs.last, isLast, text, result: { ...shown, stringify: () => text } });
+    readers.publish({ run: runs.last, isLast, text, result: { ...shown, stringify: () => text } });
     runIfAwaited();
   }
 

@@ -1,7 +1,7 @@
 /** Makes tasks of requests for operations: how each is executed, and of which media type its response is. */
 
 import { setImmediate } from 'node:timers/promises';
-import { OperationTypeNode } from 'graphql';
+import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -11,14 +11,7 @@ import type { OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import type { Execution, Operation, Rejected } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
-import {
-  graphqlType,
-  isWholeType,
-  notAcceptable,
-  type ResultType,
-  resultTypeFor,
-  type WholeType,
-} from './mediaTypes.ts';
+import { graphqlType, isWholeType, notAcceptable, type ResultType, resultTypeFor } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { type OperationRequest, readBodyRequest, readTarget } from './request.ts';
 import { requestFailure } from './requestFailure.ts';
@@ -128,46 +121,44 @@ function createWork({
   return (received, { request, operation }) => {
     const { exchange, viewer, type } = received;
     if (!request || !operation) return other(() => respondByYoga({ ...received, execute: unreadable }));
-    if ('errors' in operation) {
-      const execute = async () => operation;
-      return other(async () =>
-        isWholeType(type)
-          ? responseOf(operation, type, exchange.report)
-          : respondByYoga({ ...received, execute }),
-      );
-    }
+    const execute = async () =>
+      'errors' in operation ? operation : operation.execute(viewer ? createContext(viewer) : undefined);
+    const respond = async () =>
+      isWholeType(type)
+        ? responseOf(await execute(), type, exchange.report)
+        : respondByYoga({ ...received, execute });
+    if ('errors' in operation) return other(respond);
     exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.SUBSCRIPTION && viewer)
       return other(() => subscribe(exchange, viewer, { request, operation }));
-    const execute = () => operation.execute(viewer ? createContext(viewer) : undefined);
-    const writes = operation.type === OperationTypeNode.MUTATION;
-    if (!isWholeType(type)) return other(() => respondByYoga({ ...received, execute }), writes);
-    if (writes) return other(async () => responseOf(await execute(), type, exchange.report), writes);
-    return queryOf(received, { type, execute, operation, isCacheable: !persisted.registers(request) });
+    if (operation.type === OperationTypeNode.MUTATION || !isWholeType(type))
+      return other(respond, operation.type === OperationTypeNode.MUTATION);
+    return queryOf(received, {
+      execute,
+      // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
+      respond: (result) => ({ ...responseOf(result, type, exchange.report), operation: operation.label }),
+      isCacheable: !persisted.registers(request),
+    });
   };
 }
 
 interface ExecutedQuery {
-  readonly type: WholeType;
-  readonly operation: Operation;
-  readonly execute: () => ReturnType<Operation['execute']>;
+  execute(): Promise<ExecutionResult>;
+  respond(result: ExecutionResult): HttpResponse;
   /** Whether its response may be cached, as far as that depends on the request. */
   readonly isCacheable: boolean;
 }
 
-/** Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header. */
-function queryOf({ exchange, body }: Received, { type, execute, operation, ...query }: ExecutedQuery): Query {
-  return {
-    kind: 'query',
-    async run() {
-      const result = await execute();
-      const response = { ...responseOf(result, type, exchange.report), operation: operation.label };
-      const isCacheable = query.isCacheable && !result.errors;
-      // A GET may be conditional (`If-None-Match`).
-      return { response: isCacheable && !body ? revalidated(response, vary) : response, isCacheable };
-    },
-  };
-}
+const queryOf = ({ body }: Received, { execute, respond, ...query }: ExecutedQuery): Query => ({
+  kind: 'query',
+  async run() {
+    const result = await execute();
+    const response = respond(result);
+    const isCacheable = query.isCacheable && !result.errors;
+    // A GET may be conditional (`If-None-Match`).
+    return { response: isCacheable && !body ? revalidated(response, vary) : response, isCacheable };
+  },
+});
 
 const other = (run: OtherWork['run'], writes = false): OtherWork => ({
   kind: 'other',

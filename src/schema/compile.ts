@@ -10,7 +10,6 @@ import {
   type ExecutionResult,
   execute,
   type GraphQLError,
-  type GraphQLObjectType,
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
@@ -22,7 +21,6 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
-import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
 import {
   type CompiledDocument,
@@ -31,10 +29,9 @@ import {
   type Values,
   withCoercedVariables,
 } from './compiledDocument.ts';
-import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
+import { compilerSchemaOf } from './compilerSchema.ts';
 import { conditionsKey, conditionVariablesIn } from './conditions.ts';
 import type { Context } from './context.ts';
-import { isModel } from './loading/visible.ts';
 import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {
@@ -97,8 +94,11 @@ export function prepare(
     nameArguments(document, errors);
     return { errors };
   };
+  let isRepeated = false;
   const executeOnce: PreparedOperation['execute'] = async (coerced, context) => {
-    const compiled = findVersion(coerced);
+    // Compiling takes as long as a few runs, and many operations come once.
+    const compiled = isRepeated ? findVersion(coerced) : undefined;
+    isRepeated = true;
     const values = compiled?.values(coerced);
     if (!compiled || !values) {
       executions.interpreted++;
@@ -192,23 +192,6 @@ function compile(schema: GraphQLSchema, document: DocumentNode, variables: Value
   const forCompiler = compilerSchemaOf(schema);
   const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
-}
-
-const compilerSchemas = new WeakMap<GraphQLSchema, CompilerSchema>();
-
-function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
-  const known = compilerSchemas.get(schema);
-  if (known) return known;
-  const made = compilerSchema(schema, { findType: findCoercedType, isExact: isExactColumn });
-  compilerSchemas.set(schema, made);
-  return made;
-}
-
-const exactTypes = new Set(['Int', 'String', 'Boolean']);
-
-/** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
-function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
-  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
 }
 
 /** Whether a field or a variable has the name of a property that every object inherits, such as `__proto__`. */

@@ -481,10 +481,10 @@ describe('a client without a valid token', () => {
     await client.user.delete({ where: { id } });
 
     for (const time of ['first', 'second']) {
-      const before = { ...executions };
+      const before = executions.compiled + executions.interpreted;
       const response = await graphqlOnce(other, token, '{ viewer { username } }');
       expect(response.status, time).toBe(401);
-      expect(executions).toEqual({ ...before, compiled: before.compiled + 1 });
+      expect(executions.compiled + executions.interpreted - before).toBe(1);
       expect(response.headers.get('WWW-Authenticate')).toBe(invalidTokenChallenge);
       expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
       expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);

@@ -54,7 +54,8 @@ async function countsFor(request: Request, respond: (request: Request) => Promis
 }
 
 const size = 'query ($n: Int) { dttDevices(first: $n) { totalCount } }';
-const activate = 'mutation { activateTemplate(template: { databaseId: 2147483647 }) { scheduleTypeChanged } }';
+const activate =
+  'mutation { activateTemplate(template: { databaseId: 2147483647 }) { scheduleTypeChanged } }';
 
 describe('an operation is executed once', () => {
   it.each<[what: string, request: Request, says: RegExp]>([

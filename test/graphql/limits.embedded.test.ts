@@ -275,12 +275,10 @@ describe('a hostile document', () => {
     expect(status).toBe(200);
   });
 
-  // Node rejects request targets that are longer.
-  const short = hostile.filter(([, document]) => document.length < 4_000);
-
-  it.each(short)(
+  it.each(['21 levels', 'lists in lists', 'lists of a size from a variable'])(
     'is rejected with 400 if the client accepts application/graphql-response+json: %s',
-    async (_, query, variables, messages) => {
+    async (title) => {
+      const [, query, variables, messages] = hostile.find(([name]) => name === title) ?? expect.fail();
       const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
       const response = await fetch(`${gateway.url}/graphql?${parameters}`, {
         headers: { Authorization: `Bearer ${alice.token}`, Accept: 'application/graphql-response+json' },
@@ -379,7 +377,7 @@ describe('the complexity of a list', () => {
     ['dttSessions(first: 7, last: null)', 9],
   ])('counts as many items as the list may have, and at least one: %s', (text, counts) => {
     const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
-    const variables = { ids: '[ID!] = ["x", "y", "z"]', tooMany: '[ID!]', number: 'Int = -7' };
+    const variables = { ids: '[ID!] = ["x", "y", "z"]', tooMany: '[ID!]!', number: 'Int = -7' };
     const used = Object.entries(variables).filter(([name]) => text.includes(`$${name}`));
     const declared = used.map(([name, type]) => `$${name}: ${type}`);
     const head = declared.length > 0 ? `query (${declared.join()})` : '';
