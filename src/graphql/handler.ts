@@ -1,7 +1,10 @@
 /**
- * Handles requests to `/graphql`. A well-formed request, by POST or GET, is read here and executed in the one way
- * (`execution.ts`). Browsers get GraphiQL. Yoga gets requests that are not well-formed, and results that the client wants as a
- * stream (`yoga.ts`).
+ * GraphQL over HTTP: handles requests to `/graphql`. It promises that every well-formed request for an operation, by POST or GET, is
+ * executed in the one way (`execution.ts`), and that what cannot be executed gets an error that says why. Browsers get GraphiQL.
+ * Yoga gets requests that are not well-formed, and results that the client wants as a stream (`yoga.ts`).
+ *
+ * It may be replaced by Yoga alone, with `execution.ts` as its executor. What would be missing are cached responses, batches, and
+ * half of the speed.
  */
 
 import { isUtf8 } from 'node:buffer';

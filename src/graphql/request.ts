@@ -42,8 +42,9 @@ export function readTarget(target: string): OperationRequest | undefined {
   const textOf = (name: string) => given.get(name) || undefined;
   const jsonOf = (name: string) => {
     const text = textOf(name);
+    const value = text === undefined ? undefined : parseJson(text);
     // What is no JSON is no object either.
-    return text === undefined ? undefined : (parseJson(text) ?? text);
+    return value === undefined ? text : value;
   };
   return readRequest({
     query: textOf('query'),

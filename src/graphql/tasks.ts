@@ -17,7 +17,7 @@ import { type OperationRequest, readBodyRequest, readTarget } from './request.ts
 import { requestFailure } from './requestFailure.ts';
 import { responseOf, vary } from './result.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
-import { createYogaResponses, unreadable } from './yoga.ts';
+import { createYogaResponses, malformed } from './yoga.ts';
 
 export interface TasksOptions extends Omit<SubscribeOptions, 'maxSubscriptions'> {
   readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
@@ -120,7 +120,7 @@ function createWork({
 
   return (received, { request, operation }) => {
     const { exchange, viewer, type } = received;
-    if (!request || !operation) return other(() => respondByYoga({ ...received, execute: unreadable }));
+    if (!request || !operation) return other(() => respondByYoga({ ...received, execute: malformed }));
     const execute = async () =>
       'errors' in operation ? operation : operation.execute(viewer ? createContext(viewer) : undefined);
     const respond = async () =>

@@ -56,9 +56,9 @@ export function createYogaResponses(): (request: YogaRequest) => Promise<HttpRes
   };
 }
 
-/** What is executed for a request that Yoga finds nothing wrong with. */
-export const unreadable: YogaRequest['execute'] = async () => ({
-  errors: [unreadableRequest('The request cannot be read')],
+/** What a request gets that is not well-formed, though Yoga finds nothing wrong with it: that is all which Yoga does not check. */
+export const malformed: YogaRequest['execute'] = async () => ({
+  errors: [unreadableRequest('operationName must be a string')],
 });
 
 /** Leaves nothing but HTTP to Yoga. */

@@ -231,22 +231,34 @@ describe('POST', () => {
     expect((await named('Devices', { n: 1 })).data).toEqual(devices(1));
     expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
     expect((await post(JSON.stringify({ query: several }))).errors).toHaveLength(1);
+    expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);
+    const response = await get({ query, variables: 'null', extensions: 'null', operationName: '' });
+    expect(await response.json()).toEqual({ data });
   });
 
-  it.each([
-    ['an unknown parameter', { unknown: 1 }],
-    ['an operationName that is not a string', { operationName: 1 }],
-    ['variables that are a list', { variables: [] }],
-    ['variables that are a string', { variables: 'x' }],
-    ['extensions that are a list', { extensions: [] }],
-    ['extensions that are a number', { extensions: 1 }],
-    ['an operationName that the document does not have', { operationName: 'Nobody' }],
-  ])('rejects %s each time it is repeated, also with a query whose response is cached', async (_, odd) => {
-    expect((await post(JSON.stringify({ query }))).data).toEqual(data);
-    const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
-    expect(response).not.toHaveProperty('data');
-    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
-  });
+  it.each<[what: string, odd: object, message: string]>([
+    ['an unknown parameter', { unknown: 1 }, 'Unexpected parameter "unknown"'],
+    ['an operationName that is not a string', { operationName: 1 }, 'operationName must be a string'],
+    ['variables that are a list', { variables: [] }, 'Expected "variables" param'],
+    ['variables that are a string', { variables: 'x' }, 'Expected "variables" param'],
+    ['extensions that are a list', { extensions: [] }, 'Expected "extensions" param'],
+    ['extensions that are a number', { extensions: 1 }, 'Expected "extensions" param'],
+    [
+      'an operationName that the document does not have',
+      { operationName: 'Nobody' },
+      'There is no operation',
+    ],
+  ])(
+    'rejects %s each time it is repeated, also with a query whose response is cached',
+    async (_, odd, message) => {
+      expect((await post(JSON.stringify({ query }))).data).toEqual(data);
+      const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
+      expect(response).not.toHaveProperty('data');
+      expect(errors).toEqual([
+        { message: expect.stringMatching(message), extensions: { code: 'BAD_USER_INPUT' } },
+      ]);
+    },
+  );
 
   it('forbids other caches to store the response, and names what it varies by', async () => {
     for (const path of ['executed', 'from the cache']) {
