@@ -10,10 +10,9 @@ import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart } from '../http/task.ts';
 import { type Execution, tooComplex } from './execution.ts';
 import { hasTooManyValues, isRequestTooDeep, tooManyValues } from './limits.ts';
-import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
 import { readRequest } from './request.ts';
 import { requestFailure, unauthorizedFailure } from './requestFailure.ts';
-import { vary } from './result.ts';
+import { graphqlType, jsonType, notAcceptable, vary } from './result.ts';
 import type { Tasks } from './tasks.ts';
 
 /** How many operations a batch may have. */

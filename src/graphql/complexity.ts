@@ -191,11 +191,12 @@ function countFields(
     let count = 0;
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
-        if (countIntrospection && introspectionField(selection.name.value)) {
+        const name = selection.name.value;
+        if (countIntrospection && name.startsWith('__') && introspectionField(name)) {
           count += countIntrospection(selection);
           continue;
         }
-        const field = fieldOf(type, selection.name.value);
+        const field = fieldOf(type, name);
         const below = field && weigh(field, selection, listSize);
         let weight = 1 + (below?.cost ?? 0);
         if (field && below && selection.selectionSet)

@@ -36,7 +36,7 @@ import type { EventStreams } from './transports/eventStreams.ts';
 const postType = /^application\/json *(;|$)/i;
 
 export interface GraphqlOptions
-  extends Omit<TasksOptions, 'execution' | 'persisted'>,
+  extends Omit<TasksOptions, 'execution' | 'persisted' | 'persistedFile'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
   readonly config: Config;
   /** Gives the token that GraphiQL sends. */
@@ -70,7 +70,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const persisted = createPersistedOperations({ config, file: persistedFile });
   const execution = createExecution({ config, documents, persisted });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
-  const tasks = createTasks({ ...options, execution, persisted });
+  const tasks = createTasks({ ...options, execution, persisted, persistedFile });
   const batchOf = createBatches({ config, execution, taskOf: tasks.ofPrepared });
 
   /** The work of a POST, or the response to one whose body cannot be read. */

@@ -17,8 +17,6 @@ import { requestError, unreadableRequest } from './requestFailure.ts';
 export type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
 
 export interface PersistedOperations {
-  /** Changes when ids may stand for other documents than before, so that cached responses must not be sent for them. */
-  readonly generation: number;
   /**
    * The document that a request sends or names, an error if it may not or does so wrongly, or undefined if it does neither.
    * @param viewer null for an anonymous client, which has registered nothing.
@@ -40,7 +38,7 @@ type UserRef = Pick<Viewer, 'id'>;
 
 export interface PersistedOptions {
   readonly config: Pick<Config, 'PERSISTED_OPERATIONS' | 'AUTOMATIC_PERSISTED_QUERIES'>;
-  readonly file: Pick<PersistedFile, 'generation' | 'textOf'>;
+  readonly file: Pick<PersistedFile, 'textOf'>;
 }
 
 const onlyPersisted =
@@ -64,10 +62,6 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
   }
 
   return {
-    get generation() {
-      return file.generation;
-    },
-
     find(request, viewer) {
       const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);

@@ -11,7 +11,7 @@ import { errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 
 export interface PersistedFile {
-  /** How often its operations were replaced. */
+  /** How often its operations were replaced: ids may stand for other documents than before, and cached responses be wrong. */
   readonly generation: number;
   /** The document with the id. */
   textOf(id: string): string | undefined;

@@ -11,11 +11,10 @@ import type { WatchViewer } from '../schema/subscriptions.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import { createLiveQuery, type LiveQuery } from './liveQuery.ts';
-import { notAcceptable } from './mediaTypes.ts';
 import { done, type LiveResult, type Reader } from './readers.ts';
 import type { OperationRequest } from './request.ts';
 import { requestFailure, tooManyFailure } from './requestFailure.ts';
-import { type Report, vary } from './result.ts';
+import { notAcceptable, type Report, vary } from './result.ts';
 import { framingFor, plain, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
 

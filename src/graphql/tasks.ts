@@ -11,18 +11,27 @@ import type { OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import type { Execution, Operation, Rejected } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
-import { graphqlType, isWholeType, notAcceptable, type ResultType, resultTypeFor } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
+import type { PersistedFile } from './persistedFile.ts';
 import { type OperationRequest, readBodyRequest, readTarget } from './request.ts';
 import { requestFailure } from './requestFailure.ts';
-import { responseOf, vary } from './result.ts';
+import {
+  graphqlType,
+  isWholeType,
+  notAcceptable,
+  type ResultType,
+  responseOf,
+  resultTypeFor,
+  vary,
+} from './result.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { createYogaResponses, malformed } from './yoga.ts';
 
 export interface TasksOptions extends Omit<SubscribeOptions, 'maxSubscriptions'> {
   readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
   readonly execution: Execution;
-  readonly persisted: Pick<PersistedOperations, 'generation' | 'registers'>;
+  readonly persisted: Pick<PersistedOperations, 'registers'>;
+  readonly persistedFile: Pick<PersistedFile, 'generation'>;
   createContext(viewer: Viewer): Context;
 }
 
@@ -53,7 +62,7 @@ export interface Tasks {
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { execution, persisted } = options;
+  const { execution, persistedFile } = options;
   const workOf = createWork(options);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
@@ -74,14 +83,14 @@ export function createTasks(options: TasksOptions): Tasks {
 
   const keyOfBody = ({ type }: Received, body: Buffer) =>
     // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
-    `POST ${persisted.generation} ${type} ${body.toString('latin1')}`;
+    `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
 
   return {
     ofTarget(exchange, viewer) {
       const type = typeFor(exchange);
       if (type === undefined) return requestFailure(406, notAcceptable);
       const { target } = exchange;
-      const key = `GET ${persisted.generation} ${type} ${target}`;
+      const key = `GET ${persistedFile.generation} ${type} ${target}`;
       return taskOf({ exchange, viewer, type, body: undefined }, key, () => readTarget(target));
     },
 

@@ -8,9 +8,8 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { ResultType } from './mediaTypes.ts';
 import { requestFailure, unreadableRequest } from './requestFailure.ts';
-import { errorCodeOf, forClient, type Report } from './result.ts';
+import { errorCodeOf, forClient, type Report, type ResultType } from './result.ts';
 
 export interface YogaRequest {
   readonly exchange: Exchange;

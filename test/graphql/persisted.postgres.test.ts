@@ -214,7 +214,7 @@ describe('the file of persisted operations', () => {
     const documents = createDocuments(config);
     const { operations } = loadPersistedOperations(config, documents);
     const textOf = (key: string) => operations.get(key);
-    return createPersistedOperations({ config, file: { generation: 0, textOf } });
+    return createPersistedOperations({ config, file: { textOf } });
   };
 
   it.each([

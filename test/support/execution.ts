@@ -17,7 +17,7 @@ export function preparing(
 ): (query: string, asked?: Asked) => Operation | Rejected {
   const config = readConfig(settings);
   const documents = createDocuments(config);
-  const persisted = createPersistedOperations({ config, file: { generation: 0, textOf: () => undefined } });
+  const persisted = createPersistedOperations({ config, file: { textOf: () => undefined } });
   const { prepare } = createExecution({ config, documents, persisted });
   return (query, { operationName, variables = {}, isAnonymous = false } = {}) =>
     prepare(
