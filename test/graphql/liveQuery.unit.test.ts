@@ -308,11 +308,3 @@ it('a live query ends with an error that the request has caused, which each read
   expect(state.runs).toBe(1);
   expect(state.ends).toBeGreaterThan(0);
 });
-
-it('a live query removes the HTTP status from the error of a result', async () => {
-  const { join, state } = open();
-  const extensions = { code: 'UNAUTHENTICATED', http: { status: 401 } };
-  state.result = { data: { n: null }, errors: [new GraphQLError('who?', { extensions })] };
-  const { value } = await join().next();
-  expect(value?.errors?.[0]?.extensions).toEqual({ code: 'UNAUTHENTICATED' });
-});

@@ -100,17 +100,6 @@ describe('a persisted operation', () => {
     }
   });
 
-  it('supports conditional GET', async () => {
-    const target = `${only.url}/graphql?extensions=${encodeURIComponent(JSON.stringify(byHash(id).extensions))}`;
-    const headers = { Authorization: `Bearer ${alice.token}` };
-    const response = await fetch(target, { headers });
-    expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
-    const again = await fetch(target, {
-      headers: { ...headers, 'If-None-Match': response.headers.get('ETag') ?? '' },
-    });
-    expect(again.status).toBe(304);
-  });
-
   it('is rejected when its id is unknown, also when objects inherit a property of that name', async () => {
     for (const gateway of [open, only]) {
       for (const documentId of ['__proto__', 'constructor'])
