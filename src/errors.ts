@@ -171,8 +171,7 @@ export function errorForClient(
   const code = codeForClient(error);
   const isHidden = code === undefined;
   if (isHidden) onHidden(error.originalError ?? error);
-  // Yoga reads the HTTP status of the whole response from `http`, and removes it.
-  const { http, argument, variable } = error.extensions ?? {};
+  const { argument, variable } = error.extensions ?? {};
   const retryAfter = retryAfterOf(error);
   return {
     message: isHidden ? messages.internal : truncate(error.message),
@@ -183,7 +182,6 @@ export function errorForClient(
       ...(typeof argument === 'string' && !isHidden && { argument }),
       ...(typeof variable === 'string' && !isHidden && { variable }),
       ...(retryAfter !== undefined && !isHidden && { retryAfter }),
-      ...(http !== undefined && { http }),
     },
   };
 }

@@ -1,31 +1,28 @@
 /** Batches: several operations in one request, as Apollo's BatchHttpLink sends them. Each runs as if it came alone. */
 
-import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
+import { OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { codeOf, type ErrorCode } from '../errors.ts';
 import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Batch, BatchPart, Task } from '../http/task.ts';
-import { complexityOf } from './complexity.ts';
-import type { Documents } from './documents.ts';
+import type { Batch, BatchPart } from '../http/task.ts';
+import { type Execution, tooComplex } from './execution.ts';
 import { hasTooManyValues, isRequestTooDeep, tooManyValues } from './limits.ts';
-import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
-import type { PersistedOperations } from './persisted.ts';
+import { readRequest } from './request.ts';
 import { requestFailure, unauthorizedFailure } from './requestFailure.ts';
-import { vary } from './yogaWork.ts';
+import { graphqlType, jsonType, notAcceptable, vary } from './result.ts';
+import type { Tasks } from './tasks.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;
 
 export interface BatchOptions {
   readonly config: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>;
-  readonly documents: Documents;
-  readonly persisted: PersistedOperations;
-  /** The task of one operation, as if it were a request of its own whose response has this media type. */
-  taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: typeof jsonType): Task;
+  readonly execution: Execution;
+  /** The task of one operation, as if it were a request of its own. */
+  readonly taskOf: Tasks['ofPrepared'];
 }
 
 /**
@@ -53,8 +50,9 @@ export function createBatches(options: BatchOptions): Batches {
         exchange.operation = 'batch';
         const parts = operations.map((operation) => partOf(operation, options, exchange, viewer));
         const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
-        const tooComplex = `The batch has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`;
-        return complexity > MAX_COMPLEXITY ? requestFailure(400, tooComplex) : parts;
+        return complexity > MAX_COMPLEXITY
+          ? requestFailure(400, tooComplex('batch', complexity, MAX_COMPLEXITY))
+          : parts;
       },
       join(responses) {
         exchange.operation = 'batch';
@@ -79,55 +77,25 @@ interface CountedPart extends BatchPart {
 
 function partOf(
   given: unknown,
-  { documents, persisted, taskOf }: BatchOptions,
+  { execution, taskOf }: BatchOptions,
   exchange: Exchange,
   viewer: Viewer,
 ): CountedPart {
   if (!isRecord(given)) return notRun('An operation of a batch must be an object with a query');
   // JSON.stringify below calls itself for each level, and would run out of stack.
   if (isRequestTooDeep(given)) return notRun('The operation is nested too deeply');
-  const text = persisted.textFor(given, viewer);
+  const request = readRequest(given);
   // A hash that is not registered yet is rejected now: if a later operation of the batch registered it, this one
-  // would run
-  // without having been counted.
-  if (text instanceof GraphQLError) return notRun(text.message, codeOf(text));
-  const { kind, complexity } = text === undefined ? unknown : lookAt(text, given, documents);
-  if (kind === OperationTypeNode.SUBSCRIPTION)
+  // would run without having been counted.
+  const operation =
+    request && execution.prepare(request, { viewer, authorization: undefined, mayWrite: true });
+  const body = Buffer.from(JSON.stringify(given));
+  const task = taskOf({ exchange, viewer, type: jsonType, body }, { request, operation });
+  if (!operation || 'errors' in operation) return { isInOrder: false, task, complexity: 0 };
+  const { type, complexity } = operation;
+  if (type === OperationTypeNode.SUBSCRIPTION)
     return notRun('A subscription cannot be part of a batch; send it in a request of its own');
-  const task = taskOf(exchange, Buffer.from(JSON.stringify(given)), viewer, jsonType);
-  return { isInOrder: kind === OperationTypeNode.MUTATION, task, complexity };
-}
-
-interface Look {
-  readonly kind: OperationTypeNode | undefined;
-  readonly complexity: number;
-}
-
-/** For an operation that cannot run. Its task says why. */
-const unknown: Look = { kind: undefined, complexity: 0 };
-
-function lookAt(
-  text: string,
-  { operationName, variables }: Readonly<Record<string, unknown>>,
-  documents: Documents,
-): Look {
-  try {
-    const document = documents.read(text);
-    const operation = getOperationAST(
-      document,
-      typeof operationName === 'string' ? operationName : undefined,
-    );
-    if (!operation) return unknown;
-    const complexity = complexityOf(
-      documents.schema,
-      document,
-      operation,
-      isRecord(variables) ? variables : {},
-    );
-    return { kind: operation.operation, complexity };
-  } catch {
-    return unknown;
-  }
+  return { isInOrder: type === OperationTypeNode.MUTATION, task, complexity };
 }
 
 const brace = '{'.charCodeAt(0);
@@ -162,6 +130,6 @@ function joined(responses: readonly HttpResponse[], type: string): HttpResponse 
   };
 }
 
-function notRun(message: string, code?: ErrorCode): CountedPart {
-  return { isInOrder: false, task: requestFailure(400, message, {}, code), complexity: 0 };
+function notRun(message: string): CountedPart {
+  return { isInOrder: false, task: requestFailure(400, message), complexity: 0 };
 }

@@ -9,25 +9,27 @@ import {
   type GraphQLField,
   type GraphQLNamedType,
   type GraphQLSchema,
+  getIntrospectionQuery,
   getNamedType,
   getNullableType,
+  getOperationAST,
   isAbstractType,
   isInterfaceType,
   isListType,
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  parse,
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
-import { coerceVariables } from '../schema/compile.ts';
-import { hasVariable } from '../schema/compiledDocument.ts';
+import { hasVariable, type Values } from '../schema/compiledDocument.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
-import { countIntrospection, introspectionField } from './introspectionCost.ts';
+import { createIntrospectionCount, introspectionField } from './introspectionCost.ts';
 
 /** What a list without a size of its own counts for: the segments of a session. */
 const unsizedList = 5;
@@ -38,20 +40,19 @@ const fixed = new WeakMap<OperationDefinitionNode, number>();
 /**
  * How many fields a response may have: each counts as often as the lists around it may have items. The document must
  * be valid.
+ * @param coerced the values of the variables, as the schema coerces them.
  */
 export function complexityOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
+  coerced: Values,
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
-  const coerced = coerceVariables(schema, operation, variables);
-  // The execution rejects wrong variables, before it runs anything.
-  if (!coerced) return 0;
   let isFixed = true;
   const fragments = fragmentsOf(document);
+  let introspectionCount: ReturnType<typeof createIntrospectionCount> | undefined;
   const weigh: Weigh = (type, field, listSize) => {
     const size = (argument: string) => numberIn(argumentOf(argument), coerced);
     const length = (argument: string) => lengthIn(argumentOf(argument), coerced);
@@ -89,11 +90,27 @@ export function complexityOf(
     weigh,
     countIntrospection(field) {
       isFixed = false;
-      return countIntrospection(schema, fragments, field, coerced);
+      introspectionCount ??= createIntrospectionCount(schema, fragments, coerced);
+      return introspectionCount(field);
     },
   });
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
+}
+
+/** The complexity of the introspection query by which tools read the whole schema. */
+export function complexityOfTools(schema: GraphQLSchema): number {
+  const document = parse(
+    getIntrospectionQuery({
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    }),
+  );
+  const operation = getOperationAST(document);
+  return operation ? complexityOf(schema, document, operation, {}) : 0;
 }
 
 /**
@@ -121,10 +138,8 @@ const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): 
 /** The size, moved into the bounds. The field itself rejects one that is out of bounds. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
-type Variables = Readonly<Record<string, unknown>>;
-
 /** The value of an argument if it is a number, written or given by a variable. */
-function numberIn(value: ValueNode | undefined, variables: Variables): number | undefined {
+function numberIn(value: ValueNode | undefined, variables: Values): number | undefined {
   if (value?.kind === Kind.INT) return Number(value.value);
   const given = givenFor(value, variables);
   return typeof given === 'number' ? given : undefined;
@@ -134,13 +149,13 @@ function numberIn(value: ValueNode | undefined, variables: Variables): number | 
  * How many items a value has as a list; a value that is no list stands for a list of one. At least 1, since a factor of 0
  * would hide what is selected beneath the field.
  */
-function lengthIn(value: ValueNode | undefined, variables: Variables): number {
+function lengthIn(value: ValueNode | undefined, variables: Values): number {
   const items = value?.kind === Kind.LIST ? value.values : givenFor(value, variables);
   return Array.isArray(items) ? Math.max(1, items.length) : 1;
 }
 
 /** The value of a variable. Its name may be that of a property which every object has, such as `constructor`. */
-const givenFor = (value: ValueNode | undefined, variables: Variables): unknown =>
+const givenFor = (value: ValueNode | undefined, variables: Values): unknown =>
   value?.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value)
     ? variables[value.name.value]
     : undefined;
@@ -178,11 +193,12 @@ function countFields(
     let count = 0;
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
-        if (countIntrospection && introspectionField(selection.name.value)) {
+        const name = selection.name.value;
+        if (countIntrospection && name.startsWith('__') && introspectionField(name)) {
           count += countIntrospection(selection);
           continue;
         }
-        const field = fieldOf(type, selection.name.value);
+        const field = fieldOf(type, name);
         const below = field && weigh(field, selection, listSize);
         let weight = 1 + (below?.cost ?? 0);
         if (field && below && selection.selectionSet)

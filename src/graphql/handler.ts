@@ -1,12 +1,17 @@
 /**
- * Handles requests to `/graphql`: GraphiQL for browsers, the fast path for known operations, and Yoga for everything
- * else.
+ * GraphQL over HTTP: handles requests to `/graphql`. It promises that every well-formed request for an operation, by POST or GET, is
+ * executed in the one way (`execution.ts`), and that what cannot be executed gets an error that says why. Browsers get GraphiQL.
+ * Yoga gets requests that are not well-formed, and results that the client wants as a stream (`yoga.ts`).
+ *
+ * It may be replaced by Yoga alone, with `execution.ts` as its executor. What would be missing are cached responses, batches, and
+ * half of the speed.
  */
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
 import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -16,16 +21,13 @@ import type { Batch, Task } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { createBatches } from './batch.ts';
 import { createDocuments } from './documents.ts';
+import { createExecution } from './execution.ts';
 import { createExplorer } from './explorer.ts';
-import { createFastPath } from './fastPath.ts';
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from './persistedFile.ts';
 import { requestFailure } from './requestFailure.ts';
-import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
-import { createTasks } from './tasks.ts';
+import { createTasks, type TasksOptions } from './tasks.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
-import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
-import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -34,13 +36,11 @@ import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
 const postType = /^application\/json *(;|$)/i;
 
 export interface GraphqlOptions
-  extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
+  extends Omit<TasksOptions, 'execution' | 'persisted' | 'persistedFile'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
-  /** What subscriptions need. Their context need not be that of requests. */
-  readonly changes: SubscribeOptions;
+  readonly config: Config;
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
-  readonly isValid: YogaWorkOptions['isValid'];
   readonly hasEnded: HasEnded;
   readonly eventStreams: EventStreams;
   /** The schema that is served, if it is not the gateway's own. */
@@ -64,17 +64,14 @@ const methods = 'GET, HEAD, POST, PUT, DELETE';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
-  const { config, createContext, isValid, hasEnded, eventStreams, schema } = options;
+  const { config, hasEnded, eventStreams, schema } = options;
   const documents = createDocuments(config, schema);
-  const file = openPersistedFile({ ...options, documents });
-  const persisted = createPersistedOperations({ config, documents, file });
-  const subscribe = createSubscribe(options.changes);
-  const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
-  const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
-  const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
+  const persistedFile = openPersistedFile({ ...options, documents });
+  const persisted = createPersistedOperations({ config, file: persistedFile });
+  const execution = createExecution({ config, documents, persisted });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
-  const tasks = createTasks({ documents, persisted, fastPath, yogaWork });
-  const batchOf = createBatches({ config, documents, persisted, taskOf: tasks.ofTypedBody });
+  const tasks = createTasks({ ...options, execution, persisted, persistedFile });
+  const batchOf = createBatches({ config, execution, taskOf: tasks.ofPrepared });
 
   /** The work of a POST, or the response to one whose body cannot be read. */
   async function readOther(exchange: Exchange, sender: Viewer | null): Promise<ReadRequest> {
@@ -94,9 +91,9 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
     if (ofStream) return ofStream;
     if (!isRead(exchange) && exchange.request.method !== 'POST')
       return requestFailure(405, 'GraphQL is asked by GET or POST', { Allow: methods });
-    return isRead(exchange) ? tasks.ofRead(exchange, viewer) : readOther(exchange, viewer);
+    return isRead(exchange) ? tasks.ofTarget(exchange, viewer) : readOther(exchange, viewer);
   };
-  return { graphql, persistedFile: file };
+  return { graphql, persistedFile };
 }
 
 /** The body of a POST, or the response to one whose body cannot be read. */

@@ -14,6 +14,7 @@ import {
   type SelectionSetNode,
   TypeMetaFieldDef,
 } from 'graphql';
+import type { Values } from '../schema/compiledDocument.ts';
 
 /** The introspection field of that name, `__schema` or `__type`; undefined for any other name. */
 export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
@@ -21,17 +22,16 @@ export function introspectionField(name: string): GraphQLField<unknown, unknown>
 }
 
 /**
- * How many fields the response to `__schema` or `__type` has, if `@skip` and `@include` leave none out. The count of each
- * selection on each type is computed once, however often the response has it, so that the time does not grow with the
- * response. The document must be valid.
+ * Returns a function that counts how many fields the response to `__schema` or `__type` has, if `@skip` and `@include` leave none
+ * out. The count of each selection on each type is computed once, however often the response has it, so that the time does not
+ * grow with the response. The document must be valid.
  * @param variables the coerced values.
  */
-export function countIntrospection(
+export function createIntrospectionCount(
   schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-  root: FieldNode,
-  variables: Readonly<Record<string, unknown>>,
-): number {
+  variables: Values,
+): (root: FieldNode) => number {
   const known = new Map<SelectionSetNode, Map<unknown, number>>();
   // The resolvers of the introspection read nothing but the schema.
   const info = { schema } as GraphQLResolveInfo;
@@ -76,8 +76,10 @@ export function countIntrospection(
     return count;
   }
 
-  const field = introspectionField(root.name.value);
-  return field ? countField(field, root, undefined) : 1;
+  return (root) => {
+    const field = introspectionField(root.name.value);
+    return field ? countField(field, root, undefined) : 1;
+  };
 }
 
 type Fields = Readonly<Record<string, GraphQLField<unknown, unknown>>>;

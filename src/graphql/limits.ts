@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import type { Config } from '../config/config.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
-import { requestError } from './requestErrors.ts';
+import { requestError } from './requestFailure.ts';
 
 /** In characters. Aliases that tools make of a client's by a prefix are shorter. */
 const longestAlias = 100;

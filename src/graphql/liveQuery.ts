@@ -4,9 +4,9 @@ import type { ExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { codeForClient } from '../errors.ts';
 import type { WatchViewer } from '../schema/subscriptions.ts';
-import { forClient, type Report } from './clientErrors.ts';
 import type { KeyedQueue } from './keyedQueue.ts';
-import { createReaders, type LiveResult, type Reader } from './readers.ts';
+import { createReaders, type Reader } from './readers.ts';
+import { forClient, type Report } from './result.ts';
 
 export interface LiveQuery {
   /** Adds a reader. @param report is told of errors that are hidden from clients. */
@@ -66,17 +66,22 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     });
   }
 
-  async function publish(result: ExecutionResult | undefined): Promise<void> {
+  function publish(result: ExecutionResult | undefined): void {
     if (!result || isOver) return;
     // The token may have ended, so nobody gets this result. Once it is known to be valid, the operation runs again.
-    if (!watch.isTrusted) return runs.forget();
+    if (!watch.isTrusted) {
+      runs.forget();
+      return;
+    }
     const codes = result.errors?.map(codeForClient) ?? [];
     const hasFailed = codes.includes(undefined) || codes.includes('SERVICE_UNAVAILABLE');
     if (hasFailed) runs.forget();
     watch.noteResult(hasFailed);
     const isLast = codes.includes('BAD_USER_INPUT');
     if (isLast) end();
-    await readers.publish({ run: runs.last, isLast, ...forReaders(forClient(result, readers.report)) });
+    const shown = forClient(result, readers.report);
+    const text = JSON.stringify(shown);
+    readers.publish({ run: runs.last, isLast, text, result: { ...shown, stringify: () => text } });
     runIfAwaited();
   }
 
@@ -134,14 +139,4 @@ function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
       }
     },
   };
-}
-
-/**
- * The result with its text, without the HTTP status that an error may have: the response of the subscription has
- * begun.
- */
-function forReaders(shown: ExecutionResult): { text: string; result: LiveResult } {
-  for (const { extensions } of shown.errors ?? []) delete extensions.http;
-  const text = JSON.stringify(shown);
-  return { text, result: { ...shown, stringify: () => text } };
 }

@@ -8,26 +8,25 @@ import { GraphQLError } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { Documents } from './documents.ts';
 import type { PersistedFile } from './persistedFile.ts';
-import { createRegisteredQueries, type RegisteredQueries } from './registeredQueries.ts';
-import { requestError, unreadableRequest } from './requestErrors.ts';
+import { createRegisteredQueries } from './registeredQueries.ts';
+import type { OperationRequest } from './request.ts';
+import { requestError, unreadableRequest } from './requestFailure.ts';
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */
-export interface DocumentParameters {
-  readonly query?: unknown;
-  readonly documentId?: unknown;
-  readonly extensions?: unknown;
-}
+export type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
 
 export interface PersistedOperations {
-  /** Changes when ids may stand for other documents than before, so that cached responses must not be sent for them. */
-  readonly generation: number;
   /**
-   * The document that a request sends or names, an error if it may not, or undefined if it does neither. A query that comes
-   * with its hash is registered: from then on the same viewer can name it by the hash.
+   * The document that a request sends or names, an error if it may not or does so wrongly, or undefined if it does neither.
+   * @param viewer null for an anonymous client, which has registered nothing.
    */
-  textFor(request: DocumentParameters, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError | undefined;
+  find(request: DocumentParameters, viewer: UserRef | null): string | GraphQLError | undefined;
+  /**
+   * Registers the query of a request, if it comes with its hash: from then on the same viewer can name it by the hash. The
+   * query must be one that `find` gave, and that can be run.
+   */
+  register(request: DocumentParameters, viewer: UserRef): void;
   /**
    * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
    * client sends it again, and that request has to get here to register it.
@@ -35,37 +34,26 @@ export interface PersistedOperations {
   registers(request: DocumentParameters): boolean;
 }
 
+type UserRef = Pick<Viewer, 'id'>;
+
 export interface PersistedOptions {
-  readonly config: Config;
-  readonly documents: Documents;
-  readonly file: Pick<PersistedFile, 'generation' | 'textOf'>;
-  readonly registered?: RegisteredQueries;
+  readonly config: Pick<Config, 'PERSISTED_OPERATIONS' | 'AUTOMATIC_PERSISTED_QUERIES'>;
+  readonly file: Pick<PersistedFile, 'textOf'>;
 }
 
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-export function createPersistedOperations({
-  config,
-  documents,
-  file,
-  registered = createRegisteredQueries(),
-}: PersistedOptions): PersistedOperations {
+export function createPersistedOperations({ config, file }: PersistedOptions): PersistedOperations {
   const only = config.PERSISTED_OPERATIONS === 'only';
   const isAutomatic = config.AUTOMATIC_PERSISTED_QUERIES === 'on' && !only;
+  const registered = createRegisteredQueries();
 
-  function register(query: string, hash: string, { id }: Pick<Viewer, 'id'>): string | GraphQLError {
-    if (registered.find(id, hash) === query) return query;
-    const actual = digest('sha256', query, 'hex');
-    if (hash !== actual)
-      return unreadableRequest(
-        `extensions.persistedQuery.sha256Hash is not that of the query, which is ${actual}`,
-      );
-    if (canBeRun(query, documents)) registered.add(id, hash, query);
-    return query;
-  }
+  /** The hash with which a request sends its query to have it registered. */
+  const hashBeside = (request: DocumentParameters) =>
+    isAutomatic && typeof queryIn(request) === 'string' ? hashIn(request.extensions) : undefined;
 
-  function byHash(hash: string, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError {
+  function byHash(hash: string, viewer: UserRef | null): string | GraphQLError {
     const text = file.textOf(hash);
     if (text !== undefined) return text;
     if (!isAutomatic) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
@@ -74,29 +62,33 @@ export function createPersistedOperations({
   }
 
   return {
-    get generation() {
-      return file.generation;
-    },
-
-    textFor(request, viewer) {
-      const { documentId, extensions } = request;
+    find(request, viewer) {
       const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);
-      if (typeof query === 'string') {
-        const hash = isAutomatic && viewer ? hashIn(extensions) : undefined;
-        if (!viewer || typeof hash !== 'string') return hash ?? query;
-        return register(query, hash, viewer);
-      }
-      if (query != null) return undefined;
-      if (documentId != null) return findById(file, documentId);
-      const hash = hashIn(extensions);
+      if (query != null) return (viewer && problemWithHash(hashBeside(request), query)) ?? query;
+      if (request.documentId != null) return findById(file, request.documentId);
+      const hash = hashIn(request.extensions);
       if (typeof hash === 'string') return byHash(hash, viewer);
       return hash ?? (only ? requestError(onlyPersisted) : undefined);
     },
 
-    registers: (request) =>
-      isAutomatic && typeof queryIn(request) === 'string' && hashIn(request.extensions) !== undefined,
+    register(request, { id }) {
+      const hash = hashBeside(request);
+      if (typeof hash === 'string' && typeof request.query === 'string')
+        registered.add(id, hash, request.query);
+    },
+
+    registers: (request) => hashBeside(request) !== undefined,
   };
+}
+
+/** The error about a hash that is not that of the query beside it, if there is one. */
+function problemWithHash(hash: string | GraphQLError | undefined, query: string): GraphQLError | undefined {
+  if (typeof hash !== 'string') return hash;
+  const actual = digest('sha256', query, 'hex');
+  return hash === actual
+    ? undefined
+    : unreadableRequest(`extensions.persistedQuery.sha256Hash is not that of the query, which is ${actual}`);
 }
 
 /** The document of the file that has the id. */
@@ -109,7 +101,7 @@ function findById(file: Pick<PersistedFile, 'textOf'>, id: unknown): string | Gr
 }
 
 /** The query of a request. An empty one beside an id counts as none: some clients have to send one. */
-const queryIn = ({ query, documentId, extensions }: DocumentParameters): unknown =>
+const queryIn = ({ query, documentId, extensions }: DocumentParameters) =>
   query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
 /** The hash by which a request names a query, an error if it is malformed, or undefined if there is none. */
@@ -132,13 +124,4 @@ function hashIn(extensions: unknown): string | GraphQLError | undefined {
  */
 function protocolError(message: string, code: ErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status: 200 } } });
-}
-
-function canBeRun(query: string, documents: Documents): boolean {
-  try {
-    documents.read(query);
-    return true;
-  } catch {
-    return false;
-  }
 }

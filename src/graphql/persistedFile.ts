@@ -1,7 +1,7 @@
 /** The file of persisted operations. It is read at the start, and again when it has changed or the process gets SIGHUP. */
 
-import { readFileSync, statSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { parse, print, separateOperations } from 'graphql';
 import type { Logger } from 'pino';
@@ -11,7 +11,7 @@ import { errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 
 export interface PersistedFile {
-  /** How often its operations were replaced. */
+  /** How often its operations were replaced: ids may stand for other documents than before, and cached responses be wrong. */
   readonly generation: number;
   /** The document with the id. */
   textOf(id: string): string | undefined;
@@ -51,14 +51,18 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
   const { PERSISTED_OPERATIONS_FILE: path } = config;
   let { content, operations } = loadPersistedOperations(config, documents);
   let generation = 0;
-  let hasFailed = false;
+  /** What was in the file the last time, right or wrong; undefined if it could not be read. */
+  let seen: string | undefined = content;
 
   async function readAgain(file: string, isAsked: boolean): Promise<void> {
     try {
+      const before = seen;
+      seen = undefined;
       checkIsFile(file);
       const found = await readFile(file, 'utf8');
-      const isChanged = found !== content;
-      if (isChanged) {
+      seen = found;
+      if (found === before && !isAsked) return;
+      if (found !== content) {
         const next = operationsIn(file, found);
         for (const [id, text] of next) {
           checkRunnable(id, text, documents);
@@ -69,11 +73,8 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
         content = found;
         generation++;
       }
-      if (isChanged || isAsked || hasFailed)
-        logger.info({ operations: operations.size }, 'persisted operations were read again');
-      hasFailed = false;
+      logger.info({ operations: operations.size }, 'persisted operations were read again');
     } catch (error) {
-      hasFailed = true;
       logger.error(`${problemWith(file, error).message}; the operations that were read before stay`);
     }
   }
@@ -86,13 +87,17 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
     };
     const reread = () => scheduleReread(true);
     process.on('SIGHUP', reread);
-    const timer = setInterval(
-      createWatch(path, () => scheduleReread(false)),
-      interval,
-    ).unref();
+    // A file that is being written is left alone until it was the same for a while. The first time it may have changed since it was
+    // read for the start.
+    const settled = setTimeout(() => scheduleReread(false), interval).unref();
+    const waitUntilSettled = () => void settled.refresh();
+    // It looks the file up by its name, and so notices every kind of change: a write, a rename, a link that points elsewhere, a write
+    // from another machine. `watch` reports only some.
+    watchFile(path, { interval, persistent: false }, waitUntilSettled);
     closing.addEventListener('abort', () => {
       process.off('SIGHUP', reread);
-      clearInterval(timer);
+      unwatchFile(path, waitUntilSettled);
+      clearTimeout(settled);
     });
   }
   return {
@@ -103,33 +108,6 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
       return operations;
     },
     textOf: (id) => operations.get(id),
-  };
-}
-
-/**
- * Makes a check that calls `onChange` when the file has changed, and is the same as at the check before: a file that is
- * being written is left alone until that is done. Each check looks the file up by its name, and so notices every kind of
- * change: a write, a rename, a link that points elsewhere, a write from another machine. `fs.watch` reports only some.
- */
-function createWatch(path: string, onChange: () => void): () => Promise<void> {
-  let seen: string | undefined;
-  // Undefined at first, unlike any state: the file may have changed between the start and the first check.
-  let read: string | undefined;
-  let isChecking = false;
-  return async () => {
-    // Only one check at a time, in case the disk does not respond.
-    if (isChecking) return;
-    isChecking = true;
-    const now = await stat(path, { bigint: true }).then(
-      ({ dev, ino, size, mtimeNs, ctimeNs }) => [dev, ino, size, mtimeNs, ctimeNs].join(),
-      errorText,
-    );
-    isChecking = false;
-    if (now === seen && now !== read) {
-      read = now;
-      onChange();
-    }
-    seen = now;
   };
 }
 
@@ -162,12 +140,8 @@ function operationsIn(path: string, content: string): Operations {
 }
 
 function checkRunnable(id: string, text: string, documents: Documents): void {
-  try {
-    documents.read(text);
-  } catch (error) {
-    const [first] = error instanceof AggregateError ? error.errors : [error];
-    throw new Error(`${id} cannot be run: ${first.message}`);
-  }
+  const read = documents.read(text);
+  if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
 }
 
 function problemWith(path: string, error: unknown): SetupError {

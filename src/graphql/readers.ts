@@ -1,11 +1,10 @@
 /** The readers of a live query. Each gets the newest result when it asks for one, and never the same twice in a row. */
 
-import { setImmediate } from 'node:timers/promises';
-import type { ExecutionResult } from 'graphql';
-import type { Report } from './clientErrors.ts';
+import type { FormattedExecutionResult } from 'graphql';
+import type { Report } from './result.ts';
 
 /** A result as a client may see it. All readers share the object, so nobody may change it. */
-export interface LiveResult extends ExecutionResult {
+export interface LiveResult extends FormattedExecutionResult {
   /** Its JSON text, which is made once for all readers. */
   stringify(): string;
 }
@@ -50,9 +49,6 @@ export interface ReadersOptions {
   onEmpty(): void;
 }
 
-/** How many readers are served before other work gets the processor. */
-const readersPerBatch = 50;
-
 export const done: ReaderStep = { done: true, value: undefined };
 
 export function createReaders({ mayServe, onAsk, onEmpty }: ReadersOptions) {
@@ -93,13 +89,9 @@ export function createReaders({ mayServe, onAsk, onEmpty }: ReadersOptions) {
     areWaiting: () => [...readers].some(({ waiting }) => waiting.length > 0),
 
     /** Makes this the newest result, and gives it to all waiting readers. */
-    async publish(published: Published): Promise<void> {
+    publish(published: Published): void {
       latest = published;
-      let served = 0;
-      for (const reader of readers) {
-        serve(reader);
-        if (++served % readersPerBatch === 0) await setImmediate();
-      }
+      for (const reader of readers) serve(reader);
     },
 
     /** Reports an error once, as one of the first reader's request. */

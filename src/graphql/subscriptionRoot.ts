@@ -5,7 +5,7 @@
 
 import { type DocumentNode, GraphQLError, Kind, OperationTypeNode, type SelectionNode } from 'graphql';
 import { fragmentsOf } from '../schema/fragments.ts';
-import { requestError } from './requestErrors.ts';
+import { requestError } from './requestFailure.ts';
 
 /**
  * An error about the first condition on the root field of a subscription, or on a fragment around it, if there

@@ -106,7 +106,7 @@ function prepareRoute(document: DocumentNode): Route['run'] {
   const operation = prepare(
     visit(document, { Directive: (node) => (isRestDirective(node) ? null : undefined) }),
   );
-  if (!operation)
+  if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
   return async (variables, context) => {
     const result = await operation.run(variables, context);

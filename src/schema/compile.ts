@@ -1,14 +1,15 @@
 /**
- * Prepares operations, which are parsed and validated once and executed many times. A query is compiled if the compiled code
- * gives exactly the result of graphql-js. graphql-js executes everything else, and makes every error.
+ * Prepares operations, which are parsed and validated once and executed many times. Every execution coerces the variables once, and
+ * runs once, whatever comes of it: by code that graphql-jit compiles, where that gives exactly the result of graphql-js, or else
+ * by graphql-js. To do without the compiler, have `createVersions` find no version of any operation; then remove
+ * `compiledDocument.ts` and `compilerSchema.ts`, but for `withCoercedVariables`. No test of a response has to change.
  */
 
 import {
   type DocumentNode,
   type ExecutionResult,
   execute,
-  GraphQLError,
-  type GraphQLObjectType,
+  type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
@@ -20,31 +21,50 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
-import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
-import { type CompiledDocument, compiledDocument, findReadType } from './compiledDocument.ts';
-import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
+import {
+  type CompiledDocument,
+  compiledDocument,
+  findCoercedType,
+  type Values,
+  withCoercedVariables,
+} from './compiledDocument.ts';
+import { compilerSchemaOf } from './compilerSchema.ts';
 import { conditionsKey, conditionVariablesIn } from './conditions.ts';
 import type { Context } from './context.ts';
-import { isModel } from './loading/visible.ts';
 import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {
+  readonly node: OperationDefinitionNode;
   readonly type: OperationTypeNode;
   /** See `labelOf`. */
   readonly label: string;
-  /** Executes the operation with the result that graphql-js gives. A result without data was not executed, or is null as a whole. */
-  run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
+  /** The values of the operation's variables, with their defaults; or what is wrong with those that were sent. */
+  coerce(variables: Values): { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] };
+  /** Executes the operation with values that `coerce` has made. The result is that of graphql-js. */
+  execute(coerced: Values, context: Context | undefined): Promise<ExecutionResult>;
+  /** Does both. */
+  run(variables: Values, context: Context): Promise<ExecutionResult>;
 }
 
-/**
- * How many operations this process has executed: as compiled code, by graphql-js, or by both because of an error. Only tests
- * read it.
- */
-export const executions = { compiled: 0, interpreted: 0, repeated: 0 };
+export interface PrepareOptions {
+  readonly operationName?: string | undefined;
+  /** By default, the gateway's own. */
+  readonly schema?: GraphQLSchema;
+  /** Whether errors must not suggest names that the schema has. */
+  readonly hideSuggestions?: boolean;
+  /** Whether it may be compiled. */
+  readonly mayCompile?: boolean;
+}
+
+/** How many operations this process has executed: as compiled code, and by graphql-js. Only tests read it. */
+export const executions = { compiled: 0, interpreted: 0 };
 
 /** How many versions of one operation may be compiled. graphql-js executes any others. */
 const maxVersions = 8;
+
+/** How many errors about a document, or about the variables, a response has. */
+export const maxErrors = 10;
 
 /** The kind and the root field of a valid operation, for logs and metrics. There are few labels, and none has text of a client. */
 export function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
@@ -53,76 +73,78 @@ export function labelOf({ operation, selectionSet }: OperationDefinitionNode): s
   return `${operation} ${isOneField ? selection.name.value : 'of several fields'}`;
 }
 
-/**
- * Prepares a query or mutation of a valid document.
- * @param schema by default, the gateway's own.
- * @returns undefined if there is no operation of that name, or it is a subscription.
- */
+/** Prepares an operation of a valid document. Returns undefined if there is no operation of that name. */
 export function prepare(
   document: DocumentNode,
-  operationName?: string,
-  schema: GraphQLSchema = ownSchema,
+  { operationName, schema = ownSchema, hideSuggestions = true, mayCompile = true }: PrepareOptions = {},
 ): PreparedOperation | undefined {
   const operation = getOperationAST(document, operationName);
-  if (!operation || operation.operation === OperationTypeNode.SUBSCRIPTION) return undefined;
+  if (!operation) return undefined;
   const label = labelOf(operation);
-  const findVersion = createVersions(schema, document, operation);
+  const findVersion = mayCompile ? createVersions(schema, document, operation) : () => undefined;
+  const interpret = createInterpreter(document, operation, { schema, hideSuggestions });
 
-  const run: PreparedOperation['run'] = async (variables, context) => {
-    const coerced = coerceVariables(schema, operation, variables);
-    const compiled = coerced && findVersion(coerced);
-    const values = coerced && compiled?.values(coerced);
-    if (compiled && values) {
-      const result = await compiled.query(undefined, context, values);
-      if (!result.errors) {
-        executions.compiled++;
-        return result;
-      }
-      // A masked error needs no message of graphql-js, and a failing database should not be asked again.
-      if (result.errors.some(({ originalError: cause }) => cause && !(cause instanceof GraphQLError))) {
-        executions.compiled++;
-        return result;
-      }
-      // Compiled code has other error messages. A query writes nothing, so graphql-js can execute it again for the right ones.
-      executions.repeated++;
-      context.loaders.clear();
-    } else {
+  const coerce: PreparedOperation['coerce'] = (variables) => {
+    const definitions = operation.variableDefinitions ?? [];
+    const { coerced, errors } = getVariableValues(schema, definitions, variables, {
+      maxErrors,
+      hideSuggestions,
+    });
+    if (coerced) return { coerced };
+    nameArguments(document, errors);
+    return { errors };
+  };
+  let isRepeated = false;
+  const executeOnce: PreparedOperation['execute'] = async (coerced, context) => {
+    // Compiling takes as long as a few runs, and many operations come once.
+    const compiled = isRepeated ? findVersion(coerced) : undefined;
+    isRepeated = true;
+    const values = compiled?.values(coerced);
+    if (!compiled || !values) {
       executions.interpreted++;
+      return interpret(coerced, context);
     }
+    executions.compiled++;
+    return compiled.query(undefined, context, values);
+  };
+  const execute: PreparedOperation['execute'] = (coerced, context) =>
+    operationSpans.hasSubscribers
+      ? operationSpans.tracePromise(async () => executeOnce(coerced, context), { label })
+      : executeOnce(coerced, context);
+  return {
+    node: operation,
+    type: operation.operation,
+    label,
+    coerce,
+    execute,
+    async run(variables, context) {
+      const read = coerce(variables);
+      return 'errors' in read ? read : execute(read.coerced, context);
+    },
+  };
+}
+
+/** Returns a function by which graphql-js executes an operation with coerced variables. */
+function createInterpreter(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  { schema, hideSuggestions }: Required<Pick<PrepareOptions, 'schema' | 'hideSuggestions'>>,
+): PreparedOperation['execute'] {
+  const withValues = withCoercedVariables(document);
+  const getType = (name: string) => findCoercedType(name) ?? schema.getType(name);
+  const forValues: GraphQLSchema = Object.create(schema, { getType: { value: getType } });
+  return async (coerced, contextValue) => {
     const result = await execute({
-      schema,
-      document,
-      operationName,
-      variableValues: variables,
-      contextValue: context,
-      // For a client Yoga says what is wrong with the variables.
-      options: { maxCoercionErrors: 1 },
-      hideSuggestions: true,
+      schema: forValues,
+      document: withValues,
+      operationName: operation.name?.value,
+      variableValues: coerced,
+      contextValue,
+      hideSuggestions,
     });
     nameArguments(document, result.errors);
     return result;
   };
-  return {
-    type: operation.operation,
-    label,
-    run: (variables, context) =>
-      operationSpans.hasSubscribers
-        ? operationSpans.tracePromise(async () => run(variables, context), { label })
-        : run(variables, context),
-  };
-}
-
-/**
- * The values of an operation's variables, with their defaults, or undefined if one is invalid. It stops at the first invalid
- * value, since describing all of those in a large body can take seconds.
- */
-export function coerceVariables(
-  schema: GraphQLSchema,
-  operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> | undefined {
-  const definitions = operation.variableDefinitions ?? [];
-  return getVariableValues(schema, definitions, variables, { maxErrors: 1 }).coerced;
 }
 
 /** The highest number of versions that may be compiled of an operation of a valid document: at least one. */
@@ -147,18 +169,17 @@ function createVersions(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): (variables: Readonly<Record<string, unknown>>) => Compiled | undefined {
+): (variables: Values) => Compiled | undefined {
   const own = separateOperations(document)[operation.name?.value ?? ''];
-  // A mutation cannot be executed again for the error messages of graphql-js, so it is never compiled.
+  // Mutations are rare.
   if (!own || operation.operation !== OperationTypeNode.QUERY || hasInheritedName(own))
     return () => undefined;
   const conditions = conditionVariablesIn(own);
-  // A variable with a default may be used where null is invalid. Compiled code does not always detect an explicit null there.
-  const withDefault = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
   const versions = new Map<string, Compiled | undefined>();
 
   return (variables) => {
-    if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
+    // For a condition that is null, graphql-js makes the error.
+    if (conditions.some((name) => variables[name] === null)) return undefined;
     const key = conditionsKey(conditions, variables);
     if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, variables));
     return versions.get(key);
@@ -166,32 +187,11 @@ function createVersions(
 }
 
 /** Compiles the only operation of a document, for these values of the variables in its conditions. */
-function compile(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  variables: Readonly<Record<string, unknown>>,
-): Compiled | undefined {
+function compile(schema: GraphQLSchema, document: DocumentNode, variables: Values): Compiled | undefined {
   const { document: bare, values } = compiledDocument(schema, document, variables);
   const forCompiler = compilerSchemaOf(schema);
   const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
-}
-
-const compilerSchemas = new WeakMap<GraphQLSchema, CompilerSchema>();
-
-function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
-  const known = compilerSchemas.get(schema);
-  if (known) return known;
-  const made = compilerSchema(schema, { findType: findReadType, isExact: isExactColumn });
-  compilerSchemas.set(schema, made);
-  return made;
-}
-
-const exactTypes = new Set(['Int', 'String', 'Boolean']);
-
-/** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
-function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
-  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
 }
 
 /** Whether a field or a variable has the name of a property that every object inherits, such as `__proto__`. */

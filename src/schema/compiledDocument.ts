@@ -11,6 +11,7 @@ import {
   type GraphQLInputType,
   GraphQLScalarType,
   type GraphQLSchema,
+  isNonNullType,
   Kind,
   type NamedTypeNode,
   TypeInfo,
@@ -22,13 +23,14 @@ import {
 } from 'graphql';
 import { isIncluded } from './conditions.ts';
 
-type Values = Readonly<Record<string, unknown>>;
+/** The values of variables by their names. */
+export type Values = Readonly<Record<string, unknown>>;
 
 export interface CompiledDocument {
   readonly document: DocumentNode;
   /**
-   * The values of all its variables, from those of the operation. Undefined if an argument has an invalid value, for which
-   * graphql-js makes the error.
+   * The values of all its variables, from the coerced ones of the operation. Undefined if an argument has an invalid value, for
+   * which graphql-js makes the error.
    */
   values(variables: Values): Values | undefined;
 }
@@ -39,16 +41,16 @@ interface ArgumentValue {
   readonly type: GraphQLInputType;
 }
 
-/** The type of values that graphql-js has coerced already. Its name is random, so no client can use it. */
-const readAlready = new GraphQLScalarType({ name: 'ReadAlready', parseValue: (value) => value });
+/** The type of values that are coerced already. Its name is random, so no client can use it. */
+const coercedType = new GraphQLScalarType({ name: 'Coerced', parseValue: (value) => value });
 const nameOfType = randomUUID();
 const typeNode: NamedTypeNode = {
   kind: Kind.NAMED_TYPE,
   name: { kind: Kind.NAME, value: nameOfType },
 };
 
-/** Finds that type by its name in compiled documents. */
-export const findReadType = (name: string) => (name === nameOfType ? readAlready : undefined);
+/** Finds that type by its name in the documents made here. */
+export const findCoercedType = (name: string) => (name === nameOfType ? coercedType : undefined);
 
 /**
  * Copies a document without its directives and without the nodes that they exclude. Every node is a copy, since graphql-jit
@@ -62,6 +64,7 @@ export function compiledDocument(
   variables: Values,
 ): CompiledDocument {
   const argumentValues = new Map<string, ArgumentValue>();
+  const neverNull = new Set<string>();
   const prefix = unusedPrefix(document);
   const typeInfo = new TypeInfo(schema);
   const bare: DocumentNode = visit(
@@ -70,6 +73,7 @@ export function compiledDocument(
       enter(node: ASTNode) {
         if (node.kind === Kind.ARGUMENT) {
           const type = typeInfo.getInputType();
+          if (node.value.kind === Kind.VARIABLE && isNonNullType(type)) neverNull.add(node.value.name.value);
           if (node.value.kind === Kind.VARIABLE || !type) return { ...node };
           const name = `${prefix}${argumentValues.size}`;
           argumentValues.set(name, { node: node.value, type });
@@ -89,7 +93,10 @@ export function compiledDocument(
       type: typeNode,
     }),
   );
-  return { document: withDefinitions(bare, definitions), values: readerOf(argumentValues) };
+  return {
+    document: withCoercedVariables(bare, definitions),
+    values: readerOf(argumentValues, [...neverNull]),
+  };
 }
 
 /** Whether a value in a document contains a variable. */
@@ -103,8 +110,14 @@ export function hasVariable(value: ValueNode): boolean {
   return found;
 }
 
-/** Returns a function for the values of these variables. Only values that contain a client's variables are read each time. */
-function readerOf(argumentValues: ReadonlyMap<string, ArgumentValue>): CompiledDocument['values'] {
+/**
+ * Returns a function for the values of these variables. Only values that contain a client's variables are read each time.
+ * @param neverNull the client's variables that are arguments by themselves, where null is invalid.
+ */
+function readerOf(
+  argumentValues: ReadonlyMap<string, ArgumentValue>,
+  neverNull: readonly string[],
+): CompiledDocument['values'] {
   const fixed: Record<string, unknown> = {};
   const others: (readonly [string, ArgumentValue])[] = [];
   for (const [name, { node, type }] of argumentValues) {
@@ -113,7 +126,7 @@ function readerOf(argumentValues: ReadonlyMap<string, ArgumentValue>): CompiledD
   }
   const isWrong = Object.values(fixed).includes(undefined);
   return (variables) => {
-    if (isWrong) return undefined;
+    if (isWrong || neverNull.some((name) => variables[name] === null)) return undefined;
     const values: Record<string, unknown> = { ...variables, ...fixed };
     for (const [name, { node, type }] of others) {
       const value = valueFromAST(node, type, variables);
@@ -124,10 +137,13 @@ function readerOf(argumentValues: ReadonlyMap<string, ArgumentValue>): CompiledD
   };
 }
 
-/** Adds variables to those of the operation. The operation's own need no defaults, since their values are passed with defaults applied. */
-function withDefinitions(
+/**
+ * The document for values that are coerced already, with defaults where they were not sent: no executor coerces them once more.
+ * @param others further variables of its operations.
+ */
+export function withCoercedVariables(
   document: DocumentNode,
-  definitions: readonly VariableDefinitionNode[],
+  others: readonly VariableDefinitionNode[] = [],
 ): DocumentNode {
   return {
     ...document,
@@ -137,7 +153,7 @@ function withDefinitions(
         ...definition,
         type: typeNode,
       }));
-      return { ...node, variableDefinitions: [...own, ...definitions] };
+      return { ...node, variableDefinitions: [...own, ...others] };
     }),
   };
 }

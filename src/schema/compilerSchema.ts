@@ -14,7 +14,6 @@ import {
   type GraphQLField,
   type GraphQLLeafType,
   GraphQLList,
-  type GraphQLNamedType,
   GraphQLNonNull,
   type GraphQLObjectType,
   type GraphQLOutputType,
@@ -28,6 +27,9 @@ import {
   isObjectType,
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
+import { fieldOf } from '../database/reader/models.ts';
+import { findCoercedType } from './compiledDocument.ts';
+import { isModel } from './loading/visible.ts';
 
 export interface CompilerSchema {
   readonly schema: GraphQLSchema;
@@ -44,110 +46,107 @@ export const readsProperty = (name: string) => ({ property: name });
  */
 export const makesProperty = { isMade: true };
 
-export interface CompilerSchemaOptions {
-  /** Finds types that only compiled documents use. */
-  findType(name: string): GraphQLNamedType | undefined;
-  /** Whether a property always is null or a value of this type that needs no serialization. */
-  isExact(parent: GraphQLObjectType, property: string, type: string): boolean;
+const known = new WeakMap<GraphQLSchema, CompilerSchema>();
+
+/** The variant of a schema. Its types are created when they are first used. */
+export function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
+  const found = known.get(schema) ?? createCompilerSchema(schema);
+  known.set(schema, found);
+  return found;
 }
 
-export function compilerSchema(schema: GraphQLSchema, options: CompilerSchemaOptions): CompilerSchema {
-  const types = new CompilerTypes(options.isExact);
+function createCompilerSchema(schema: GraphQLSchema): CompilerSchema {
+  const ofObject = createTypes();
   const query = schema.getQueryType();
   const getType = (name: string) => {
-    const type = options.findType(name) ?? schema.getType(name);
-    return isObjectType(type) ? types.ofObject(type) : type;
+    const type = findCoercedType(name) ?? schema.getType(name);
+    return isObjectType(type) ? ofObject(type) : type;
   };
   const getRootType: GraphQLSchema['getRootType'] = (operation) => {
     const type = schema.getRootType(operation);
-    return type && types.ofObject(type);
+    return type && ofObject(type);
   };
   const getPossibleTypes: GraphQLSchema['getPossibleTypes'] = (type) =>
-    schema.getPossibleTypes(type).map((each) => types.ofObject(each));
+    schema.getPossibleTypes(type).map(ofObject);
   return {
     schema: Object.create(schema, {
       getType: { value: getType },
-      getQueryType: { value: () => query && types.ofObject(query) },
+      getQueryType: { value: () => query && ofObject(query) },
       getRootType: { value: getRootType },
       getPossibleTypes: { value: getPossibleTypes },
     }),
     options: {
       disableLeafSerialization: true,
-      resolverInfoEnricher: ({ parentType, returnType }) => ({
-        schema,
-        parentType: types.original(parentType),
-        returnType: types.original(returnType),
-      }),
+      resolverInfoEnricher({ fieldName, ...info }) {
+        const parentType = schema.getType(info.parentType.name);
+        const field = isObjectType(parentType) ? parentType.getFields()[fieldName] : undefined;
+        // Only the fields of the introspection that every type has are not there, and they are the same in every schema.
+        return field ? { schema, parentType, returnType: field.type } : { schema };
+      },
     },
   };
 }
 
-/** The types of the compiler's schema, each created when it is first used. */
-class CompilerTypes {
-  readonly #isExact: CompilerSchemaOptions['isExact'];
-  readonly #objects = new Map<GraphQLObjectType, GraphQLObjectType>();
-  readonly #leaves = new Map<GraphQLLeafType, GraphQLLeafType>();
-  readonly #originals = new Map<GraphQLOutputType, GraphQLOutputType>();
+/** A function that creates the variant of an object type. */
+function createTypes(): (type: GraphQLObjectType) => GraphQLObjectType {
+  const objects = new Map<GraphQLObjectType, GraphQLObjectType>();
+  const leaves = new Map<GraphQLLeafType, GraphQLLeafType>();
 
-  constructor(isExact: CompilerSchemaOptions['isExact']) {
-    this.#isExact = isExact;
-  }
-
-  /** The type of the original schema. */
-  original(type: GraphQLOutputType): GraphQLOutputType {
-    return this.#originals.get(type) ?? type;
-  }
-
-  ofObject(type: GraphQLObjectType): GraphQLObjectType {
+  function ofObject(type: GraphQLObjectType): GraphQLObjectType {
     // Introspection types are the same in every schema.
     if (isIntrospectionType(type)) return type;
-    const known = this.#objects.get(type);
-    if (known) return known;
-    let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
-    const getFields = () => {
-      const entries = () => Object.entries(type.getFields());
-      fields ??= Object.fromEntries(entries().map(([name, field]) => [name, this.#ofField(type, field)]));
-      return fields;
-    };
-    const made: GraphQLObjectType = Object.create(type, { getFields: { value: getFields } });
-    this.#objects.set(type, made);
-    this.#originals.set(made, type);
+    const made = objects.get(type) ?? withFields(type, (field) => ofField(type, field));
+    objects.set(type, made);
     return made;
   }
 
-  #ofField(parent: GraphQLObjectType, field: Field): Field {
+  function ofField(parent: GraphQLObjectType, field: Field): Field {
     const property = propertyOf(field);
     if (property === undefined) {
       // Without a resolver, compiled code would read the property directly here as well.
       const resolve = field.resolve ?? defaultFieldResolver;
-      return { ...field, resolve, type: this.#ofType(field.type, false) };
+      return { ...field, resolve, type: ofType(field.type, false) };
     }
     const { resolve: _, ...unresolved } = field;
-    const exact = this.#isExact(parent, property, getNamedType(field.type).name);
-    return { ...unresolved, type: this.#ofType(field.type, exact), name: property };
+    const isExact = isExactColumn(parent, property, getNamedType(field.type).name);
+    return { ...unresolved, type: ofType(field.type, isExact), name: property };
   }
 
-  /** @param exact whether its values need no serialization. */
-  #ofType(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
-    const made = this.#made(type, exact);
-    this.#originals.set(made, type);
-    return made;
+  /** @param isExact whether its values need no serialization. */
+  function ofType(type: GraphQLOutputType, isExact: boolean): GraphQLOutputType {
+    if (isNonNullType(type)) return new GraphQLNonNull(ofType(type.ofType, isExact));
+    if (isListType(type)) return new GraphQLList(ofType(type.ofType, isExact));
+    if (isObjectType(type)) return ofObject(type);
+    return isLeafType(type) && !isExact ? ofLeaf(type) : type;
   }
 
-  #made(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
-    if (isNonNullType(type)) return new GraphQLNonNull(this.#ofType(type.ofType, exact));
-    if (isListType(type)) return new GraphQLList(this.#ofType(type.ofType, exact));
-    if (isObjectType(type)) return this.ofObject(type);
-    return isLeafType(type) && !exact ? this.#ofLeaf(type) : type;
-  }
-
-  #ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
+  function ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
     const serialize = (value: unknown) => type.serialize(value);
-    const made =
-      this.#leaves.get(type) ?? new GraphQLScalarType({ name: `Serialized${type.name}`, serialize });
-    this.#leaves.set(type, made);
+    const made = leaves.get(type) ?? new GraphQLScalarType({ name: `Serialized${type.name}`, serialize });
+    leaves.set(type, made);
     return made;
   }
+
+  return ofObject;
+}
+
+/** The type with other fields, which are made when they are first read. */
+function withFields(type: GraphQLObjectType, change: (field: Field) => Field): GraphQLObjectType {
+  let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
+  const getFields = () => {
+    fields ??= Object.fromEntries(
+      Object.entries(type.getFields()).map(([name, field]) => [name, change(field)]),
+    );
+    return fields;
+  };
+  return Object.create(type, { getFields: { value: getFields } });
+}
+
+const exactTypes = new Set(['Int', 'String', 'Boolean']);
+
+/** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
+function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
+  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
 }
 
 type Field = GraphQLField<unknown, unknown>;

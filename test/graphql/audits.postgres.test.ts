@@ -24,7 +24,7 @@ const audits = serverAudits({
 });
 
 describe('the GraphQL endpoint passes the audit', () => {
-  // Twice, since a repeated operation takes the fast path.
+  // Twice, since a repeated operation is compiled.
   it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
     '%s: %s',
     async (_id, _name, audit) => {

@@ -1,78 +1,69 @@
-/** Which documents are cached, and the operations that are prepared from them. */
+/** Which documents are cached and may be compiled, and the operations that are prepared from them. */
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
+import { messagesOf, preparing } from '../support/execution.ts';
 
 const viewer = '{ viewer { username } }';
 
+/** How many fields of compiled code a document may take. */
+function compilableIn(text: string): number {
+  const read = createDocuments(readConfig({})).read(text);
+  if ('errors' in read) throw read.errors[0];
+  return read.compilable;
+}
+
 describe('a document', () => {
-  it('is prepared after it was read, and only once', () => {
+  it('is checked once, and so is each of its operations, unless it comes from an anonymous client', () => {
     const documents = createDocuments(readConfig({}));
-    expect(documents.prepared(viewer, undefined, {})).toBeUndefined();
-    documents.read(viewer);
-    const operation = documents.prepared(viewer, undefined, {});
-    expect(operation?.type).toBe('query');
-    expect(documents.prepared(viewer, undefined, {})).toBe(operation);
-    expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
+    for (const text of [viewer, '{ nobody }', '{']) expect(documents.read(text)).toBe(documents.read(text));
+    const read = documents.read(viewer);
+    if ('errors' in read) throw read.errors[0];
+    expect(read.operation(undefined)).toBe(read.operation(undefined));
+    expect(read.operation('Nobody')).toBeUndefined();
+    const text = '{ __typename }';
+    expect(documents.readAnonymous(text)).not.toBe(documents.readAnonymous(text));
+    expect(documents.readAnonymous(viewer)).toBeUndefined();
   });
 
   it('is checked for complexity and prepared for each of its operations with their variables', () => {
-    const documents = createDocuments(readConfig({ MAX_COMPLEXITY: '50' }));
+    const prepare = preparing({ MAX_COMPLEXITY: '50' });
     const text = `query Small { viewer { username } } mutation Change { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }
       query Sized($n: Int) { dttDevices(first: $n) { nodes { id } } }`;
-    const document = documents.read(text);
-    const isTooComplex = (name: string, n: number) => documents.tooComplex(document, name, { n })?.message;
-    const message = 'The operation has a complexity of 51; at most 50 is allowed';
-    expect(isTooComplex('Sized', 48)).toBeUndefined();
-    expect(isTooComplex('Sized', 49)).toBe(message);
-    expect(isTooComplex('Small', 49)).toBeUndefined();
-    expect(isTooComplex('Nobody', 49)).toBeUndefined();
-    const label = (name: string, n: number) => documents.prepared(text, name, { n })?.label;
-    expect(label('Small', 49)).toBe('query viewer');
-    expect(label('Change', 49)).toBe('mutation activateTemplate');
-    expect(label('Sized', 48)).toBe('query dttDevices');
-    expect(label('Sized', 49)).toBeUndefined();
+    const found = (operationName: string, n: number) => {
+      const prepared = prepare(text, { operationName, variables: { n } });
+      return 'errors' in prepared ? messagesOf(prepared) : prepared.label;
+    };
+    expect(found('Small', 49)).toBe('query viewer');
+    expect(found('Change', 49)).toBe('mutation activateTemplate');
+    expect(found('Sized', 48)).toBe('query dttDevices');
+    expect(found('Sized', 49)).toEqual(['The operation has a complexity of 51; at most 50 is allowed']);
+    expect(found('Nobody', 49)).toEqual([
+      'There is no operation Nobody: the document has Small, Change, Sized',
+    ]);
   });
 
-  it('is not prepared when it is invalid', () => {
-    const documents = createDocuments(readConfig({}));
-    for (const text of ['{', '{ nobody }', `{ ${'viewer { id } '.repeat(400)} }`]) {
-      expect(() => documents.read(text)).toThrow(AggregateError);
-      expect(documents.prepared(text, undefined, {})).toBeUndefined();
-    }
-  });
-
-  it('is not prepared when it was read for an anonymous client', () => {
-    const documents = createDocuments(readConfig({}));
-    documents.readAnonymous('{ __typename }');
-    expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
-  });
-
-  it('is not prepared when it has so many fields that compiling it would take long', () => {
-    const documents = createDocuments(readConfig({}));
+  it('is not compiled when it has so many fields that compiling it would take long', () => {
     const four = (below: string) =>
       ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
     const small = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('id')} }`;
     const large = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('...C')} }
       fragment C on User { ${four('...D')} } fragment D on User { ${four('...E')} } fragment E on User { ${four('id')} }`;
-    for (const document of [small, large]) documents.read(document);
-    expect(documents.prepared(small, undefined, {})).toBeDefined();
-    expect(documents.prepared(large, undefined, {})).toBeUndefined();
+    expect(compilableIn(small)).toBeGreaterThan(0);
+    expect(compilableIn(large)).toBe(0);
   });
 
-  it('is not prepared when it has so many fields because an interface has several types', () => {
-    const documents = createDocuments(readConfig({}));
+  it('is not compiled when it has so many fields because an interface has several types', () => {
     const nodes = Array.from({ length: 30 }, (_, index) => `n${index}: node(id: "x") { ...F }`).join(' ');
     const below =
       'owner { id username league rank totalPoints matchPoints accountType profileImage profileTitle }';
-    const ofOneType = `{ ${nodes} } fragment F on DttDevice { id macAddress ${below} }`;
-    const ofThreeTypes = `{ ${nodes} } fragment F on Device { id macAddress ${below} }`;
-    for (const document of [ofOneType, ofThreeTypes]) documents.read(document);
-    expect(documents.prepared(ofOneType, undefined, {})).toBeDefined();
-    expect(documents.prepared(ofThreeTypes, undefined, {})).toBeUndefined();
+    expect(compilableIn(`{ ${nodes} } fragment F on DttDevice { id macAddress ${below} }`)).toBeGreaterThan(
+      0,
+    );
+    expect(compilableIn(`{ ${nodes} } fragment F on Device { id macAddress ${below} }`)).toBe(0);
   });
 
   it('counts once for each way it may be compiled, so fewer documents with many conditions are cached', () => {
@@ -84,10 +75,10 @@ describe('a document', () => {
       `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) { viewer { ${spreads}
         ... @skip(if: $a) { rank } ... @skip(if: $b) { rank } ... @skip(if: $c) { rank } } } ${fragment} # ${index}`;
     const countCachedOf = (document: (index: number) => string) => {
-      const indexes = Array.from({ length: 150 }, (_, index) => index);
-      for (const index of indexes) documents.read(document(index));
-      const variables = { a: true, b: true, c: true };
-      return indexes.filter((index) => documents.prepared(document(index), undefined, variables)).length;
+      const texts = Array.from({ length: 150 }, (_, index) => document(index));
+      const first = texts.map(documents.read);
+      // The newest first: reading one that was evicted evicts the oldest.
+      return texts.reverse().filter((text) => first.includes(documents.read(text))).length;
     };
     expect(countCachedOf(plain)).toBe(150);
     expect(countCachedOf(conditional)).toBeLessThan(100);
@@ -99,7 +90,7 @@ describe('a document', () => {
     const documents = createDocuments(readConfig({}));
     const readInvalid = (from: number, count: number) => {
       for (let index = from; index < from + count; index++)
-        expect(() => documents.read(`{ missing${index} }`)).toThrow(AggregateError);
+        expect(documents.read(`{ missing${index} }`)).toHaveProperty('errors');
       collect();
       return process.memoryUsage().heapUsed;
     };
@@ -112,8 +103,8 @@ describe('a document', () => {
   it('is evicted when documents take more memory than the limit', () => {
     const documents = createDocuments(readConfig({}));
     const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
-    for (let index = 0; index < 10; index++) documents.read(large(index));
-    expect(documents.prepared(large(0), undefined, {})).toBeUndefined();
-    expect(documents.prepared(large(9), undefined, {})).toBeDefined();
+    const read = Array.from({ length: 10 }, (_, index) => documents.read(large(index)));
+    expect(documents.read(large(9))).toBe(read[9]);
+    expect(documents.read(large(0))).not.toBe(read[0]);
   });
 });

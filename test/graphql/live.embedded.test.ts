@@ -1,7 +1,6 @@
 /** Every query is also a subscription, and equal subscriptions of a viewer share one computation. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { statementSpans } from '../../src/channels.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { schema } from '../../src/schema/schema.ts';
@@ -216,18 +215,6 @@ describe('equal subscriptions of a viewer', () => {
     expect(afterChange).toBe(1);
   });
 
-  it('share a computation only if their variables are equal', async () => {
-    const readers = await Promise.all([2, 2, 3].map((first) => followSessions(alice.token, first)));
-    const counts = (await nextOf(readers)).map((data) => data.dttSessions.nodes.length);
-    expect(counts).toEqual([2, 2, 3]);
-    const statements = await statementsOn('DttSession', async () => {
-      const next = nextOf(readers);
-      await change('DttSession', alice);
-      await next;
-    });
-    expect(statements).toBe(2);
-  });
-
   it('run no statements after the last one has ended', async () => {
     const readers = await Promise.all([followSessions(), followSessions()]);
     await nextOf(readers);
@@ -270,23 +257,6 @@ describe('the same subscription with another token', () => {
     const [ofAlice] = [`${values}`];
     await change('DttSession', bob);
     expect((await next).map(newest)).toEqual([ofAlice, `${values}`]);
-  });
-
-  it('of the same user ends when its token is revoked, and those with other tokens continue', async () => {
-    const { id, token } = await createToken(gateway.database.pool, alice.username, 'other');
-    const [revoked, alsoRevoked, continuing] = [
-      await followSessions(token),
-      await followSessions(token),
-      await followSessions(),
-    ];
-    await nextOf([revoked, alsoRevoked, continuing]);
-    await revokeToken(gateway.database.client, id);
-    for (const events of [revoked, alsoRevoked]) {
-      expect((await events.nextResult()).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
-      expect(await events.rest()).toEqual(['complete']);
-    }
-    await change('DttSession', alice);
-    expect(newest(await continuing.next())).toBe(`${values}`);
   });
 });
 

@@ -308,30 +308,3 @@ it('a live query ends with an error that the request has caused, which each read
   expect(state.runs).toBe(1);
   expect(state.ends).toBeGreaterThan(0);
 });
-
-it('a live query removes the HTTP status from the error of a result', async () => {
-  const { join, state } = open();
-  const extensions = { code: 'UNAUTHENTICATED', http: { status: 401 } };
-  state.result = { data: { n: null }, errors: [new GraphQLError('who?', { extensions })] };
-  const { value } = await join().next();
-  expect(value?.errors?.[0]?.extensions).toEqual({ code: 'UNAUTHENTICATED' });
-});
-
-it('a live query yields to other work while it gives a result to many readers', async () => {
-  const { join, change } = open();
-  const readers = Array.from({ length: 200 }, () => join());
-  await Promise.all(readers.map(nextOf));
-  let served = 0;
-  const all = readers.map(async (reader) => {
-    await nextOf(reader);
-    served++;
-  });
-  change(1);
-  const seen = new Set<number>();
-  while (served < readers.length) {
-    await new Promise((settle) => setImmediate(settle));
-    seen.add(served);
-  }
-  await Promise.all(all);
-  expect(Math.min(...[...seen].filter((count) => count > 0))).toBeLessThan(readers.length);
-});

@@ -146,81 +146,9 @@ describe('a subscriber', () => {
     await graphqlOnce(gateway, alice.token, document);
     expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
   });
-
-  it('receives nothing when its result is the same, or when the data of another user changes', async () => {
-    const events = await follow(activeName);
-    await events.next();
-    await activate(alice, 0);
-    await events.next();
-    await activate(alice, 0);
-    await activate(bob, 0);
-    await database.client.user.update({ where: { id: alice.userId }, data: { rank: 9 } });
-    await database.client.dttDevice.update({ where: { id: alice.dttDevices[0] }, data: { apiHits: 9 } });
-    await rename(alice, 0, 'At last');
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'At last' } });
-  });
-
-  it('that connects again gets the current result', async () => {
-    const first = await follow(activeName);
-    await first.next();
-    first.leave();
-    await activate(alice, 0);
-    await activate(alice, 2);
-    const second = await follow(activeName);
-    expect(await second.next()).toEqual({ activeDttTemplate: { name: `Program 2 of ${alice.username}` } });
-  });
-
-  it('gets the last of a burst of changes, and never an older result after a newer one', async () => {
-    const events = await follow(activeName);
-    await events.next();
-    await rename(alice, 0, 'Burst 0');
-    await activate(alice, 0);
-    const last = 40;
-    const burst = (async () => {
-      for (let step = 1; step <= last; step++) await rename(alice, 0, `Burst ${step}`);
-    })();
-    let seen = -1;
-    while (seen < last) {
-      const { activeDttTemplate } = await events.next();
-      const step = Number(/^Burst (\d+)$/.exec(activeDttTemplate?.name)?.[1]);
-      expect(step).toBeGreaterThan(seen);
-      seen = step;
-    }
-    await burst;
-  });
 });
 
 describe('a subscription to a field', () => {
-  it('activeDttTemplate: receives changes of the template, its segments, its owner and its sessions', async () => {
-    await database.client.user.update({
-      where: { id: alice.userId },
-      data: { activeTemplateId: alice.dttTemplates[0] },
-    });
-    const events = await follow(`subscription { activeDttTemplate {
-      segments { type } owner { username rank } sessions(first: 1) { nodes { name } } } }`);
-    expect((await events.next()).activeDttTemplate.segments).toEqual([
-      { type: 'warmup' },
-      { type: 'training' },
-    ]);
-    await database.client.dttTemplateSegment.updateMany({
-      where: { templateId: alice.dttTemplates[0], position: 1 },
-      data: { type: 'endurance' },
-    });
-    expect((await events.next()).activeDttTemplate.segments).toEqual([
-      { type: 'warmup' },
-      { type: 'endurance' },
-    ]);
-    await database.client.user.update({ where: { id: alice.userId }, data: { rank: 77 } });
-    expect((await events.next()).activeDttTemplate.owner.rank).toBe(77);
-    await database.client.dttSession.updateMany({
-      where: { templateId: alice.dttTemplates[0] },
-      data: { name: 'Renamed' },
-    });
-    expect((await events.next()).activeDttTemplate.sessions.nodes).toEqual([{ name: 'Renamed' }]);
-    await database.client.dttTemplate.delete({ where: { id: alice.dttTemplates[0] } });
-    expect(await events.next()).toEqual({ activeDttTemplate: null });
-  });
-
   it('activeDttTemplate: receives changes that the owner of an imported template makes', async () => {
     const [id] = bob.dttTemplates;
     await importTemplate(database.client, alice, id);
@@ -229,84 +157,6 @@ describe('a subscription to a field', () => {
     expect((await events.next()).activeDttTemplate).toMatchObject({ owner: null });
     await rename(bob, 0, 'Edited');
     expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
-  });
-
-  it('latestDttSession: receives changes of the lists of its owner and of their totalCount', async () => {
-    const events = await follow(
-      'subscription { latestDttSession { owner { dttSessions(first: 1) { totalCount nodes { name } } } } }',
-    );
-    const { totalCount } = (await events.next()).latestDttSession.owner.dttSessions;
-    await database.client.dttSession.create({
-      data: {
-        ownerId: alice.userId,
-        bubbleId: `next-${alice.username}`,
-        name: 'Next',
-        createdAt: new Date('2030-01-01'),
-        trainerId: alice.dttDevices[0],
-      },
-    });
-    expect((await events.next()).latestDttSession.owner.dttSessions).toEqual({
-      totalCount: totalCount + 1,
-      nodes: [{ name: 'Next' }],
-    });
-  });
-
-  it('activeLockSession: receives changes of the segments, and the end of the session', async () => {
-    const events = await follow('subscription { activeLockSession { lockState segments { type } } }');
-    expect(await events.next()).toEqual({
-      activeLockSession: { lockState: 'locked', segments: [{ type: 'start' }, { type: 'end' }] },
-    });
-    const [sessionId] = alice.lockSessions;
-    const createdAt = new Date('2030-01-01');
-    await database.client.lockSegment.create({
-      data: { sessionId, type: 'break', isLocked: false, createdAt },
-    });
-    expect((await events.next()).activeLockSession.segments).toContainEqual({ type: 'break' });
-    await database.client.lockSession.update({
-      where: { id: sessionId },
-      data: { isActive: false, lockState: 'completed' },
-    });
-    expect(await events.next()).toEqual({ activeLockSession: null });
-  });
-
-  it('latestDttSession: receives new sessions, and changes of their segments and trainer', async () => {
-    const events = await follow(
-      'subscription { latestDttSession { name segments { points } trainer { serialNumber } } }',
-    );
-    expect((await events.next()).latestDttSession.name).toBe(`Session 0 of ${alice.username}`);
-    const { id } = await database.client.dttSession.create({
-      data: {
-        ownerId: alice.userId,
-        bubbleId: `new-${alice.username}`,
-        name: 'New',
-        createdAt: new Date('2030-01-01'),
-        trainerId: alice.dttDevices[0],
-      },
-    });
-    expect(await events.next()).toEqual({
-      latestDttSession: { name: 'New', segments: [], trainer: { serialNumber: '' } },
-    });
-    await database.client.trainerSegment.create({
-      data: { sessionId: id, type: 'bounce', order: 0, points: 7 },
-    });
-    expect((await events.next()).latestDttSession.segments).toEqual([{ points: 7 }]);
-    await database.client.dttDevice.update({
-      where: { id: alice.dttDevices[0] },
-      data: { serialNumber: 'SN' },
-    });
-    expect((await events.next()).latestDttSession.trainer).toEqual({ serialNumber: 'SN' });
-  });
-
-  it('devices: receives visits of devices of every kind', async () => {
-    const events = await follow('subscription { devices { nodes { __typename databaseId } } }');
-    const first = async () => (await events.next()).devices.nodes[0];
-    expect(await first()).toMatchObject({ __typename: 'DttDevice' });
-    const visits = { lastVisited: new Date('2030-01-01') };
-    await database.client.lkbxDevice.update({ where: { id: alice.lkbxDevices[1] }, data: visits });
-    expect(await first()).toEqual({ __typename: 'LkbxDevice', databaseId: alice.lkbxDevices[1] });
-    const later = { lastVisited: new Date('2030-01-02') };
-    await database.client.ossmDevice.update({ where: { id: alice.ossmDevices[0] }, data: later });
-    expect(await first()).toEqual({ __typename: 'OssmDevice', databaseId: alice.ossmDevices[0] });
   });
 });
 
@@ -480,53 +330,6 @@ describe('a subscription', () => {
     const { errors } = await events.nextResult();
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', argument: 'first' } }]);
     expect(await events.rest()).toEqual(['complete']);
-  });
-
-  it('of the viewer receives which template is active after each activation', async () => {
-    const events = await follow('subscription { viewer { dttTemplates { nodes { databaseId isActive } } } }');
-    const active = async () =>
-      (await events.next()).viewer.dttTemplates.nodes
-        .filter(({ isActive }: { isActive: boolean }) => isActive)
-        .map(({ databaseId }: { databaseId: number }) => databaseId);
-    expect(await active()).toEqual([]);
-    for (const index of [0, 1] as const) {
-      await activate(alice, index);
-      expect(await active()).toEqual([alice.dttTemplates[index]]);
-    }
-  });
-});
-
-describe('an internal error in a subscription', () => {
-  it('is masked and logged as in a query, and the operation runs again until it succeeds, without any change', async () => {
-    const own = await openTestDatabase();
-    const { token } = await createAccount(own.client, 'carol');
-    const other = await openTestGateway(own);
-    const events = await follow('subscription { latestDttSession { segments { type } } }', {
-      at: other,
-      token,
-    });
-    const before = await events.next();
-    const rename = (from: string, to: string) => own.pool.query(`ALTER TABLE "${from}" RENAME TO "${to}"`);
-    await rename('TrainerSegment', 'Hidden');
-    await own.client.dttSession.updateMany({ data: { name: 'changed' } });
-    const { data, errors } = await events.nextResult();
-    expect(data).toEqual({ latestDttSession: null });
-    expect(errors).toMatchObject([
-      {
-        message: 'Internal server error',
-        path: ['latestDttSession'],
-        extensions: { code: 'INTERNAL_SERVER_ERROR' },
-      },
-    ]);
-    expect(other.log.map((line) => JSON.parse(line))).toContainEqual(
-      expect.objectContaining({
-        msg: 'request failed',
-        request: events.response.headers.get('X-Request-Id'),
-      }),
-    );
-    await rename('Hidden', 'TrainerSegment');
-    expect(await events.next()).toEqual(before);
-    await other.close();
   });
 });
 

@@ -36,12 +36,11 @@ async function open(level: string) {
 }
 
 describe('the log of a request', () => {
-  it('has the code of the first error in a GraphQL response, executed by Yoga or compiled', async () => {
+  it('has the code of the first error in a GraphQL response', async () => {
     const { gateway, requests } = await open('info');
     const missing = 'mutation { activateTemplate(template: { databaseId: 999 }) { template { name } } }';
     await graphqlOnce(gateway, undefined, '{ viewer { username } }');
     await graphqlOnce(gateway, token, '{ nothing }');
-    // Executed by Yoga, and then compiled.
     await graphqlOnce(gateway, token, missing);
     await graphqlOnce(gateway, token, missing);
     await graphqlOnce(gateway, token, '{ viewer { username } }');

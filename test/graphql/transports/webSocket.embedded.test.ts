@@ -254,7 +254,7 @@ describe('a message', () => {
 });
 
 describe('an operation', () => {
-  it('that is a query gets its result and a complete message, run by Yoga, compiled or cached', async () => {
+  it('that is a query gets its result and a complete message, executed or cached', async () => {
     const socket = await connect();
     const query = 'query ($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }';
     const { hits } = gateway.responseCache.counters;

@@ -1,0 +1,125 @@
+/**
+ * The one way in which operations are executed, whoever asks for them: by POST or GET, in a batch, through a WebSocket, as a
+ * subscription, as a tool. The document is found, parsed, limited and validated once for as long as it is cached. The variables
+ * are coerced once, for the limits and for the execution. The operation is executed exactly once, whatever comes of it.
+ *
+ * It may be replaced by `parse`, `validate` and `execute` of graphql-js, in that order. What would be missing are the limits, the
+ * caches and the speed.
+ */
+
+import { type ExecutionResult, GraphQLError, OperationTypeNode } from 'graphql';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config/config.ts';
+import { unauthenticated } from '../errors.ts';
+import type { Context } from '../schema/context.ts';
+import { complexityOf, complexityOfTools } from './complexity.ts';
+import { type CheckedDocument, type Documents, noOperation } from './documents.ts';
+import { hasTooManyValues, isTooDeep, tooManyValues } from './limits.ts';
+import type { PersistedOperations } from './persisted.ts';
+import type { OperationRequest } from './request.ts';
+import { badRequest, requestError, unreadableRequest } from './requestFailure.ts';
+
+/** Who asks for an operation. */
+export interface Client {
+  /** Null for an anonymous client, which may ask for nothing but the schema. */
+  readonly viewer: Viewer | null;
+  /** The header, which says why there is no viewer. */
+  readonly authorization: string | undefined;
+  /** Whether the request may write, unlike a GET. */
+  readonly mayWrite: boolean;
+}
+
+/** An operation with its variables, ready to be executed. */
+export interface Operation {
+  readonly type: OperationTypeNode;
+  /** Its kind and root field, for logs and metrics. */
+  readonly label: string;
+  readonly complexity: number;
+  /** The text of its document. */
+  readonly text: string;
+  /** Executes it. Whatever goes wrong is in the result. */
+  execute(context: Context | undefined): Promise<ExecutionResult>;
+}
+
+/** The result of a request that cannot be executed. */
+export interface Rejected {
+  readonly errors: readonly GraphQLError[];
+}
+
+export interface Execution {
+  /** Finds the operation of a request, and checks that it may be executed. */
+  prepare(request: OperationRequest, client: Client): Operation | Rejected;
+}
+
+export interface ExecutionOptions {
+  readonly config: Pick<Config, 'MAX_COMPLEXITY'>;
+  readonly documents: Documents;
+  readonly persisted: PersistedOperations;
+}
+
+export function createExecution({
+  config: { MAX_COMPLEXITY },
+  documents,
+  persisted,
+}: ExecutionOptions): Execution {
+  const { schema } = documents;
+  /** The highest complexity for anonymous clients. Computed with their first request. */
+  let maxAnonymous: number | undefined;
+
+  function maxFor(viewer: Viewer | null): number {
+    if (viewer) return MAX_COMPLEXITY;
+    maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(schema));
+    return maxAnonymous;
+  }
+
+  function findDocument(request: OperationRequest, client: Client): CheckedDocument | Rejected {
+    const { viewer } = client;
+    const text = persisted.find(request, viewer);
+    // Anonymous clients are not told which operations are persisted, nor that only those are run.
+    if (!viewer && text !== request.query) return withoutToken(client);
+    if (text instanceof GraphQLError) return { errors: [text] };
+    if (text === undefined) return { errors: [unreadableRequest('Must provide query string.')] };
+    if (!viewer) return documents.readAnonymous(text) ?? withoutToken(client);
+    const document = documents.read(text);
+    if (!('errors' in document)) persisted.register(request, viewer);
+    return document;
+  }
+
+  return {
+    prepare(request, client) {
+      const found = findDocument(request, client);
+      if ('errors' in found) return found;
+      const operation = found.operation(request.operationName);
+      if (!operation) return { errors: [requestError(noOperation(found.document, request.operationName))] };
+      const { type, label, node, coerce, execute } = operation;
+      if (type === OperationTypeNode.MUTATION && !client.mayWrite) return { errors: [mutationByRead] };
+      if (isTooDeep(request.variables))
+        return { errors: [unreadableRequest('The variables are nested too deeply')] };
+      if (hasTooManyValues(request.variables)) return { errors: [unreadableRequest(tooManyValues)] };
+      const variables = coerce(request.variables);
+      if ('errors' in variables) return asBadRequest(variables);
+      const { coerced } = variables;
+      const complexity = complexityOf(schema, found.document, node, coerced);
+      const most = maxFor(client.viewer);
+      if (complexity > most) return { errors: [requestError(tooComplex('operation', complexity, most))] };
+      return { type, label, complexity, text: found.text, execute: (context) => execute(coerced, context) };
+    },
+  };
+}
+
+export const tooComplex = (what: 'operation' | 'batch', complexity: number, most: number) =>
+  `The ${what} has a complexity of ${complexity}; at most ${most} is allowed`;
+
+const withoutToken = ({ authorization }: Client): Rejected => ({
+  errors: [unauthenticated(problemOf(authorization))],
+});
+
+const mutationByRead = new GraphQLError('Can only perform a mutation operation from a POST request.', {
+  extensions: { code: 'BAD_USER_INPUT', http: { status: 405, headers: { Allow: 'POST' } } },
+});
+
+/** Gives errors of graphql-js the status of a bad request. */
+function asBadRequest(rejected: Rejected): Rejected {
+  for (const { extensions } of rejected.errors) extensions.http = badRequest;
+  return rejected;
+}

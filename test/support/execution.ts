@@ -1,0 +1,31 @@
+/** Prepares operations as the gateway does, without a gateway. */
+
+import { readConfig } from '../../src/config/config.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+import { createExecution, type Operation, type Rejected } from '../../src/graphql/execution.ts';
+import { createPersistedOperations } from '../../src/graphql/persisted.ts';
+
+interface Asked {
+  readonly operationName?: string;
+  readonly variables?: Readonly<Record<string, unknown>>;
+  readonly isAnonymous?: boolean;
+}
+
+/** A function that prepares the operation of a document by the given settings. */
+export function preparing(
+  settings: Record<string, string> = {},
+): (query: string, asked?: Asked) => Operation | Rejected {
+  const config = readConfig(settings);
+  const documents = createDocuments(config);
+  const persisted = createPersistedOperations({ config, file: { textOf: () => undefined } });
+  const { prepare } = createExecution({ config, documents, persisted });
+  return (query, { operationName, variables = {}, isAnonymous = false } = {}) =>
+    prepare(
+      { query, operationName, variables, extensions: undefined },
+      { viewer: isAnonymous ? null : { id: 1, tokenId: 1 }, authorization: undefined, mayWrite: true },
+    );
+}
+
+/** The messages of the errors for which an operation is not executed; none if it may be. */
+export const messagesOf = (prepared: Operation | Rejected): string[] =>
+  'errors' in prepared ? prepared.errors.map(({ message }) => message) : [];
