@@ -20,13 +20,13 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
-import { fieldOf } from '../database/reader/models.ts';
+import { isRecordType } from '../database/models.ts';
+import { fieldOf } from '../database/reader/dataModel.ts';
 import { nameArguments } from './argumentErrors.ts';
 import { type CompiledDocument, compiledDocument, findReadType } from './compiledDocument.ts';
 import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
-import { conditionsKey, conditionVariablesIn } from './conditions.ts';
 import type { Context } from './context.ts';
-import { isModel } from './loading/visible.ts';
+import { conditionsKey, conditionVariablesIn } from './directives.ts';
 import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {
@@ -191,7 +191,7 @@ const exactTypes = new Set(['Int', 'String', 'Boolean']);
 
 /** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
 function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
-  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
+  return exactTypes.has(type) && isRecordType(name) && fieldOf(name, property).type === type;
 }
 
 /** Whether a field or a variable has the name of a property that every object inherits, such as `__proto__`. */

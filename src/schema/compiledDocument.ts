@@ -20,7 +20,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import { isIncluded } from './conditions.ts';
+import { isIncluded } from './directives.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 

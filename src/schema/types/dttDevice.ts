@@ -1,9 +1,9 @@
 /** Trainer devices. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, relatedListField } from '../fields.ts';
 import { Device } from './device.ts';
-import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttSession } from './dttSession.ts';
 
 export const DttDevice = builder.prismaNode('DttDevice', {
   description: 'A trainer device (DTT device).',
@@ -25,28 +25,18 @@ export const DttDevice = builder.prismaNode('DttDevice', {
   }),
 });
 
-export const DttDeviceConnection = builder.connectionObject({ type: DttDevice, name: 'DttDeviceConnection' });
-
 builder.prismaObjectFields(DttDevice, (t) => ({
   sessions: t.connection(
-    relatedListField(
+    ...relatedListField(
       { model: 'DttDevice', relation: 'sessions' },
       'DttSession',
       DttSession,
       "The viewer's sessions on this device, newest first.",
     ),
-    DttSessionConnection,
   ),
 }));
 
-/** The field of `Query` and `User`. */
-export const dttDevices = viewerListField(
-  'DttDevice',
-  DttDevice,
-  "The viewer's trainer devices, most recently visited first, never visited last.",
-);
-
-builder.queryFields((t) => ({
-  dttDevice: t.field(recordField('DttDevice', DttDevice, 'A trainer device of the viewer.')),
-  dttDevices: t.connection(dttDevices, DttDeviceConnection),
-}));
+addQueries('DttDevice', DttDevice, {
+  one: 'A trainer device of the viewer.',
+  all: "The viewer's trainer devices, most recently visited first, never visited last.",
+});

@@ -1,12 +1,12 @@
 /** Training sessions. */
 
 import { builder } from '../builder.ts';
-import { recordField, viewerListField } from '../fields.ts';
+import { addQueries, addViewerField } from '../fields.ts';
 import { children, findNewest, firstNonNull, requiredFirst, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { TrainerSegment } from './trainerSegment.ts';
-import { User } from './user.ts';
+import { ownerField } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {
   description: 'A training session on a trainer device (DTT session).',
@@ -33,23 +33,13 @@ export const DttSession = builder.prismaNode('DttSession', {
   }),
 });
 
-export const DttSessionConnection = builder.connectionObject({
-  type: DttSession,
-  name: 'DttSessionConnection',
-});
-
 builder.prismaObjectFields(DttSession, (t) => ({
   segments: t.field({
     type: [TrainerSegment],
     description: 'The results per segment, in order.',
     ...children<'TrainerSegment'>('segments', { order: 'asc' }),
   }),
-  owner: t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    ...toOne('User', 'ownerId'),
-  }),
+  owner: t.field(ownerField),
   trainer: t.field({
     type: DttDevice,
     nullable: true,
@@ -65,23 +55,14 @@ builder.prismaObjectFields(DttSession, (t) => ({
   }),
 }));
 
-/** The field of `Query` and `User`. */
-export const dttSessions = viewerListField(
-  'DttSession',
+addQueries('DttSession', DttSession, {
+  one: 'A training session of the viewer.',
+  all: "The viewer's training sessions, newest first.",
+});
+
+addViewerField(
+  'latestDttSession',
   DttSession,
-  "The viewer's training sessions, newest first.",
+  "The viewer's newest training session, null when there is none.",
+  findNewest('DttSession'),
 );
-
-/** The field of `Query` and `User`. */
-export const latestDttSession = {
-  type: DttSession,
-  nullable: true,
-  description: "The viewer's newest training session, null when there is none.",
-  ...findNewest('DttSession'),
-} as const;
-
-builder.queryFields((t) => ({
-  dttSession: t.field(recordField('DttSession', DttSession, 'A training session of the viewer.')),
-  dttSessions: t.connection(dttSessions, DttSessionConnection),
-  latestDttSession: t.field(latestDttSession),
-}));

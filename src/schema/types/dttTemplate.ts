@@ -1,10 +1,10 @@
 /** Training programs, called DTT templates or DTT settings. */
 
+import type { ViewerRef } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, relatedListField } from '../fields.ts';
 import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
-import type { ViewerRef } from '../loading/visible.ts';
-import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttSession } from './dttSession.ts';
 import { User } from './user.ts';
 
 interface OwnedRow {
@@ -61,11 +61,6 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
   }),
 });
 
-export const DttTemplateConnection = builder.connectionObject({
-  type: DttTemplate,
-  name: 'DttTemplateConnection',
-});
-
 builder.prismaObjectFields(DttTemplate, (t) => ({
   segments: t.field({
     type: [DttTemplateSegment],
@@ -80,13 +75,12 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
     ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
-    relatedListField(
+    ...relatedListField(
       { model: 'DttTemplate', relation: 'sessions' },
       'DttSession',
       DttSession,
       "The viewer's sessions with this template, newest first.",
     ),
-    DttSessionConnection,
   ),
 }));
 
@@ -109,24 +103,16 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
   }),
 });
 
-/** The field of `Query` and `User`. */
-export const dttTemplates = viewerListField(
-  'DttTemplate',
-  DttTemplate,
-  "The viewer's templates, owned and imported, newest first.",
+addQueries('DttTemplate', DttTemplate, {
+  one: 'A template of the viewer, owned or imported.',
+  all: "The viewer's templates, owned and imported, newest first.",
+});
+
+builder.queryField('activeDttTemplate', (t) =>
+  t.field({
+    type: DttTemplate,
+    nullable: true,
+    description: "The viewer's active template, null when none is.",
+    ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
+  }),
 );
-
-const activeDttTemplate = {
-  type: DttTemplate,
-  nullable: true,
-  description: "The viewer's active template, null when none is.",
-  ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
-} as const;
-
-builder.queryFields((t) => ({
-  dttTemplate: t.field(
-    recordField('DttTemplate', DttTemplate, 'A template of the viewer, owned or imported.'),
-  ),
-  dttTemplates: t.connection(dttTemplates, DttTemplateConnection),
-  activeDttTemplate: t.field(activeDttTemplate),
-}));

@@ -1,10 +1,10 @@
 /** Lock sessions with their history. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, viewerListField } from '../fields.ts';
+import { addQueries, addViewerField, nullOnlyInMirror } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { User } from './user.ts';
+import { ownerField } from './user.ts';
 
 export const LockSession = builder.prismaNode('LockSession', {
   description: 'A lock session.',
@@ -58,23 +58,13 @@ interface Times {
   readonly duration: number;
 }
 
-export const LockSessionConnection = builder.connectionObject({
-  type: LockSession,
-  name: 'LockSessionConnection',
-});
-
 builder.prismaObjectFields(LockSession, (t) => ({
   segments: t.field({
     type: [LockSegment],
     description: 'Its history, oldest first.',
     ...children<'LockSegment'>('segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
   }),
-  owner: t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    ...toOne('User', 'ownerId'),
-  }),
+  owner: t.field(ownerField),
   template: t.field({
     type: LockTemplate,
     nullable: true,
@@ -102,32 +92,21 @@ const LockSegment = builder.prismaNode('LockSegment', {
   }),
 });
 
-/** The field of `Query` and `User`. */
-export const lockSessions = viewerListField(
-  'LockSession',
+addQueries('LockSession', LockSession, {
+  one: 'A lock session of the viewer.',
+  all: "The viewer's lock sessions, newest first.",
+});
+
+addViewerField(
+  'activeLockSession',
   LockSession,
-  "The viewer's lock sessions, newest first.",
+  "The viewer's active lock session, null when none is.",
+  findVisible('LockSession', () => ({ isActive: true })),
 );
 
-/** The field of `Query` and `User`. */
-export const activeLockSession = {
-  type: LockSession,
-  nullable: true,
-  description: "The viewer's active lock session, null when none is.",
-  ...findVisible('LockSession', () => ({ isActive: true })),
-} as const;
-
-/** The field of `Query` and `User`. */
-export const latestLockSession = {
-  type: LockSession,
-  nullable: true,
-  description: "The viewer's newest lock session, null when there is none.",
-  ...findNewest('LockSession'),
-} as const;
-
-builder.queryFields((t) => ({
-  lockSession: t.field(recordField('LockSession', LockSession, 'A lock session of the viewer.')),
-  lockSessions: t.connection(lockSessions, LockSessionConnection),
-  latestLockSession: t.field(latestLockSession),
-  activeLockSession: t.field(activeLockSession),
-}));
+addViewerField(
+  'latestLockSession',
+  LockSession,
+  "The viewer's newest lock session, null when there is none.",
+  findNewest('LockSession'),
+);

@@ -1,7 +1,7 @@
 /** OSSM devices. */
 
 import { builder } from '../builder.ts';
-import { recordField, viewerListField } from '../fields.ts';
+import { addQueries } from '../fields.ts';
 import { Device } from './device.ts';
 
 export const OssmDevice = builder.prismaNode('OssmDevice', {
@@ -23,19 +23,7 @@ export const OssmDevice = builder.prismaNode('OssmDevice', {
   }),
 });
 
-export const OssmDeviceConnection = builder.connectionObject({
-  type: OssmDevice,
-  name: 'OssmDeviceConnection',
+addQueries('OssmDevice', OssmDevice, {
+  one: 'An OSSM device of the viewer.',
+  all: "The viewer's OSSM devices, most recently visited first, never visited last.",
 });
-
-/** The field of `Query` and `User`. */
-export const ossmDevices = viewerListField(
-  'OssmDevice',
-  OssmDevice,
-  "The viewer's OSSM devices, most recently visited first, never visited last.",
-);
-
-builder.queryFields((t) => ({
-  ossmDevice: t.field(recordField('OssmDevice', OssmDevice, 'An OSSM device of the viewer.')),
-  ossmDevices: t.connection(ossmDevices, OssmDeviceConnection),
-}));

@@ -2,18 +2,18 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
+import type { Batch } from '../../../src/database/reader/batch.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
 function fakePool(rows: object[], ...codes: string[]) {
   const sent: unknown[] = [];
   const pool = {
-    async query(query: unknown) {
-      sent.push(query);
+    query({ statements }: Batch, _values: undefined, callback: NonNullable<Batch['callback']>) {
+      sent.push(...statements);
       const code = codes.shift();
-      if (code !== undefined)
-        throw Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code });
-      return { rows };
+      if (code === undefined) callback(null, [rows]);
+      else callback(Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code }));
     },
   };
   // The only method of a pool that the module uses.
