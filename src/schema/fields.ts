@@ -44,6 +44,9 @@ export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
   extensions.nullOnlyWithError === true;
 
+/** Options of a field that may be null. */
+export const orNull = (description: string) => ({ nullable: true, description }) as const;
+
 /**
  * Options of a field that is null only in a mirror, where null means that the value is not known. In any other database a trigger
  * rejects null (`has_values` in the migration), so a REST response, which is never made from mirrored rows, has a value there.

@@ -149,6 +149,7 @@ function rowOf(columns: readonly Column[], fields: readonly (string | null)[]): 
 /** A parameter in the text format of PostgreSQL. */
 function textOf(value: unknown): string | null {
   if (value == null) return null;
+  if (value instanceof Date) return timeText(value);
   if (Array.isArray(value)) return `{${value.map(itemOf).join()}}`;
   return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value);
 }
@@ -156,4 +157,12 @@ function textOf(value: unknown): string | null {
 function itemOf(item: unknown): string {
   const text = textOf(item);
   return text === null ? 'NULL' : `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
+function timeText(time: Date): string {
+  const year = time.getUTCFullYear();
+  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
+  // The part after the year always has the same length in ISO 8601.
+  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }

@@ -31,6 +31,8 @@ export function fieldOf(model: ModelName, name: string): Field {
   return field;
 }
 
+export const hasField = (model: ModelName, name: string): boolean => models.get(model)?.has(name) ?? false;
+
 /** The column, qualified with the alias that its table has in the statement. */
 export function columnOf(model: ModelName, name: string, table: string): string {
   if (fieldOf(model, name).relation) throw new Error(`${model}.${name} is no column`);

@@ -155,16 +155,5 @@ const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
 
 const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
 
-/** The overload of `query` that takes a query object and a callback, which the types of `pg` leave out. */
-interface CalledPool {
-  query(batch: Batch, values: undefined, callback: (error: unknown, results: object[][]) => void): void;
-}
-
-/** Passes a callback, since without one `pg` creates two promises for each statement. */
-function resultsOf(pool: pg.Pool, batch: Batch): Promise<object[][]> {
-  return new Promise((settle, fail) => {
-    (pool as unknown as CalledPool).query(batch, undefined, (error, results) =>
-      error ? fail(error) : settle(results),
-    );
-  });
-}
+/** By its types the pool returns a query object itself. It returns a promise of what the object passes to its callback. */
+const resultsOf = (pool: pg.Pool, batch: Batch) => pool.query(batch) as unknown as Promise<object[][]>;

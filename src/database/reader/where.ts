@@ -140,23 +140,14 @@ const places = new Map([
   ['last', ' NULLS LAST'],
 ]);
 
-/** A value as `pg` sends it. */
+/** Checks that a value can be a parameter. */
 function parameterOf(value: unknown): unknown {
-  if (value instanceof Date) return timeText(value);
-  if (typeof value === 'number' || typeof value === 'boolean') return value;
+  if (value instanceof Date || typeof value === 'number' || typeof value === 'boolean') return value;
   if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
   // PostgreSQL rejects a zero byte, and `pg` replaces half of a surrogate pair by another character.
   if (/\0|\p{Surrogate}/u.test(value))
     throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;
-}
-
-/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
-function timeText(time: Date): string {
-  const year = time.getUTCFullYear();
-  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
-  // The part after the year always has the same length in ISO 8601.
-  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyWithError } from '../fields.ts';
+import { nullOnlyWithError, orNull } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
 import { type Row, writeAndRead } from '../loading/rows.ts';
@@ -50,17 +50,16 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
   fields: (t) => ({
     template: t.field({
       type: DttTemplate,
-      nullable: true,
-      description: 'The template, now active. Null only if it was deleted in the meantime.',
+      ...orNull('The template, now active. Null only if it was deleted in the meantime.'),
       ...template,
       resolve: (activation, ...others) =>
         activation.template === undefined ? template.resolve(activation, ...others) : activation.template,
     }),
     previousTemplate: t.field({
       type: DttTemplate,
-      nullable: true,
-      description:
+      ...orNull(
         'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
+      ),
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),

@@ -1,7 +1,7 @@
 /** Trainer devices. */
 
 import { builder } from '../builder.ts';
-import { addQueries, nullOnlyInMirror, relatedListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, orNull, relatedListField } from '../fields.ts';
 import { Device } from './device.ts';
 import { DttSession } from './dttSession.ts';
 
@@ -17,8 +17,7 @@ export const DttDevice = builder.prismaNode('DttDevice', {
     ),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it last sent a log, null if it never did.',
+      ...orNull('When it last sent a log, null if it never did.'),
     }),
     createdAt: t.expose('createdDate', { type: 'DateTime', ...nullOnlyInMirror('When it was registered.') }),
     apiHits: t.exposeInt('apiHits', nullOnlyInMirror('How many requests it has made.')),

@@ -1,7 +1,7 @@
 /** Training sessions. */
 
 import { builder } from '../builder.ts';
-import { addQueries, addViewerField } from '../fields.ts';
+import { addQueries, addViewerField, orNull } from '../fields.ts';
 import { children, findNewest, firstNonNull, requiredFirst, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
@@ -15,8 +15,8 @@ export const DttSession = builder.prismaNode('DttSession', {
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    name: t.exposeString('name', { nullable: true, description: 'Name.' }),
-    passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed overall.' }),
+    name: t.exposeString('name', orNull('Name.')),
+    passed: t.exposeBoolean('passed', orNull('Whether it was passed overall.')),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
       description: 'When it took place: the one time that the service has of a session.',
@@ -26,8 +26,7 @@ export const DttSession = builder.prismaNode('DttSession', {
       ...requiredFirst('trainerId', 'goneTrainerId'),
     }),
     templateId: t.int({
-      nullable: true,
-      description: 'Integer id of the template that was used, if any.',
+      ...orNull('Integer id of the template that was used, if any.'),
       ...firstNonNull('templateId', 'goneTemplateId'),
     }),
   }),
@@ -42,15 +41,14 @@ builder.prismaObjectFields(DttSession, (t) => ({
   owner: t.field(ownerField),
   trainer: t.field({
     type: DttDevice,
-    nullable: true,
-    description: 'The trainer device; null when it is no longer one of the viewer’s.',
+    ...orNull('The trainer device; null when it is no longer one of the viewer’s.'),
     ...toOne('DttDevice', 'trainerId'),
   }),
   template: t.field({
     type: DttTemplate,
-    nullable: true,
-    description:
+    ...orNull(
       'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
+    ),
     ...toOne('DttTemplate', 'templateId'),
   }),
 }));

@@ -1,6 +1,7 @@
 /** Statistics of training sessions. */
 
 import { builder } from '../builder.ts';
+import { orNull } from '../fields.ts';
 import { derive, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
@@ -96,33 +97,30 @@ const Group = addStatistics<Keys>({
 });
 
 builder.objectFields(Group, (t) => ({
-  templateId: t.exposeInt('templateId', {
-    nullable: true,
-    description: 'Integer id of the template; null as well for sessions without one.',
-  }),
+  templateId: t.exposeInt(
+    'templateId',
+    orNull('Integer id of the template; null as well for sessions without one.'),
+  ),
   template: t.field({
     type: DttTemplate,
-    nullable: true,
-    description: 'The template; null as well when it is no longer one of the viewer’s.',
+    ...orNull('The template; null as well when it is no longer one of the viewer’s.'),
     ...toOne('DttTemplate', 'templateId'),
   }),
-  trainerId: t.exposeInt('trainerId', { nullable: true, description: 'Integer id of the trainer device.' }),
+  trainerId: t.exposeInt('trainerId', orNull('Integer id of the trainer device.')),
   trainer: t.field({
     type: DttDevice,
-    nullable: true,
-    description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
+    ...orNull('The trainer device; null as well when it is no longer one of the viewer’s.'),
     ...toOne('DttDevice', 'trainerId'),
   }),
   segmentType: t.field({
     type: TrainerSegmentType,
-    nullable: true,
-    description: 'The kind of segments. Several groups may be `UNKNOWN`, each for another kind.',
+    ...orNull('The kind of segments. Several groups may be `UNKNOWN`, each for another kind.'),
     ...derive(['rawSegmentType'], ({ rawSegmentType }: { rawSegmentType: string | null }) =>
       rawSegmentType === null ? null : trainerSegmentTypeOf(rawSegmentType),
     ),
   }),
-  rawSegmentType: t.exposeString('rawSegmentType', {
-    nullable: true,
-    description: "The kind of segments in the service's own word, such as `repetition`.",
-  }),
+  rawSegmentType: t.exposeString(
+    'rawSegmentType',
+    orNull("The kind of segments in the service's own word, such as `repetition`."),
+  ),
 }));

@@ -2,7 +2,7 @@
 
 import type { ViewerRef } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { addQueries, nullOnlyInMirror, relatedListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, orNull, relatedListField } from '../fields.ts';
 import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
 import { DttSession } from './dttSession.ts';
 import { User } from './user.ts';
@@ -52,10 +52,7 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     targetWindow: t.exposeFloat('targetWindow', {
       description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
     }),
-    toyId: t.exposeString('toyId', {
-      nullable: true,
-      description: 'Identifier of the toy that it is made for.',
-    }),
+    toyId: t.exposeString('toyId', orNull('Identifier of the toy that it is made for.')),
     createdAt: t.expose('createdDate', { type: 'DateTime', description: 'When it was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it was last edited.' }),
   }),
@@ -69,9 +66,9 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
   }),
   owner: t.field({
     type: User,
-    nullable: true,
-    description:
+    ...orNull(
       'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see. `ownerId` says who it is.',
+    ),
     ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
@@ -96,8 +93,7 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
     repeat: t.exposeInt('repeat', nullOnlyInMirror('How many times it is done.')),
     template: t.field({
       type: DttTemplate,
-      nullable: true,
-      description: 'The template that it is a part of.',
+      ...orNull('The template that it is a part of.'),
       ...toOne('DttTemplate', 'templateId'),
     }),
   }),
@@ -111,8 +107,7 @@ addQueries('DttTemplate', DttTemplate, {
 builder.queryField('activeDttTemplate', (t) =>
   t.field({
     type: DttTemplate,
-    nullable: true,
-    description: "The viewer's active template, null when none is.",
+    ...orNull("The viewer's active template, null when none is."),
     ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
   }),
 );

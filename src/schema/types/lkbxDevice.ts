@@ -1,7 +1,7 @@
 /** Lock devices (LKBX). */
 
 import { builder } from '../builder.ts';
-import { addQueries } from '../fields.ts';
+import { addQueries, orNull } from '../fields.ts';
 import { Device } from './device.ts';
 
 export const LkbxDevice = builder.prismaNode('LkbxDevice', {
@@ -13,8 +13,7 @@ export const LkbxDevice = builder.prismaNode('LkbxDevice', {
     hueShift: t.exposeFloat('hueShift', { description: 'Shift of its light’s hue; the unit is not known.' }),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it last sent a log, null if it never did.',
+      ...orNull('When it last sent a log, null if it never did.'),
     }),
   }),
 });

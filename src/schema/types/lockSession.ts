@@ -1,7 +1,7 @@
 /** Lock sessions with their history. */
 
 import { builder } from '../builder.ts';
-import { addQueries, addViewerField, nullOnlyInMirror } from '../fields.ts';
+import { addQueries, addViewerField, nullOnlyInMirror, orNull } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { ownerField } from './user.ts';
@@ -22,24 +22,23 @@ export const LockSession = builder.prismaNode('LockSession', {
     startedAt: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
     endsAt: t.field({
       type: 'DateTime',
-      nullable: true,
-      description:
+      ...orNull(
         'When it is due to end, or ended; null where nobody said so. Of an active one it is the start and the duration, unless the ' +
-        'service says otherwise. It may have passed: the session is active until the service ends it.',
+          'service says otherwise. It may have passed: the session is active until the service ends it.',
+      ),
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it was created, null where nobody said so.',
+      ...orNull('When it was created, null where nobody said so.'),
     }),
     isActive: t.exposeBoolean('isActive', {
       description: 'Whether it is under way. At most one of a user is.',
     }),
-    templateId: t.exposeInt('templateId', {
-      nullable: true,
-      description: 'Integer id of the template that it was started from, if any.',
-    }),
+    templateId: t.exposeInt(
+      'templateId',
+      orNull('Integer id of the template that it was started from, if any.'),
+    ),
   }),
 });
 
@@ -67,8 +66,7 @@ builder.prismaObjectFields(LockSession, (t) => ({
   owner: t.field(ownerField),
   template: t.field({
     type: LockTemplate,
-    nullable: true,
-    description: 'The template that it was started from, if any.',
+    ...orNull('The template that it was started from, if any.'),
     ...toOne('LockTemplate', 'templateId'),
   }),
 }));
@@ -85,8 +83,7 @@ const LockSegment = builder.prismaNode('LockSegment', {
     isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
     session: t.field({
       type: LockSession,
-      nullable: true,
-      description: 'The lock session whose history it belongs to.',
+      ...orNull('The lock session whose history it belongs to.'),
       ...toOne('LockSession', 'sessionId'),
     }),
   }),

@@ -1,6 +1,7 @@
 /** Statistics of lock sessions. */
 
 import { builder } from '../builder.ts';
+import { orNull } from '../fields.ts';
 import { toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { addStatistics } from './statistics.ts';
@@ -57,15 +58,14 @@ const Group = addStatistics<Keys>({
 });
 
 builder.objectFields(Group, (t) => ({
-  templateId: t.exposeInt('templateId', {
-    nullable: true,
-    description: 'Integer id of the template; null as well for sessions without one.',
-  }),
+  templateId: t.exposeInt(
+    'templateId',
+    orNull('Integer id of the template; null as well for sessions without one.'),
+  ),
   template: t.field({
     type: LockTemplate,
-    nullable: true,
-    description: 'The template; null as well for sessions without one.',
+    ...orNull('The template; null as well for sessions without one.'),
     ...toOne('LockTemplate', 'templateId'),
   }),
-  lockState: t.exposeString('lockState', { nullable: true, description: 'The state.' }),
+  lockState: t.exposeString('lockState', orNull('The state.')),
 }));

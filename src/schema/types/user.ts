@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { addQueries, nullOnlyInMirror, nullOnlyWithError, ofViewer } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, nullOnlyWithError, ofViewer, orNull } from '../fields.ts';
 import { toOne } from '../loading/reads.ts';
 import { readRow } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
@@ -50,8 +50,7 @@ export const User = builder.prismaNode('User', {
 builder.prismaObjectFields(User, (t) => ({
   activeDttTemplate: t.field({
     type: DttTemplate,
-    nullable: true,
-    description: 'The active template, null when none is.',
+    ...orNull('The active template, null when none is.'),
     ...toOne('DttTemplate', 'activeTemplateId'),
   }),
   ...Object.fromEntries([...ofViewer.fields].map(([name, options]) => [name, t.field(options)])),
@@ -61,8 +60,7 @@ builder.prismaObjectFields(User, (t) => ({
 /** The field of records with an owner. */
 export const ownerField = {
   type: User,
-  nullable: true,
-  description: 'The user whom it belongs to.',
+  ...orNull('The user whom it belongs to.'),
   ...toOne('User', 'ownerId'),
 } as const;
 

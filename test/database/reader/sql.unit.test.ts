@@ -9,11 +9,12 @@ import { createSql } from '../../../src/database/reader/sql.ts';
 function fakePool(rows: object[], ...codes: string[]) {
   const sent: unknown[] = [];
   const pool = {
-    query({ statements }: Batch, _values: undefined, callback: NonNullable<Batch['callback']>) {
+    async query({ statements }: Batch) {
       sent.push(...statements);
       const code = codes.shift();
-      if (code === undefined) callback(null, [rows]);
-      else callback(Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code }));
+      if (code !== undefined)
+        throw Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code });
+      return [rows];
     },
   };
   // The only method of a pool that the module uses.

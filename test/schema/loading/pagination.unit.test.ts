@@ -36,35 +36,6 @@ describe('a page', () => {
       }
     }
   });
-
-  it('skips as many rows as its offset, and has a previous page if that is not 0', () => {
-    const pageAt = (offset: number | undefined) => {
-      const { rows: page, values, connect } = planPage(newestId, { offset });
-      return {
-        skip: page.skip && values.skip,
-        hasPreviousPage: connect([], noCount).pageInfo.hasPreviousPage,
-      };
-    };
-    expect(pageAt(undefined)).toEqual({ hasPreviousPage: false });
-    expect(pageAt(0)).toEqual({ hasPreviousPage: false });
-    expect(pageAt(1)).toEqual({ skip: 1, hasPreviousPage: true });
-  });
-
-  it('has its rows in the order of the list, whether it is read from the beginning or from the end', () => {
-    const order = (args: object, each: Order) => planPage(each, args).rows.orderBy;
-    expect(order({}, newestId)).toEqual([{ id: 'desc' }]);
-    expect(order({ last: 1 }, newestId)).toEqual([{ id: 'asc' }]);
-    expect(order({}, byTime)).toEqual([{ createdAt: 'desc' }, { id: 'desc' }]);
-    expect(order({}, byVisit)).toEqual([{ lastVisited: { sort: 'desc', nulls: 'last' } }, { id: 'desc' }]);
-    expect(order({ last: 1 }, byVisit)).toEqual([
-      { lastVisited: { sort: 'asc', nulls: 'first' } },
-      { id: 'asc' },
-    ]);
-    const ids = planPage(newestId, { last: 2 })
-      .connect(rows(3), noCount)
-      .edges.map(({ node }) => node.id);
-    expect(ids).toEqual([2, 1]);
-  });
 });
 
 describe('a cursor', () => {
