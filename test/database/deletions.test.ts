@@ -1,6 +1,7 @@
 /** Deletions, for every relation: what is deleted as well, what stays, and what prevents a deletion. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { announcedTables } from '../../src/database/models.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
@@ -27,26 +28,10 @@ beforeEach(async () => {
   });
 });
 
-const tables = [
-  'User',
-  'ApiToken',
-  'DttDevice',
-  'DttTemplate',
-  'DttTemplateSegment',
-  'DttLibraryEntry',
-  'DttSession',
-  'TrainerSegment',
-  'LkbxDevice',
-  'LockTemplate',
-  'LockSession',
-  'LockSegment',
-  'OssmDevice',
-];
-
 /** The number of rows of each table, and of the references that a deletion may set to null. */
 async function counts(): Promise<Record<string, number>> {
   const all = [
-    ...tables.map((table) => `('${table}', (SELECT count(*) FROM "${table}"))`),
+    ...announcedTables.map((table) => `('${table}', (SELECT count(*) FROM "${table}"))`),
     `('active', (SELECT count("activeTemplateId") FROM "User"))`,
     `('sessions with a template', (SELECT count("templateId") FROM "DttSession"))`,
     `('lock sessions with a template', (SELECT count("templateId") FROM "LockSession"))`,

@@ -3,7 +3,7 @@
 import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../../src/schema/schema.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
+import { type Account, createAccount, everyType } from '../../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
@@ -40,14 +40,7 @@ async function recordsOf({ token }: Account): Promise<Keys[]> {
     gateway,
     token,
     `{
-      viewer { ...Keys }
-      dttDevices(first: 2) { nodes { ...Keys } }
-      dttTemplates(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      dttSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      lkbxDevices(first: 2) { nodes { ...Keys } }
-      lockTemplates(first: 2) { nodes { ...Keys } }
-      lockSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      ossmDevices(first: 2) { nodes { ...Keys } }
+      ${everyType(2, '...Keys')}
     }
     fragment Keys on Node { ${keys} }`,
   );
