@@ -17,8 +17,8 @@ import { isRecord, parseJson } from '../http/json.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
 import { restTools } from './restTools.ts';
-import { createServer } from './server.ts';
 import type { Arguments, Result, Tool } from './tool.ts';
+import { createServer } from './toolServer.ts';
 
 export interface McpOptions {
   readonly config: Config;

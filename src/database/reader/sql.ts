@@ -36,7 +36,7 @@ export interface Sql {
    * and if it fails, nothing is written.
    */
   writeAndFind(
-    statement: RowStatement,
+    statement: Statement,
     model: ModelName,
     query: SelectQuery,
     given: SlotValues,
@@ -86,8 +86,9 @@ export function createSql(
       return { written, found };
     },
     async count(model, where, given, planning) {
-      const { text, values } = filled(countStatement(model, where), given);
-      const [row] = await run<{ count: number }>(text, values, planning);
+      const rows = await read({ ...filled(countStatement(model, where), given), ...planning });
+      // The statement has this column.
+      const [row] = rows as { count: number }[];
       return row?.count ?? 0;
     },
   };

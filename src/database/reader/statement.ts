@@ -45,9 +45,10 @@ export function selectStatement(model: ModelName, query: SelectQuery): RowStatem
 }
 
 /** Counts rows, in a column called `count`. */
-export function countStatement(model: ModelName, where: object): Statement {
+export function countStatement(model: ModelName, where: object): RowStatement {
   const values: unknown[] = [];
-  return { text: count(createWriter(values), model, where), values };
+  const columns = [{ name: 'count', read: Number }];
+  return { text: count(createWriter(values), model, where), values, columns };
 }
 
 /** Converts the values of JSON rows to the types of the data model, in place. */

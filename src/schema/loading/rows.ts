@@ -14,7 +14,7 @@ import {
   visibleTo,
 } from '../../database/models.ts';
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
-import type { RowStatement } from '../../database/reader/statement.ts';
+import type { Statement } from '../../database/reader/statement.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
@@ -146,7 +146,7 @@ export async function readNodes(
  * undefined if the caller has to read it, since a mirror may have to fetch its details first.
  */
 export async function writeAndRead<M extends RecordType>(
-  statement: RowStatement,
+  statement: Statement,
   { model, field, id }: { readonly model: M; readonly field: string; readonly id: number },
   context: Context,
   info: GraphQLResolveInfo,

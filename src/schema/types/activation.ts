@@ -109,24 +109,18 @@ builder.mutationField('activateTemplate', (t) =>
  * template: if the template is being deleted, it waits for the deletion and then finds no template. The lock on the viewer's
  * row serializes concurrent activations, so that each one sees the result of the one before.
  */
-const statement = {
-  text: `
-    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
-      before AS (
-        SELECT id, "scheduleType", "activeTemplateId" FROM "User"
-        WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
-      )
-    UPDATE "User"
-    SET "activeTemplateId" = $2, "scheduleType" = 'single'
-    FROM before
-    WHERE "User".id = before.id
-    RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
-      before."activeTemplateId" AS "previousTemplateId"`,
-  columns: [
-    { name: 'scheduleTypeChanged', read: (text: string) => text === 't' },
-    { name: 'previousTemplateId', read: Number },
-  ],
-};
+const statement = `
+  WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
+    before AS (
+      SELECT id, "scheduleType", "activeTemplateId" FROM "User"
+      WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
+    )
+  UPDATE "User"
+  SET "activeTemplateId" = $2, "scheduleType" = 'single'
+  FROM before
+  WHERE "User".id = before.id
+  RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
+    before."activeTemplateId" AS "previousTemplateId"`;
 
 /** @throws NOT_FOUND for a template that does not exist, or that the viewer does not own. */
 async function activate(
@@ -134,7 +128,7 @@ async function activate(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Omit<Activation, 'templateId'>> {
-  const activation = { ...statement, values: [context.viewer.id, id] };
+  const activation = { text: statement, values: [context.viewer.id, id] };
   const { written, row } = await writeAndRead(
     activation,
     { model: 'DttTemplate', field: 'template', id },

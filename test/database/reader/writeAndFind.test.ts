@@ -25,11 +25,6 @@ const query = {
 const ranking = (ids: readonly number[], rank: number) => ({
   text: 'UPDATE "User" SET rank = $2 WHERE id = ANY($1) RETURNING id, rank > 5 AS "isHigh", NULL::int AS none',
   values: [ids, rank],
-  columns: [
-    { name: 'id', read: Number },
-    { name: 'isHigh', read: (text: string) => text === 't' },
-    { name: 'none', read: Number },
-  ],
 });
 
 it('writeAndFind returns what was written, and the rows as they are afterwards, however many there are of each', async () => {
