@@ -122,6 +122,7 @@ describe('a connection to a server', () => {
     const statement = {
       text: 'UPDATE counted SET id = id + 1 WHERE state::int = $1 RETURNING id',
       values: [0],
+      columns: [{ name: 'id', read: Number }],
     };
     const query = { select: { username: true }, where: { id: new Slot('id') } } as const;
     const ask = () => opened.sql.writeAndFind(statement, 'User', query, { id: 0 });
