@@ -256,7 +256,7 @@ describe('paging through a list that is ordered by time', () => {
         order,
         way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
       );
-      const { where: bounds, orderBy = [], take = 0 } = page;
+      const { where: bounds, orderBy = [], take = 0 } = page();
       const where = { AND: [{ ownerId }, ...(bounds ? [bounds] : [])] };
       const select = { id: true, lastVisited: true } as const;
       const rows = await gateway.database.sql.findMany(table, { orderBy, take, where, select }, values);

@@ -155,6 +155,7 @@ function textOf(value: unknown): string | null {
 }
 
 function itemOf(item: unknown): string {
+  if (typeof item === 'number') return String(item);
   const text = textOf(item);
   return text === null ? 'NULL' : `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }

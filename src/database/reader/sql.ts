@@ -58,35 +58,48 @@ export function createSql(
   nameOf: (text: string) => string = () => '',
   readCheck?: ReadCheck,
 ): Sql {
-  const send = createSender(pool, nameOf);
-  const statementOf = createStatementCache();
+  const send = createSender(pool);
+  // A statement without a name is planned each time.
+  const named = <Written extends Statement>(
+    statement: Written,
+    { plansEachTime = false }: Planning = {},
+  ) => ({
+    ...statement,
+    name: plansEachTime ? '' : nameOf(statement.text),
+  });
+  const write = (model: ModelName, query: SelectQuery) => named(selectStatement(model, query), query);
+  /** The statement of each query that has slots. */
+  const written = new WeakMap<SelectQuery, ReturnType<typeof write>>();
 
-  async function read(statement: PlannedStatement): Promise<object[]> {
+  function writeOnce(model: ModelName, query: SelectQuery) {
+    const statement = written.get(query) ?? write(model, query);
+    written.set(query, statement);
+    return statement;
+  }
+
+  async function read(statement: NamedStatement): Promise<object[]> {
     if (!readCheck) return (await send([statement]))[0] ?? [];
-    const [rows = [], checked = []] = await send([statement, readCheck.statement]);
+    const [rows = [], checked = []] = await send([statement, named(readCheck.statement)]);
     readCheck.check(checked);
     return rows;
   }
 
   // The caller knows the columns of its statement.
   const run = <Row extends object>(text: string, values: readonly unknown[], planning?: Planning) =>
-    read({ text, values, ...planning }) as Promise<Row[]>;
+    read(named({ text, values }, planning)) as Promise<Row[]>;
 
   return {
     run,
     write: (text, values) => retryOnConflict(() => run(text, values)),
     findMany: async (model, query, given) =>
-      read({
-        ...filled(given ? statementOf(model, query) : selectStatement(model, query), given),
-        plansEachTime: query.plansEachTime ?? false,
-      }),
+      read(filled(given ? writeOnce(model, query) : write(model, query), given)),
     async writeAndFind(statement, model, query, given) {
-      const find = filled(statementOf(model, query), given);
-      const [written = [], found = []] = await retryOnConflict(() => send([statement, find]));
+      const both = [named(statement), filled(writeOnce(model, query), given)];
+      const [written = [], found = []] = await retryOnConflict(() => send(both));
       return { written, found };
     },
     async count(model, where, given, planning) {
-      const rows = await read({ ...filled(countStatement(model, where), given), ...planning });
+      const rows = await read(filled(named(countStatement(model, where), planning), given));
       // The statement has this column.
       const [row] = rows as { count: number }[];
       return row?.count ?? 0;
@@ -94,28 +107,18 @@ export function createSql(
   };
 }
 
-const filled = <Written extends Statement>(statement: Written, given: SlotValues | undefined): Written => ({
-  ...statement,
-  values: fillSlots(statement.values, given),
+const filled = ({ name, text, values, columns }: NamedStatement, given?: SlotValues): NamedStatement => ({
+  name,
+  text,
+  columns,
+  values: fillSlots(values, given),
 });
 
-/** Writes the statement of each query that has slots once. */
-function createStatementCache(): typeof selectStatement {
-  const statements = new WeakMap<SelectQuery, RowStatement>();
-  return (model, query) => {
-    const statement = statements.get(query) ?? selectStatement(model, query);
-    statements.set(query, statement);
-    return statement;
-  };
-}
-
-type PlannedStatement = Omit<NamedStatement, 'name'> & Planning;
-
 /**
- * Returns a function that sends a batch of prepared statements, and repeats them unprepared if the connection has an outdated version
- * of one. As soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
+ * Returns a function that sends a batch of statements, and repeats them unprepared if the connection has an outdated version of one. As
+ * soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
  */
-function createSender(pool: pg.Pool, nameOf: (text: string) => string) {
+function createSender(pool: pg.Pool) {
   let hasSessions = true;
 
   function attempt(statements: readonly NamedStatement[]): Promise<object[][]> {
@@ -125,18 +128,18 @@ function createSender(pool: pg.Pool, nameOf: (text: string) => string) {
       : resultsOf(pool, batch);
   }
 
-  return (statements: readonly PlannedStatement[]): Promise<object[][]> => {
-    // A statement without a name is planned each time.
-    const named = statements.map((each) => ({
-      ...each,
-      name: hasSessions && !each.plansEachTime ? nameOf(each.text) : '',
-    }));
-    if (named.every(({ name }) => name === '')) return attempt(named);
-    return attempt(named).catch((error: unknown) => {
+  const unprepared = (statements: readonly NamedStatement[]) =>
+    attempt(statements.map((each) => ({ ...each, name: '' })));
+
+  return (statements: readonly NamedStatement[]): Promise<object[][]> => {
+    if (!hasSessions) return unprepared(statements);
+    const sent = attempt(statements);
+    if (statements.every(({ name }) => name === '')) return sent;
+    return sent.catch((error: unknown) => {
       if (isElsewhere(error)) hasSessions = false;
       // Every connection of the pool may have the outdated version, so the statements are repeated without a name.
       else if (!isOutdated(error)) throw error;
-      return attempt(named.map((each) => ({ ...each, name: '' })));
+      return unprepared(statements);
     });
   };
 }

@@ -28,17 +28,16 @@ export function writeCursor(order: CursorOrder, row: { id: number }, kind?: stri
     // Such a time may have more digits than a number, and a cursor that is off by a millisecond repeats rows or skips them.
     if (type === 'DateTime' && Number.isFinite(value))
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
-    return toJson(value);
+    return value instanceof Date ? String(Number(value)) : JSON.stringify(toJson(value));
   });
-  const parts = [order.fingerprint ?? '', row.id, values, kind];
-  return Buffer.from(JSON.stringify(parts)).toString('base64url');
+  // Written by hand, since lists have many cursors. None of the texts has a character that JSON escapes.
+  const parts = `["${order.fingerprint ?? ''}",${row.id},[${values}],${kind === undefined ? 'null' : `"${kind}"`}]`;
+  return Buffer.from(parts).toString('base64url');
 }
 
 /** A value as JSON can represent it: infinite numbers and NaN as text. */
-function toJson(value: KeyValue): number | string | boolean | null {
-  const plain = value instanceof Date ? Number(value) : value;
-  return typeof plain === 'number' && !Number.isFinite(plain) ? String(plain) : plain;
-}
+const toJson = (value: Exclude<KeyValue, Date>) =>
+  typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 
 /**
  * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must not

@@ -38,8 +38,8 @@ export const deviceList = {
         ...(before ? [rowsBefore(order, valuesAmong(kind, before))] : []),
       ];
       const isDefault = order.fingerprint === undefined && conditions.length === 0;
-      const wanted = {
-        variant: isDefault ? `${kind} ${isBackward}` : undefined,
+      const variant = isDefault ? `${kind} ${isBackward}` : undefined;
+      const wanted = () => ({
         ...(conditions.length > 0 && { where: { AND: conditions } }),
         orderBy: orderBy(order, isBackward),
         take: slots.take,
@@ -47,8 +47,8 @@ export const deviceList = {
         columns: orderColumns(order),
         paths: nodePaths,
         typeName: kind,
-      };
-      const rows = await readRows(kind, wanted, { take }, context, info);
+      });
+      const rows = await readRows(kind, variant, wanted, { take }, context, info);
       return rows.map((row) => ({ ...row, __typename: kind }));
     };
     const rows = await context.loaders.once(placeOf(info).key, async () => {

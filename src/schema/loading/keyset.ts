@@ -23,8 +23,15 @@ export interface Order {
 /** The default order of the lists of a type: newest first by a time, or highest id first. */
 export function defaultOrder(type: ListedType): Order {
   const column = models[type].order;
-  return { keys: column === 'id' ? [] : [orderKey(type, column, true)], isDescending: true };
+  const order = defaultOrders.get(type) ?? {
+    keys: column === 'id' ? [] : [orderKey(type, column, true)],
+    isDescending: true,
+  };
+  defaultOrders.set(type, order);
+  return order;
 }
+
+const defaultOrders = new Map<ListedType, Order>();
 
 export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
   const { type, isRequired } = fieldOf(model, column);

@@ -4,7 +4,7 @@ import { Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type CursorOrder, readCursor, writeCursor } from './cursors.ts';
 import { type Order, orderBy, rowsAfter, rowsBefore } from './keyset.ts';
-import type { WantedRows } from './rows.ts';
+import type { Variant, WantedRows } from './rows.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -26,11 +26,10 @@ export interface PageRequest {
 }
 
 export interface Page {
-  /** The part of a query that reads the page, and one more row to find out whether the list continues. */
-  readonly rows: Pick<
-    WantedRows,
-    'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime' | 'columns' | 'variant'
-  >;
+  /** With neither filter, order nor cursors, all pages of a variant have the same query. */
+  readonly variant: Variant;
+  /** The rows of the page, and one more to find out whether the list continues. */
+  rows(): Pick<WantedRows, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime' | 'columns'>;
   /** The values of the query's slots. */
   readonly values: { readonly take: number; readonly skip: number };
   /** The rows of the query as a Relay connection. */
@@ -99,13 +98,10 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
     ...(after === undefined ? [] : [rowsAfter(order, readCursor(order, 'after', after))]),
     ...(before === undefined ? [] : [rowsBefore(order, readCursor(order, 'before', before))]),
   ];
-  // With neither filter, order nor cursors, all pages of a variant have the same query.
   const isDefault = order.fingerprint === undefined && conditions.length === 0;
   return {
-    rows: {
-      variant: isDefault
-        ? `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`
-        : undefined,
+    variant: isDefault ? `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}` : undefined,
+    rows: () => ({
       ...(conditions.length > 0 && { where: { AND: conditions } }),
       orderBy: orderBy(order, isBackward),
       take,
@@ -113,7 +109,7 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
       // A list that the client filters or orders is planned for each run.
       plansEachTime: order.fingerprint !== undefined,
       columns: orderColumns(order),
-    },
+    }),
     values: { take: size + 1, skip: offset },
     connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
   };

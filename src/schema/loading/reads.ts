@@ -30,7 +30,8 @@ export const findByDatabaseId =
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
     readRow(
       model,
-      { variant: 'one', where: { id: slots.id } },
+      'one',
+      () => ({ where: { id: slots.id } }),
       { id: checkDatabaseId(databaseId, 'databaseId') },
       context,
       info,
@@ -39,13 +40,13 @@ export const findByDatabaseId =
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
 export const findVisible = <M extends RecordType>(model: M, condition: (viewer: ViewerRef) => object) =>
   oncePerOperation((context, info) =>
-    readRow(model, { variant: 'one', where: condition(currentViewer) }, {}, context, info),
+    readRow(model, 'one', () => ({ where: condition(currentViewer) }), {}, context, info),
   );
 
 /** The first record of a list in its default order. */
 export const findNewest = <M extends ListedType>(model: M) =>
   oncePerOperation((context, info) =>
-    readRow(model, { variant: 'newest', orderBy: orderBy(defaultOrder(model)) }, {}, context, info),
+    readRow(model, 'newest', () => ({ orderBy: orderBy(defaultOrder(model)) }), {}, context, info),
   );
 
 /** A field that does not depend on its parent: an operation reads it once, however many parents there are. */

@@ -26,15 +26,16 @@ export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
 
+/**
+ * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
+ * Undefined for a query that is used once, such as one with a filter.
+ */
+export type Variant = string | undefined;
+
 /** The rows that a resolver reads. */
 export interface WantedRows
   extends Pick<SelectQuery, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime'>,
     SelectionOptions {
-  /**
-   * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
-   * Undefined for a query that is used once, such as one with a filter.
-   */
-  readonly variant: string | undefined;
   /** Columns to select besides those that the operation needs. */
   readonly columns?: object;
   /** The rows that the viewer sees, for a list that describes them in another way than `visibleTo`. */
@@ -45,32 +46,35 @@ export interface WantedRows
 export const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
 const imports = new Slot('imports');
 
-/** Reads rows of a model. */
+/** Reads rows of a model. @param wanted is called once for each variant. */
 export function readRows<M extends RecordType>(
   model: M,
-  wanted: WantedRows,
+  variant: Variant,
+  wanted: () => WantedRows,
   values: SlotValues,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
-  const query = planned(wanted.variant, context, info, () => queryFor(model, wanted, context, info));
+  const query = planned(variant, context, info, () => queryFor(model, wanted(), context, info));
   return run(model, query, values, context);
 }
 
 /** Reads the first of the rows, null if there is none. */
 export async function readRow<M extends RecordType>(
   model: M,
-  wanted: WantedRows,
+  variant: Variant,
+  wanted: () => WantedRows,
   values: SlotValues,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M> | null> {
-  return (await readRows(model, { ...wanted, take: 1 }, values, context, info))[0] ?? null;
+  const first = () => ({ ...wanted(), take: 1 });
+  return (await readRows(model, variant, first, values, context, info))[0] ?? null;
 }
 
 function queryFor(
   model: RecordType,
-  { variant: _, columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
+  { columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
   context: Context,
   info: GraphQLResolveInfo,
 ): SelectQuery {
@@ -82,7 +86,7 @@ function queryFor(
 
 /** A mirror also selects whether details are pending, so it has queries of its own. */
 function planned(
-  variant: string | undefined,
+  variant: Variant,
   { upstream }: Context,
   info: GraphQLResolveInfo,
   plan: () => SelectQuery,
@@ -111,8 +115,8 @@ export async function readByIds<M extends RecordType>(
   info: GraphQLResolveInfo,
   options?: SelectionOptions,
 ): Promise<ReadonlyMap<number, Row<M>>> {
-  const wanted = { ...options, variant: `linked ${model}`, where: { id: { in: slots.ids } } };
-  const rows = await readRows(model, wanted, { ids }, context, info);
+  const wanted = () => ({ ...options, where: { id: { in: slots.ids } } });
+  const rows = await readRows(model, model, wanted, { ids }, context, info);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -153,7 +157,7 @@ export async function writeAndRead<M extends RecordType>(
 ): Promise<{ readonly written: object[]; readonly row: Row<M> | null | undefined }> {
   const { sql, viewer, upstream } = context;
   if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
-  const wanted = { variant: field, paths: [[field]], where: { id: slots.id }, take: 1 };
+  const wanted = { paths: [[field]], where: { id: slots.id }, take: 1 };
   const query = planned(field, context, info, () => queryFor(model, wanted, context, info));
   const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
   // The rows have the selected columns, as in `run`.
@@ -177,15 +181,17 @@ interface SeenRows {
  * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
  * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
  */
-async function seenInList(model: ListedType, { sql, viewer, loaders }: Context): Promise<SeenRows> {
-  const own = model === 'DttTemplate' ? ownedBy(currentViewer) : visibleTo(currentViewer, model);
-  const onlyOwn = { variant: 'own', where: own, seen: { where: own } } as const;
-  if (model !== 'DttTemplate') return onlyOwn;
+function seenInList(model: ListedType, context: Context): SeenRows | Promise<SeenRows> {
+  return model === 'DttTemplate' ? seenTemplates(context) : ownRows(visibleTo(currentViewer, model));
+}
+
+async function seenTemplates({ sql, viewer, loaders }: Context): Promise<SeenRows> {
+  const own = ownedBy(currentViewer);
   // The rows have what is selected.
   const imported = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
   )) as { templateId: number }[];
-  if (imported.length === 0) return onlyOwn;
+  if (imported.length === 0) return ownRows(own);
   const templates = [own, { id: { in: imports } }];
   return {
     variant: 'own and imported',
@@ -194,6 +200,8 @@ async function seenInList(model: ListedType, { sql, viewer, loaders }: Context):
     values: { imports: imported.map(({ templateId }) => templateId) },
   };
 }
+
+const ownRows = (where: object): SeenRows => ({ variant: 'own', where, seen: { where } });
 
 const importsOfViewer = {
   where: { userId: currentViewer.id, importedAt: { not: null } },
@@ -208,13 +216,9 @@ export async function readPage<M extends ListedType>(
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
   const { variant, seen, values } = await seenInList(model, context);
-  const wanted = {
-    ...page.rows,
-    variant: page.rows.variant && `${page.rows.variant} ${variant}`,
-    seen,
-    paths: nodePaths,
-  };
-  return readRows(model, wanted, { ...values, ...page.values }, context, info);
+  const wanted = () => ({ ...page.rows(), seen, paths: nodePaths });
+  const ofPage = page.variant && `${page.variant} ${variant}`;
+  return readRows(model, ofPage, wanted, { ...values, ...page.values }, context, info);
 }
 
 /** Counts the viewer's rows of a model that meet a filter. */
@@ -249,12 +253,10 @@ export async function readPagesBelow<P extends RecordType, M extends ListedType>
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<ReadonlyMap<number, Row<M>[]>> {
-  const query = planned(page.rows.variant, context, info, () =>
-    belowParents(
-      { [relation]: queryFor(model, { ...page.rows, paths: nodePaths }, context, info) },
-      page.rows.plansEachTime,
-    ),
-  );
+  const query = planned(page.variant, context, info, () => {
+    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, context, info);
+    return belowParents({ [relation]: below }, below.plansEachTime);
+  });
   const parents = await run(parentModel, query, { ...page.values, ids }, context);
   // Each parent has the relation that the query selects; the type of a row has its columns only.
   return new Map(
