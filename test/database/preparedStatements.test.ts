@@ -165,7 +165,9 @@ describe('a connection to a server', () => {
       if (by === 0) await expect(divide(by)).rejects.toThrow('division by zero');
       else expect(await divide(by)).toEqual([{ result: 1 }]);
     }
-    expect(await preparedOn(one)).toHaveLength(1);
+    // Later statements are prepared as well.
+    await one.sql.run('SELECT 2', []);
+    expect(await preparedOn(one)).toHaveLength(2);
     await one.close();
   });
 });
