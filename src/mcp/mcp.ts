@@ -1,6 +1,9 @@
 /**
- * Offers tools to language models by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool runs as
+ * The front of this folder. It offers tools to language models by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool runs as
  * the request of the REST or GraphQL API that it stands for. The module is loaded only where `MCP` is set.
+ *
+ * A tool can do nothing that its request could not, and counts as that request. A server of the SDK beside the gateway may take its place, which sends
+ * these requests itself.
  */
 
 import { isUtf8 } from 'node:buffer';
