@@ -1,4 +1,7 @@
-/** The two ids of a record: the global one, by which Relay and other clients identify records of any type, and that of the REST interface. */
+/**
+ * The two ids of a record: the global one, by which Relay and other clients identify records of any type, and that of the REST
+ * interface.
+ */
 
 import { readId } from '../database/ids.ts';
 import { isRecordType, type RecordType } from '../database/models.ts';

@@ -1,6 +1,6 @@
 /**
- * Every REST route: its envelope, and the order and pages of its lists (docs/rest.md). The fields of every response are compared with the
- * OpenAPI document when the gateway of a test is closed.
+ * Every REST route: its envelope, and the order and pages of its lists (docs/rest.md). The fields of every response are compared
+ * with the OpenAPI document when the gateway of a test is closed.
  */
 
 import { parse } from 'graphql';

@@ -1,9 +1,9 @@
 /**
- * Sends statements in one batch through a connection of `pg`, and reads their rows. It uses what `pg` offers to query objects
- * of others, such as those of `pg-cursor`.
+ * Sends statements in one batch through a connection of `pg`, and reads their rows. It uses what `pg` offers to query objects of
+ * others, such as those of `pg-cursor`.
  *
- * The query class of `pg` takes as much time as all the rest of a small request. This one reads the values of a row by index, and does
- * not ask the server to describe columns that are known in advance.
+ * The query class of `pg` takes as much time as all the rest of a small request. This one reads the values of a row by index,
+ * and does not ask the server to describe columns that are known in advance.
  */
 
 import { LRUCache } from 'lru-cache';

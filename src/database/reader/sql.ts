@@ -1,8 +1,8 @@
 /**
  * The front of this folder: Prisma's query language in, rows out, with one SQL statement for each query.
  *
- * It makes reads faster than Prisma's client, which takes more time for a query than all the rest of a request, and whose engine needs
- * 60 MB. The client says what is right: `statement.slow.test.ts` compares both by random queries. What the folder does not
+ * It makes reads faster than Prisma's client, which takes more time for a query than all the rest of a request, and whose engine
+ * needs 60 MB. The client says what is right: `statement.slow.test.ts` compares both by random queries. What the folder does not
  * support is an error. docs/decisions/sql-writer.md says how to take it out.
  */
 
@@ -115,8 +115,8 @@ const filled = ({ name, text, values, columns }: NamedStatement, given?: SlotVal
 });
 
 /**
- * Returns a function that sends a batch of statements, and repeats them unprepared if the connection has an outdated version of one. As
- * soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
+ * Returns a function that sends a batch of statements, and repeats them unprepared if the connection has an outdated version of
+ * one. As soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
  */
 function createSender(pool: pg.Pool) {
   let hasSessions = true;

@@ -1,6 +1,6 @@
 /**
- * Cursors: where a row stands in a list, as text for clients. A cursor holds the values of all order keys, the id, and a fingerprint of the
- * filter and the order that it belongs to.
+ * Cursors: where a row stands in a list, as text for clients. A cursor holds the values of all order keys, the id, and a
+ * fingerprint of the filter and the order that it belongs to.
  */
 
 import { createHash } from 'node:crypto';
@@ -40,8 +40,8 @@ const toJson = (value: Exclude<KeyValue, Date>) =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
 
 /**
- * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must not
- * reach the database.
+ * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must
+ * not reach the database.
  * @throws a client error for a cursor that this list cannot have given.
  */
 export function readCursor(order: CursorOrder, argument: string, cursor: string): CursorValues {

@@ -1,7 +1,7 @@
 /**
- * Reads rows for the resolvers: only rows that the viewer may see (`src/database/models.ts`), and only columns that the operation needs.
- * No other code of the schema reads records that are shown to clients: statistics and the details of a mirror have queries of
- * their own, with the same conditions.
+ * Reads rows for the resolvers: only rows that the viewer may see (`src/database/models.ts`), and only columns that the
+ * operation needs. No other code of the schema reads records that are shown to clients: statistics and the details of a mirror
+ * have queries of their own, with the same conditions.
  */
 
 import type { GraphQLResolveInfo } from 'graphql';
