@@ -260,7 +260,7 @@ const rhythm = [
   { count: 20, every: 8, pause: 0 },
 ];
 
-/** A training session with its segments. It names its device and its template by their positions in the lists above. */
+/** A training session with its segments. It names its device and its template by their indices in the lists above. */
 type Training = ReturnType<typeof trainingOf>;
 
 /** The trainings of about a year, the last one first. */

@@ -182,7 +182,7 @@ function leaveOutNull(value: unknown, path: readonly string[]): void {
 }
 
 /**
- * Replaces the object at the path by its fields, at its position among its siblings. If it is null, its parent becomes null.
+ * Replaces the object at the path by its fields, which take its place among its siblings. If it is null, its parent becomes null.
  */
 function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): Record<string, unknown> | null {
   if (key === undefined) return data;

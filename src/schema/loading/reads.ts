@@ -151,7 +151,7 @@ export function viewerList<M extends ListedType>(model: M) {
 
 /**
  * A list beneath a record: the viewer's `model` rows that `relation` ties to the parent. The pages of all parents at the
- * same site in the operation are read in one statement.
+ * same place in the operation are read in one statement.
  */
 export function relatedList<P extends RecordType, M extends ListedType>(
   parentModel: P,
