@@ -82,7 +82,7 @@ describe('the demo account', () => {
     ]);
   });
 
-  it('has an uneven history of one year, which ends at the time of loading', async () => {
+  it('has a history that ends at the time of loading', async () => {
     const times = (column: string, table: string) =>
       found(
         `SELECT to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') FROM ${table} ORDER BY 1`,
@@ -104,15 +104,6 @@ describe('the demo account', () => {
     const before = await loadAt('2026-02-17T12:00:00.000Z');
     expect(await loadAt('2027-06-01T08:30:00.250Z')).toEqual(before);
     expect(Math.max(...before)).toBeLessThanOrEqual(0);
-
-    const day = 24 * 60 * 60 * 1000;
-    const days = before.slice(0, 60).map((time) => -time / day);
-    expect(days[0]).toBeGreaterThan(350);
-    expect(days[0]).toBeLessThan(375);
-    expect(days.at(-1)).toBeLessThan(1);
-    const pauses = days.slice(1).map((age, index) => (days[index] ?? 0) - age);
-    expect(pauses.filter((pause) => pause > 14)).toHaveLength(3);
-    expect(pauses.filter((pause) => pause < 2.5).length).toBeGreaterThan(20);
   });
 
   it('has no session older than what it refers to, and totals that match its sessions', async () => {
