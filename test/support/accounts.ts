@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { type ListedType, listedTypes } from '../../src/database/models.ts';
+import { hasField } from '../../src/database/reader/dataModel.ts';
 
 export interface Account {
   readonly userId: number;
@@ -39,8 +40,8 @@ export const fieldOf = (type: string): string => `${type.charAt(0).toLowerCase()
 export const everyType = (first: number, selected: string): string =>
   listedTypes
     .map((type) => {
-      const segments = ['DttTemplate', 'DttSession', 'LockSession'].includes(type);
-      return `${fieldOf(type)}s(first: ${first}) { nodes { ${selected} ${segments ? `segments { ${selected} }` : ''} } }`;
+      const segments = hasField(type, 'segments') ? `segments { ${selected} }` : '';
+      return `${fieldOf(type)}s(first: ${first}) { nodes { ${selected} ${segments} } }`;
     })
     .join(' ');
 
