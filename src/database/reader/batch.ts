@@ -54,6 +54,8 @@ export class Batch implements pg.Submittable {
   /** Set by `pg`. */
   callback: ((error: unknown, results?: object[][]) => void) | undefined;
   readonly statements: readonly NamedStatement[];
+  /** The values of each statement as text. A value that has none throws before anything is sent. */
+  readonly #values: readonly (string | null)[][];
   readonly #results: object[][];
   #connection: pg.Connection | undefined;
   /** How many statements have completed. */
@@ -64,6 +66,7 @@ export class Batch implements pg.Submittable {
 
   constructor(statements: readonly NamedStatement[]) {
     this.statements = statements;
+    this.#values = statements.map(({ values }) => values.map(textOf));
     this.#results = statements.map(() => []);
     this.#columns = statements[0]?.columns ?? [];
   }
@@ -78,7 +81,8 @@ export class Batch implements pg.Submittable {
     // Corked, since otherwise each message would be a packet of its own.
     connection.stream.cork();
     try {
-      for (const statement of this.statements) send(connection, statement);
+      for (const [index, statement] of this.statements.entries())
+        send(connection, statement, this.#values[index] ?? []);
       connection.sync();
     } finally {
       connection.stream.uncork();
@@ -123,7 +127,11 @@ export class Batch implements pg.Submittable {
 }
 
 /** Sends all messages of a statement but the Sync, which would end the transaction. */
-function send(connection: pg.Connection, { name, text, values, columns }: NamedStatement): void {
+function send(
+  connection: pg.Connection,
+  { name, text, columns }: NamedStatement,
+  values: (string | null)[],
+): void {
   const prepared = preparedOn(connection);
   const state = name === '' ? undefined : prepared.get(name);
   if (state !== 'prepared') {
@@ -131,7 +139,7 @@ function send(connection: pg.Connection, { name, text, values, columns }: NamedS
     if (name !== '') prepared.set(name, 'prepared');
     connection.parse({ name, text, types: [] }, true);
   }
-  connection.bind({ statement: name, values: values.map(textOf) }, true);
+  connection.bind({ statement: name, values }, true);
   if (!columns) connection.describe({ type: 'P', name: '' }, true);
   connection.execute({}, true);
 }
@@ -161,7 +169,7 @@ function itemOf(item: unknown): string {
 }
 
 /** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
-function timeText(time: Date): string {
+export function timeText(time: Date): string {
   const year = time.getUTCFullYear();
   const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
   // The part after the year always has the same length in ISO 8601.

@@ -1,5 +1,6 @@
 /** Writes the conditions of a statement, its parameters, and its ORDER BY. */
 
+import { timeText } from './batch.ts';
 import { columnOf, fieldOf, type Relation } from './dataModel.ts';
 import { type ModelName, type RowOrder, Slot, type SlotValues } from './query.ts';
 
@@ -140,9 +141,10 @@ const places = new Map([
   ['last', ' NULLS LAST'],
 ]);
 
-/** Checks that a value can be a parameter. */
+/** A value as a parameter. */
 function parameterOf(value: unknown): unknown {
-  if (value instanceof Date || typeof value === 'number' || typeof value === 'boolean') return value;
+  if (value instanceof Date) return timeText(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return value;
   if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
   // PostgreSQL rejects a zero byte, and `pg` replaces half of a surrogate pair by another character.
   if (/\0|\p{Surrogate}/u.test(value))

@@ -77,6 +77,7 @@ it('writeAndFind writes nothing when the read fails, and reads nothing when the 
     ],
   };
   await expect(sql.writeAndFind(unreadable, 'User', query, { ids: [1] })).rejects.toThrow(SyntaxError);
+  await expect(sql.run('SELECT $1', [new Date(Number.NaN)])).rejects.toThrow('Invalid time value');
   // The connections still work.
   expect(await sql.findMany('User', query, { ids: [1] })).toMatchObject([{ id: 1, rank: 3 }]);
 });
