@@ -1,35 +1,7 @@
 /** Which of the triggers are not at work: those that announce changes, which are not heard of then, and those that keep rules. */
 
 import type pg from 'pg';
-import type { Prisma } from './generated/prisma/client.ts';
-
-/** Whether responses depend on the rows of a table. */
-const isAnnounced: Readonly<Record<Prisma.ModelName, boolean>> = {
-  User: true,
-  Mirror: false,
-  MirroredAccount: false,
-  RateLimit: false,
-  ApiToken: true,
-  DttDevice: true,
-  DttTemplate: true,
-  DttTemplateSegment: true,
-  DttLibraryEntry: true,
-  DttSession: true,
-  TrainerSegment: true,
-  LkbxDevice: true,
-  LockTemplate: true,
-  LockSession: true,
-  LockSegment: true,
-  OssmDevice: true,
-};
-
-/** The tables of the schema. */
-export const tables = Object.keys(isAnnounced);
-
-/** The tables that responses come from. */
-const announcedTables = Object.entries(isAnnounced).flatMap(([table, announced]) =>
-  announced ? [table] : [],
-);
+import { announcedTables } from './models.ts';
 
 export interface SilentTrigger {
   readonly table: string;

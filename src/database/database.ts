@@ -18,7 +18,7 @@ import { listenToServer } from './feed/server.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { sessionSettings } from './pooler.ts';
-import { createStatementNames, limitStatements } from './preparedStatements.ts';
+import { createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
@@ -148,7 +148,6 @@ async function openServer(
       ...(named && { nameOf: createStatementNames() }),
     },
   );
-  if (named) database.pool.on('connect', (client) => limitStatements(client));
   try {
     await migrate(direct, undefined, listener);
     return {

@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import type { Diagnosis } from '../errors.ts';
-import { tables } from './announcements.ts';
+import { tables } from './models.ts';
 
 export interface MissingRight {
   readonly table: string;

@@ -1,6 +1,7 @@
 /**
- * The demo account, which has data for every query. A new embedded database starts with it; `dovetail demo` loads it into
- * any other database. It is written by SQL: a first start would take a quarter of a second longer with Prisma's client.
+ * The front of this folder: the demo account, which has data for every query. No other account is ever changed. A file with SQL
+ * may take its place, if its times are set when it is loaded. A new embedded database starts with it; `dovetail demo` loads it
+ * into any other database. It is written by SQL: a first start would take a quarter of a second longer with Prisma's client.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';

@@ -98,14 +98,8 @@ async function loadTemplates(
     'DttTemplate',
     programs.map(({ segments, ...template }) => template),
   );
-  await insertRows(
-    client,
-    'DttTemplateSegment',
-    templateIds.flatMap(
-      (templateId, index) =>
-        programs[index]?.segments.map((segment, position) => ({ ...segment, templateId, position })) ?? [],
-    ),
-  );
+  const segments = partsOf(programs, templateIds, (templateId, position) => ({ templateId, position }));
+  await insertRows(client, 'DttTemplateSegment', segments);
   const [beginner, , , imported] = templateIds;
   await client.query('UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1', [ownerId, beginner]);
   await client.query(
@@ -134,13 +128,8 @@ async function loadTrainings(
       templateId: template === undefined ? null : (templateIds[template] ?? null),
     })),
   );
-  await insertRows(
-    client,
-    'TrainerSegment',
-    sessionIds.flatMap(
-      (sessionId, index) => trainings[index]?.segments.map((segment) => ({ ...segment, sessionId })) ?? [],
-    ),
-  );
+  const segments = partsOf(trainings, sessionIds, (sessionId) => ({ sessionId }));
+  await insertRows(client, 'TrainerSegment', segments);
 }
 
 async function loadLocks(client: pg.PoolClient, ownerId: number, ago: Ago): Promise<void> {
@@ -173,14 +162,19 @@ async function loadLocks(client: pg.PoolClient, ownerId: number, ago: Ago): Prom
     'LockSession',
     lockings.map(({ segments, ...session }) => ({ ...session, ownerId })),
   );
-  await insertRows(
-    client,
-    'LockSegment',
-    sessionIds.flatMap(
-      (sessionId, index) => lockings[index]?.segments.map((segment) => ({ ...segment, sessionId })) ?? [],
-    ),
-  );
+  const segments = partsOf(lockings, sessionIds, (sessionId) => ({ sessionId }));
+  await insertRows(client, 'LockSegment', segments);
 }
+
+/** The segments of records that were written with these ids, each with the columns that tie it to its record. */
+const partsOf = <Part extends object, Link extends object>(
+  records: readonly { readonly segments: readonly Part[] }[],
+  ids: readonly number[],
+  linkTo: (id: number, index: number) => Link,
+): (Part & Link)[] =>
+  records.flatMap(({ segments }, place) =>
+    segments.map((segment, index) => ({ ...segment, ...linkTo(ids[place] ?? 0, index) })),
+  );
 
 /** The rows of three templates of the demo user and, at the end, one of the coach. */
 function templatesOf(ownerId: number, coachId: number, ago: Ago) {
@@ -266,7 +260,7 @@ const rhythm = [
   { count: 20, every: 8, pause: 0 },
 ];
 
-/** A training session with its segments. It names its device and its template by their positions in the lists above. */
+/** A training session with its segments. It names its device and its template by their indices in the lists above. */
 type Training = ReturnType<typeof trainingOf>;
 
 /** The trainings of about a year, the last one first. */

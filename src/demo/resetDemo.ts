@@ -4,7 +4,8 @@
  */
 
 import type pg from 'pg';
-import { tables } from '../database/announcements.ts';
+import { tables } from '../database/models.ts';
+import { hasField } from '../database/reader/dataModel.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
@@ -25,12 +26,14 @@ interface Census {
   readonly isDemo: boolean;
 }
 
+/** The public ids of all records that have one. */
+const recorded = tables
+  .filter((table) => hasField(table, 'bubbleId'))
+  .map((table) => `SELECT "bubbleId" FROM "${table}"`);
+
 const census = `
   WITH known AS (SELECT id FROM "User" WHERE username IN (${demoUsers.map((name) => `'${name}'`).join()})),
-    records AS (
-      SELECT "bubbleId" FROM "DttDevice" UNION ALL SELECT "bubbleId" FROM "LkbxDevice" UNION ALL SELECT "bubbleId" FROM "OssmDevice"
-      UNION ALL SELECT "bubbleId" FROM "DttTemplate" UNION ALL SELECT "bubbleId" FROM "DttSession"
-      UNION ALL SELECT "bubbleId" FROM "LockSession")
+    records AS (${recorded.join(' UNION ALL ')})
   SELECT EXISTS (SELECT FROM "Mirror") AS "isMirror", NOT EXISTS (SELECT FROM "User") AS "isEmpty",
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
       AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known)) AS "isDemo"`;

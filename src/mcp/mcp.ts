@@ -1,6 +1,10 @@
 /**
- * Offers tools to language models by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool runs as
- * the request of the REST or GraphQL API that it stands for. The module is loaded only where `MCP` is set.
+ * The front of this folder. It offers tools to language models by the Model Context Protocol (Streamable HTTP, without
+ * sessions). A call of a tool runs as the request of the REST or GraphQL API that it stands for. The module is loaded only where
+ * `MCP` is set.
+ *
+ * A tool can do nothing that its request could not, and counts as that request. A server of the SDK beside the gateway may take
+ * its place, which sends these requests itself.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -17,8 +21,8 @@ import { isRecord, parseJson } from '../http/json.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
 import { restTools } from './restTools.ts';
-import { createServer } from './server.ts';
 import type { Arguments, Result, Tool } from './tool.ts';
+import { createServer } from './toolServer.ts';
 
 export interface McpOptions {
   readonly config: Config;
@@ -158,7 +162,10 @@ const tooManyValues = {
   rpcCode: -32_600,
 } as const;
 
-/** Whether a message has too many values. The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of them. */
+/**
+ * Whether a message has too many values. The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of
+ * them.
+ */
 function isTooLarge(message: Message): boolean {
   if (message.method !== 'tools/call') return hasTooManyValues(message, mostValues);
   const { arguments: _, ...params } = Object(message.params);

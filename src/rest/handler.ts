@@ -1,4 +1,10 @@
-/** The REST API: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
+/**
+ * The front of this folder: the REST API. It turns a URL into variables, runs the route's operation, and wraps the data in the
+ * envelope.
+ *
+ * Its responses are those that openapi.json describes, which every test with a gateway checks. It has no data and no access
+ * rules of its own, so any server may take its place that sends the operations of `operations.graphql` to `/graphql`.
+ */
 
 import type { IncomingMessage } from 'node:http';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';

@@ -19,7 +19,6 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { errorText } from '../errors.ts';
 import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
@@ -90,7 +89,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
         document,
         missing,
         body: bodyOf(node),
-        deprecation: deprecationOf(path, others),
+        deprecation: readDeprecation(others),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
         run,
@@ -183,7 +182,7 @@ function leaveOutNull(value: unknown, path: readonly string[]): void {
 }
 
 /**
- * Replaces the object at the path by its fields, at its position among its siblings. If it is null, its parent becomes null.
+ * Replaces the object at the path by its fields, which take its place among its siblings. If it is null, its parent becomes null.
  */
 function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): Record<string, unknown> | null {
   if (key === undefined) return data;
@@ -211,14 +210,6 @@ function bodyOf(node: DirectiveNode): Route['body'] {
   // `print` would leave out the spaces that the documented message has inside the braces.
   const text = `{ ${value.fields.map(print).join(', ')} }`;
   return { values: Object.fromEntries(values), message: `Request body must include ${text}` };
-}
-
-function deprecationOf(path: string, given: DeprecationArguments): Deprecation | undefined {
-  try {
-    return readDeprecation(given);
-  } catch (cause) {
-    throw new Error(`operations.graphql: @http(path: "${path}"): ${errorText(cause)}`, { cause });
-  }
 }
 
 function directive(withDirectives: GraphQLSchema, name: string) {

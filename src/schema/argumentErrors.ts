@@ -26,7 +26,7 @@ function argumentsIn(document: DocumentNode): ArgumentNode[] {
 }
 
 function argumentOf({ message, nodes }: GraphQLError, known: readonly ArgumentNode[]): string | undefined {
-  // A missing argument has no position in the document, so its name is read from the message.
+  // A missing argument is nowhere in the document, so its name is read from the message.
   const [, missing] = /^(?:Field "[^"]*" argument|Argument) "(\w+)" /.exec(message) ?? [];
   if (missing !== undefined) return missing;
   const [node] = nodes ?? [];

@@ -44,29 +44,20 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     edgesFieldOptions: {
       nullable: { list: false, items: false },
       description: 'The records of this page, each with its cursor.',
-      extensions: readsProperty('edges'),
+      extensions: makesProperty,
     },
     nodeFieldOptions: { nullable: false, description: 'The record.', extensions: readsProperty('node') },
     nodesOnConnection: { description: 'The records of this page.', extensions: readsProperty('nodes') },
-    cursorFieldOptions: {
-      description: 'Where the record stands in its list, for `after` and `before`.',
-      extensions: makesProperty,
-    },
+    cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
     pageInfoFieldOptions: {
       description: 'Whether and where the list goes on.',
-      extensions: readsProperty('pageInfo'),
+      extensions: makesProperty,
     },
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
     hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },
     hasPreviousPageFieldOptions: { description: 'Whether other records come before this page.' },
-    startCursorFieldOptions: {
-      description: 'Cursor of the first record, null for an empty page.',
-      extensions: makesProperty,
-    },
-    endCursorFieldOptions: {
-      description: 'Cursor of the last record, null for an empty page.',
-      extensions: makesProperty,
-    },
+    startCursorFieldOptions: { description: 'Cursor of the first record, null for an empty page.' },
+    endCursorFieldOptions: { description: 'Cursor of the last record, null for an empty page.' },
     firstArgOptions: {
       defaultValue: pageSize.default,
       description: `How many records, from the start of the list. ${sizes}`,

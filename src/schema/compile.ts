@@ -30,8 +30,8 @@ import {
   withCoercedVariables,
 } from './compiledDocument.ts';
 import { compilerSchemaOf } from './compilerSchema.ts';
-import { conditionsKey, conditionVariablesIn } from './conditions.ts';
 import type { Context } from './context.ts';
+import { conditionsKey, conditionVariablesIn } from './directives.ts';
 import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {

@@ -21,7 +21,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import { isIncluded } from './conditions.ts';
+import { isIncluded } from './directives.ts';
 
 /** The values of variables by their names. */
 export type Values = Readonly<Record<string, unknown>>;

@@ -27,9 +27,9 @@ import {
   isObjectType,
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
-import { fieldOf } from '../database/reader/models.ts';
+import { isRecordType } from '../database/models.ts';
+import { fieldOf } from '../database/reader/dataModel.ts';
 import { findCoercedType } from './compiledDocument.ts';
-import { isModel } from './loading/visible.ts';
 
 export interface CompilerSchema {
   readonly schema: GraphQLSchema;
@@ -146,7 +146,7 @@ const exactTypes = new Set(['Int', 'String', 'Boolean']);
 
 /** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
 function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
-  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
+  return exactTypes.has(type) && isRecordType(name) && fieldOf(name, property).type === type;
 }
 
 type Field = GraphQLField<unknown, unknown>;

@@ -1,12 +1,18 @@
-/** Options of the fields that most types have. */
+/** The fields that most types have: queries for a record and for lists, and what a null means. */
 
-import type { GraphQLField } from 'graphql';
+import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
+import type { ListedType, RecordType } from '../database/models.ts';
 import { builder } from './builder.ts';
-import type { ListedType } from './filtering/filterable.ts';
+import type { Context } from './context.ts';
+import type { FilterableType } from './filtering/fields.ts';
 import { filterRef, orderRef } from './filtering/refs.ts';
+import type { ListArguments } from './filtering/request.ts';
+import type { Connection } from './loading/pagination.ts';
 import { findByDatabaseId, relatedList, viewerList } from './loading/reads.ts';
 import type { RelationOf } from './loading/rows.ts';
-import type { Model } from './loading/visible.ts';
+
+/** A type of records. The types of Pothos cannot say what holds for each, so the functions of this module treat all alike. */
+type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
 
 /** The arguments of a field that finds a record by its integer id. */
 const recordArguments = builder.args((t) => ({
@@ -14,7 +20,7 @@ const recordArguments = builder.args((t) => ({
 }));
 
 /** The arguments of lists, besides those of every Relay connection. */
-const listArguments = (listed: ListedType) =>
+const listArguments = (listed: FilterableType) =>
   builder.args((t) => ({
     offset: t.int({
       defaultValue: 0,
@@ -38,6 +44,9 @@ export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
   extensions.nullOnlyWithError === true;
 
+/** Options of a field that may be null. */
+export const orNull = (description: string) => ({ nullable: true, description }) as const;
+
 /**
  * Options of a field that is null only in a mirror, where null means that the value is not known. In any other database a trigger
  * rejects null (`has_values` in the migration), so a REST response, which is never made from mirrored rows, has a value there.
@@ -58,45 +67,103 @@ export function descriptionIfNullOnlyInMirror({
   return (extensions.nullOnlyInMirror as { description: string } | undefined)?.description;
 }
 
-/** The viewer's record with an integer id, null if there is none. */
-export function recordField<M extends Model, Type>(model: M, type: Type, description: string) {
-  return {
-    type,
-    nullable: true,
-    args: recordArguments,
-    description,
-    resolve: findByDatabaseId(model),
-  } as const;
+/**
+ * Adds the queries for records of a type, such as `dttDevice` and `dttDevices`, and the list of a user's.
+ * @param record the type.
+ * @param one the description of the query for one record, and `all` that of the list.
+ */
+export function addQueries(
+  model: ListedType,
+  record: { readonly name: string },
+  { one, all }: { readonly one: string; readonly all: string },
+): void {
+  const name = `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
+  builder.queryField(name, (t) =>
+    t.field({
+      type: record as AnyRecord,
+      nullable: true,
+      args: recordArguments,
+      description: one,
+      resolve: findByDatabaseId(model),
+    }),
+  );
+  addViewerList(`${name}s`, model, record, all, viewerList(model));
 }
 
-/** A connection of all the viewer's records of a model. */
-export function viewerListField<M extends Model, Type>(model: M, type: Type, description: string) {
-  return listField(model, type, description, viewerList(model));
-}
+type ListField = ReturnType<typeof listField<unknown>>;
+type ViewerField = ReturnType<typeof viewerField>;
 
-/** A connection of the viewer's records of a model that a relation ties to the parent. */
-export function relatedListField<P extends Model, M extends Model, Type>(
-  parent: { readonly model: P; readonly relation: RelationOf<P> },
-  model: M,
-  type: Type,
+/** What belongs to the viewer alone. The only user that can be read is the viewer, so these are fields of `User` as well. */
+export const ofViewer = { lists: new Map<string, ListField>(), fields: new Map<string, ViewerField>() };
+
+/** Adds a list of the viewer's records to `Query` and `User`. */
+export function addViewerList(
+  name: string,
+  listed: FilterableType,
+  record: { readonly name: string },
   description: string,
-) {
-  return listField(model, type, description, relatedList(parent.model, parent.relation, model));
+  resolver: ListResolver<unknown>,
+): void {
+  const list = listField(listed, record, description, resolver);
+  builder.queryField(name, (t) => t.connection(...list));
+  if (listed !== 'User') ofViewer.lists.set(name, list);
+}
+
+/** Adds a field for a record of the viewer's to `Query` and `User`. */
+export function addViewerField(name: string, ...field: Parameters<typeof viewerField>): void {
+  const options = viewerField(...field);
+  builder.queryField(name, (t) => t.field(options));
+  ofViewer.fields.set(name, options);
+}
+
+const viewerField = (
+  record: { readonly name: string },
+  description: string,
+  resolver: {
+    readonly extensions: Readonly<Record<string, unknown>>;
+    resolve(...given: ResolverArguments<unknown>): Promise<{ readonly id: number } | null>;
+  },
+) => ({ type: record as AnyRecord, nullable: true, description, ...resolver }) as const;
+
+/** A connection of the viewer's records of a model that a relation ties to the parent, as the arguments of `t.connection`. */
+export const relatedListField = <P extends RecordType>(
+  parent: { readonly model: P; readonly relation: RelationOf<P> },
+  model: ListedType,
+  record: { readonly name: string },
+  description: string,
+) => listField(model, record, description, relatedList(parent.model, parent.relation, model));
+
+type ResolverArguments<Parent, Args = object> = [Parent, Args, Context, GraphQLResolveInfo];
+
+interface ListResolver<Parent> {
+  readonly extensions: object;
+  resolve(...given: ResolverArguments<Parent, ListArguments>): Promise<Connection<{ readonly id: number }>>;
 }
 
 /** A connection with its resolver. */
-export function listField<Type, Resolve>(
-  listed: ListedType,
-  type: Type,
+function listField<Parent>(
+  listed: FilterableType,
+  record: { readonly name: string },
   description: string,
-  { extensions, resolve }: { readonly extensions: object; readonly resolve: Resolve },
+  { extensions, resolve }: ListResolver<Parent>,
 ) {
-  return {
-    type,
+  const options = {
+    type: record as AnyRecord,
     nullable: true,
     args: listArguments(listed),
     description,
     extensions: { ...extensions, ...nullOnlyWithError },
     resolve,
   } as const;
+  return [options, connectionOf(record as AnyRecord)] as const;
+}
+
+const newConnection = (type: AnyRecord) => builder.connectionObject({ type, name: `${type.name}Connection` });
+const connections = new Map<string, ReturnType<typeof newConnection>>();
+
+/** The connection of a type: there is one, however many lists there are. */
+function connectionOf(type: AnyRecord): ReturnType<typeof newConnection> {
+  const connection = connections.get(type.name) ?? newConnection(type);
+  connections.set(type.name, connection);
+  return connection;
 }

@@ -1,4 +1,10 @@
-/** The GraphQL schema: each import adds a type with its fields and its queries. */
+/**
+ * The front of this folder: the GraphQL schema. Each import adds a type with its fields and its queries.
+ *
+ * A record is read only on the condition that the table of models has for the viewer, and the number of statements for a
+ * document does not depend on how many records there are. Types are Pothos', and what reads them (`loading/`) may be replaced by
+ * the fields of Pothos' plugin for Prisma, which are slower (docs/decisions/sql-writer.md).
+ */
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';

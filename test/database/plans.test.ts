@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Batch, NamedStatement } from '../../src/database/reader/batch.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -69,14 +70,14 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 /** The statements with which the gateway reads for a query. */
-async function statementsOf(query: string): Promise<{ text: string; values: unknown[] }[]> {
+async function statementsOf(query: string): Promise<NamedStatement[]> {
   const spy = vi.spyOn(gateway.database.pool, 'query');
   const { errors } = await graphqlOnce(gateway, token, query);
   expect(errors).toBeUndefined();
-  // The first argument is what Prisma's adapter passes; the overloads of `query` hide its type.
-  const calls = spy.mock.calls.map(([call]) => call as unknown as { text: string; values: unknown[] });
+  // The overloads of `query` hide the type of the argument.
+  const batches = spy.mock.calls.map(([batch]) => batch as unknown as Batch);
   spy.mockRestore();
-  return calls;
+  return batches.flatMap(({ statements }) => statements);
 }
 
 function nodesOf(node: PlanNode): PlanNode[] {
@@ -89,7 +90,9 @@ async function planOf(field: string, table: string, args = 'first: 10'): Promise
   const lists = statements.filter(({ text }) => text.includes(`"${table}"`) && text.includes('ORDER BY'));
   expect(lists).toHaveLength(1);
   const [list] = lists;
-  const explained = await gateway.database.pool.query(`EXPLAIN (FORMAT JSON) ${list?.text}`, list?.values);
+  const explained = await gateway.database.pool.query(`EXPLAIN (FORMAT JSON) ${list?.text}`, [
+    ...(list?.values ?? []),
+  ]);
   return nodesOf(explained.rows[0]['QUERY PLAN'][0].Plan);
 }
 

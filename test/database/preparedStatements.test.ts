@@ -1,14 +1,10 @@
 /** Prepared statements: how many a connection has, and when it prepares them again. */
 
 import { tmpdir } from 'node:os';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
-import {
-  createStatementNames,
-  limitStatements,
-  maxStatements,
-} from '../../src/database/preparedStatements.ts';
+import { createStatementNames } from '../../src/database/preparedStatements.ts';
+import { maxStatements } from '../../src/database/reader/batch.ts';
 import { Slot } from '../../src/database/reader/query.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
@@ -31,16 +27,14 @@ describe('a connection to a server', () => {
   });
   afterAll(() => database?.close());
 
-  /** The statements that are prepared on the only connection, as the server and as the client has them. */
+  /** The statements that are prepared on one connection. */
   async function preparedOn({ pool }: Database) {
     const client = await pool.connect();
     const { rows } = await client.query<{ name: string; statement: string }>(
       'SELECT name, statement FROM pg_prepared_statements',
     );
     client.release();
-    // `pg` has this property, though its types do not declare it.
-    const { parsedStatements } = client.connection as unknown as { parsedStatements: object };
-    return { server: rows, client: Object.keys(parsedStatements) };
+    return rows;
   }
 
   it('has only the most recently used statements prepared', async () => {
@@ -54,9 +48,8 @@ describe('a connection to a server', () => {
       expect(row?.found).toBe(number + 1);
       if (number % 100 === 0) await one.sql.run(usual, [number]);
     }
-    const { server, client } = await preparedOn(one);
+    const server = await preparedOn(one);
     expect(server).toHaveLength(maxStatements);
-    expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
     // It was used throughout, and so never evicted.
     expect(server).toContainEqual({ name: createStatementNames()(usual), statement: usual });
     await one.close();
@@ -102,7 +95,7 @@ describe('a connection to a server', () => {
       const { errors } = await graphqlOnce(gateway, account.token, body);
       expect(errors).toBeUndefined();
     };
-    const statements = async () => (await preparedOn(one)).server.map(({ statement }) => statement).sort();
+    const statements = async () => (await preparedOn(one)).map(({ statement }) => statement).sort();
     await lists('dttSessions(first: 3)', 'sessions(first: 3)');
     await lists('dttSessions(last: 3)', 'sessions(last: 3)');
     const usual = await statements();
@@ -136,10 +129,9 @@ describe('a connection to a server', () => {
     // So that each connection has both statements prepared, each with its own name.
     const askAll = () => Promise.all([ask(), ask(), ask()]);
     await askAll();
-    const { server, client } = await preparedOn(opened);
+    const server = await preparedOn(opened);
     expect(server.filter(({ statement: text }) => text === statement.text)).toHaveLength(1);
     expect(server.filter(({ statement: text }) => text.includes('"username" FROM "User"'))).toHaveLength(1);
-    expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
     for (const change of ['counted ALTER id TYPE bigint', '"User" ALTER username TYPE varchar(99)']) {
       await pool.query(`UPDATE counted SET id = 0`);
       await askAll();
@@ -150,18 +142,33 @@ describe('a connection to a server', () => {
   });
 
   it('has no more prepared statements than its limit when some statements fail', async () => {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    limitStatements(client, 3);
-    const nameOf = createStatementNames();
-    const run = (text: string) => client.query({ name: nameOf(text), text, values: [] });
-    for (let number = 0; number < 20; number++) {
+    const one = await openDatabase(
+      { DATABASE_URL: url, DATA_DIR: tmpdir() },
+      { connections: 1, statement: 10_000 },
+    );
+    const run = (text: string) => one.sql.run(text, []);
+    for (let number = 0; number < 2 * maxStatements; number++) {
       await run(`SELECT ${number}`);
       await expect(run(`SELECT nothing_${number}`)).rejects.toThrow('does not exist');
     }
-    const { rows } = await client.query('SELECT FROM pg_prepared_statements');
-    expect(rows.length).toBeLessThanOrEqual(3);
-    await client.end();
+    expect((await preparedOn(one)).length).toBeLessThanOrEqual(maxStatements);
+    await one.close();
+  });
+
+  it('prepares a statement again after it has failed, whether it was prepared or not', async () => {
+    const one = await openDatabase(
+      { DATABASE_URL: url, DATA_DIR: tmpdir() },
+      { connections: 1, statement: 10_000 },
+    );
+    const divide = (by: number) => one.sql.run('SELECT 1 / $1::int AS result', [by]);
+    for (const by of [0, 1, 0, 1]) {
+      if (by === 0) await expect(divide(by)).rejects.toThrow('division by zero');
+      else expect(await divide(by)).toEqual([{ result: 1 }]);
+    }
+    // Later statements are prepared as well.
+    await one.sql.run('SELECT 2', []);
+    expect(await preparedOn(one)).toHaveLength(2);
+    await one.close();
   });
 });
 

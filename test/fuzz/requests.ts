@@ -18,6 +18,7 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
+import { recordTypes } from '../../src/database/models.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { Tape } from './tape.ts';
@@ -472,18 +473,5 @@ export function drawGlobalId({ tape, names }: Pick<Draft, 'tape' | 'names'>): st
       Buffer.from('Elsewhere:1').toString('base64url'),
       Buffer.from(`User:1${'0'.repeat(30)}`).toString('base64url'),
     ]);
-  const kinds = [
-    'User',
-    'DttDevice',
-    'DttTemplate',
-    'DttTemplateSegment',
-    'DttSession',
-    'TrainerSegment',
-    'LkbxDevice',
-    'LockTemplate',
-    'LockSession',
-    'LockSegment',
-    'OssmDevice',
-  ];
-  return Buffer.from(`${tape.pick(kinds)}:${tape.pick(names.ids)}`).toString('base64url');
+  return Buffer.from(`${tape.pick(recordTypes)}:${tape.pick(names.ids)}`).toString('base64url');
 }

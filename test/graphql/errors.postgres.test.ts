@@ -1,8 +1,9 @@
 /** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listedTypes } from '../../src/database/models.ts';
 import { executions } from '../../src/schema/compile.ts';
-import { type Account, addToken, createAccount } from '../support/accounts.ts';
+import { type Account, addToken, createAccount, fieldOf } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
   graphqlOnce,
@@ -30,9 +31,7 @@ const invalidTokenChallenge = `Bearer error="invalid_token", error_description="
 const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('invalid input', () => {
-  const lists = ['users', 'dttDevices', 'dttTemplates', 'dttSessions', 'lkbxDevices', 'lockTemplates'].concat(
-    ['lockSessions', 'ossmDevices'],
-  );
+  const lists = listedTypes.map((type) => `${fieldOf(type)}s`);
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';
   const size = (argument: string) => `${argument} must be an integer from 1 to 100`;

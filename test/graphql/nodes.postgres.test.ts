@@ -3,7 +3,7 @@
 import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { type Account, createAccount, everyType } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
@@ -29,14 +29,7 @@ async function oneOfEach(account: Account): Promise<Found[]> {
     gateway,
     account.token,
     `{
-      viewer { ...Ids }
-      dttDevices(first: 1) { nodes { ...Ids } }
-      dttTemplates(first: 1) { nodes { ...Ids segments { ...Ids } } }
-      dttSessions(first: 1) { nodes { ...Ids segments { ...Ids } } }
-      lkbxDevices(first: 1) { nodes { ...Ids } }
-      lockTemplates(first: 1) { nodes { ...Ids } }
-      lockSessions(first: 1) { nodes { ...Ids segments { ...Ids } } }
-      ossmDevices(first: 1) { nodes { ...Ids } }
+      ${everyType(1, '...Ids')}
     }
     fragment Ids on Node { __typename id ${types.map((type) => `... on ${type} { databaseId }`).join(' ')} }`,
   );

@@ -1,8 +1,9 @@
 /** The root fields, and the links from one record to another in both directions. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listedTypes } from '../../src/database/models.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { type Account, createAccount, fieldOf, recordsOf } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
@@ -35,16 +36,9 @@ async function ask(query: string, account = alice) {
 const databaseIds = (ids: readonly number[]) => ids.map((databaseId) => ({ databaseId }));
 
 describe('a record', () => {
-  const records: readonly [string, (account: Account) => readonly number[]][] = [
-    ['user', ({ userId }) => [userId]],
-    ['dttDevice', ({ dttDevices }) => dttDevices],
-    ['dttTemplate', ({ dttTemplates }) => dttTemplates],
-    ['dttSession', ({ dttSessions }) => dttSessions],
-    ['lkbxDevice', ({ lkbxDevices }) => lkbxDevices],
-    ['lockTemplate', ({ lockTemplates }) => lockTemplates],
-    ['lockSession', ({ lockSessions }) => lockSessions],
-    ['ossmDevice', ({ ossmDevices }) => ossmDevices],
-  ];
+  const records = listedTypes.map(
+    (type) => [fieldOf(type), (account: Account) => recordsOf(account)[type]] as const,
+  );
 
   it('can be read by its databaseId with these fields and no others', () => {
     const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
@@ -89,13 +83,7 @@ describe('the viewer', () => {
       viewer {
         databaseId username subscriptionTier profileTitle scheduleType
         activeDttTemplate { databaseId isActive }
-        dttDevices { nodes { databaseId } }
-        dttTemplates { nodes { databaseId } }
-        dttSessions { nodes { databaseId } }
-        lkbxDevices { nodes { databaseId } }
-        lockTemplates { nodes { databaseId } }
-        lockSessions { nodes { databaseId } }
-        ossmDevices { nodes { databaseId } }
+        ${listedTypes.slice(1).map((type) => `${fieldOf(type)}s { nodes { databaseId } }`)}
       }
       users { totalCount nodes { databaseId } }
     }`);
@@ -106,13 +94,11 @@ describe('the viewer', () => {
       profileTitle: 'Title of alice',
       scheduleType: 'WEEKLY',
       activeDttTemplate: { databaseId: alice.dttTemplates[1], isActive: true },
-      dttDevices: { nodes: databaseIds(alice.dttDevices) },
-      dttTemplates: { nodes: databaseIds(alice.dttTemplates) },
-      dttSessions: { nodes: databaseIds(alice.dttSessions) },
-      lkbxDevices: { nodes: databaseIds(alice.lkbxDevices) },
-      lockTemplates: { nodes: databaseIds(alice.lockTemplates) },
-      lockSessions: { nodes: databaseIds(alice.lockSessions) },
-      ossmDevices: { nodes: databaseIds(alice.ossmDevices) },
+      ...Object.fromEntries(
+        listedTypes
+          .slice(1)
+          .map((type) => [`${fieldOf(type)}s`, { nodes: databaseIds(recordsOf(alice)[type]) }]),
+      ),
     });
     expect(users).toEqual({ totalCount: 1, nodes: databaseIds([alice.userId]) });
   });

@@ -117,6 +117,20 @@ describe('statistics of training sessions', () => {
         });
   });
 
+  it.each([
+    ['gt', 'lt', '2018-11-02T23:59:59.999Z', '2018-11-05T00:00:00.000Z', ['2018-11-03', '2018-11-04']],
+    ['gte', 'lte', '2018-11-03T00:00:00.000Z', '2018-11-04T23:59:59.999Z', ['2018-11-03', '2018-11-04']],
+    ['gt', 'lte', '2018-11-03T23:59:59.998Z', '2018-11-04T00:00:00.000Z', ['2018-11-03', '2018-11-04']],
+  ])('have empty groups from the first to the last day that %s and %s admit: %s to %s', async (...given) => {
+    const [low, high, from, to, dates] = given;
+    const { dttSessionStats } = await ask(
+      `query Stats($where: DttSessionFilter) {
+        dttSessionStats(where: $where, by: [DAY], fill: true) { groups { period { date } } } }`,
+      { where: { createdAt: { [low]: from, [high]: to } } },
+    );
+    expect(dttSessionStats.groups).toEqual(dates.map((date) => ({ period: { date } })));
+  });
+
   it('have empty groups between the bounds of a filter that matches no session', async () => {
     const { dttSessionStats } = await ask(
       `query Stats($where: DttSessionFilter) {

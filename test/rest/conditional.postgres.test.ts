@@ -3,10 +3,8 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { pathsFor } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -204,20 +202,6 @@ describe('a 304', () => {
       expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
     expect(statements).toEqual([]);
   });
-});
-
-describe('every REST route that reads', () => {
-  it.each(routes.filter(({ isMutation }) => !isMutation).map(({ path }) => path))(
-    'has an ETag and responds 304 to it: %s',
-    async (route) => {
-      for (const below of pathsFor(route, alice)) {
-        const path = `/api/v1${below}`;
-        const tag = await tagOf(path);
-        expect(tag).toMatch(/^"[\w-]{43}"$/);
-        expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
-      }
-    },
-  );
 });
 
 describe('a response other than that of a successful GET', () => {

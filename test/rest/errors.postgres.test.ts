@@ -309,20 +309,6 @@ it('a path of an activation that ends with a slash is an unknown path, and not a
   expect([status, body]).toEqual([404, errorBody('Not found')]);
 });
 
-describe('HEAD', () => {
-  it.each([
-    ['/dtt/0', 400],
-    ['/dtt/2147483647', 404],
-    ['/nowhere', 404],
-    ['/dtt?limit=0', 400],
-  ])('has the status of GET: %s', async (path, status) => {
-    const headers = { Authorization: `Bearer ${alice.token}` };
-    const response = await fetch(`${gateway.url}/api/v1${path}`, { method: 'HEAD', headers });
-    expect(response.status).toBe(status);
-    expect(await response.text()).toBe('');
-  });
-});
-
 describe('the body of an activation', () => {
   const json = { 'Content-Type': 'application/json' };
   const right = JSON.stringify({ isActive: true });

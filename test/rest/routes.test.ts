@@ -1,4 +1,7 @@
-/** Every REST route: its envelope, its fields, and the order and pages of its lists (docs/rest.md). */
+/**
+ * Every REST route: its envelope, and the order and pages of its lists (docs/rest.md). The fields of every response are compared
+ * with the OpenAPI document when the gateway of a test is closed.
+ */
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,8 +23,6 @@ beforeAll(async () => {
   gateway = await openTestGateway();
   const { client } = gateway.database;
   alice = await createAccount(client, 'alice');
-  // A segment leaves out a field without a value (`values.postgres.test.ts`).
-  await client.trainerSegment.updateMany({ data: measured });
   await client.user.update({
     where: { id: alice.userId },
     data: { activeTemplateId: alice.dttTemplates[1] },
@@ -31,256 +32,57 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-const measured = {
-  percentGrade: 90.5,
-  points: 10,
-  durationMeasured: 60,
-  durationTarget: 60,
-  repsMeasured: 18,
-  repsTarget: 20,
-  speedMeasured: 1,
-  speedTarget: 1,
-  targetDepth: 50,
-  targetWindow: 10,
-  longestDeepthroat: 1000,
-  strokeLength: 60,
-  distanceTravelled: 2,
-};
-
-const userFields = [
-  'id',
-  'username',
-  'accountType',
-  'subscriptionTier',
-  'league',
-  'rank',
-  'totalPoints',
-  'matchPoints',
-  'profileImage',
-  'profileDescription',
-  'profileTitle',
-  'dttTotalReps',
-  'dttTotalSessions',
-];
-const dttDeviceFields = [
-  'id',
-  'bubbleId',
-  'ownerId',
-  'macAddress',
-  'serialNumber',
-  'softwareVersion',
-  'lastVisited',
-  'lastLogAt',
-  'createdDate',
-  'apiHits',
-];
-const dttTemplateFields = [
-  'id',
-  'bubbleId',
-  'ownerId',
-  'name',
-  'description',
-  'tagline',
-  'message',
-  'isPublic',
-  'isActive',
-  'handsFreeMode',
-  'targetDepth',
-  'targetWindow',
-  'toyId',
-  'createdDate',
-  'updatedAt',
-];
-const dttSessionFields = [
-  'id',
-  'bubble_id',
-  'name',
-  'passed',
-  'created_at',
-  'trainer_id',
-  'settings_id',
-  'TrainerSegment',
-];
-const lkbxDeviceFields = [
-  'id',
-  'bubbleId',
-  'macAddress',
-  'ownerId',
-  'locked',
-  'hueShift',
-  'lastVisited',
-  'lastLogAt',
-];
-const lockTemplateFields = [
-  'id',
-  'ownerId',
-  'name',
-  'duration',
-  'isRandomDuration',
-  'isBreakEnabled',
-  'breakRegularity',
-  'isEmergencyUnlockEnabled',
-  'createdAt',
-];
-const lockSessionFields = [
-  'id',
-  'bubbleId',
-  'publicId',
-  'ownerId',
-  'name',
-  'lockState',
-  'duration',
-  'startDate',
-  'endDate',
-  'createdAt',
-  'isActive',
-  'LockSegment',
-];
-const ossmDeviceFields = [
-  'id',
-  'bubbleId',
-  'macAddress',
-  'chip',
-  'ownerId',
-  'pairingCode',
-  'pairingExpires',
-  'lastVisited',
-  'OSSMFirmwareId',
-];
-
-interface Segments {
-  readonly name: string;
-  readonly fields: readonly string[];
-  /** The types of the segments that `createAccount` creates, in the expected order. */
-  readonly types: readonly string[];
-}
-
-const templateSegments: Segments = {
-  name: 'Segment',
-  fields: ['id', 'type', 'duration', 'repeat'],
-  types: ['warmup', 'training'],
-};
-const sessionSegmentsInBrief: Segments = {
-  name: 'TrainerSegment',
-  fields: ['id', 'type', 'passed', 'percentGrade', 'points'],
-  types: ['repetition', 'endurance'],
-};
-const sessionSegments: Segments = {
-  ...sessionSegmentsInBrief,
-  fields: [
-    ...sessionSegmentsInBrief.fields,
-    'durationMeasured',
-    'durationTarget',
-    'repsMeasured',
-    'repsTarget',
-    'speedMeasured',
-    'speedTarget',
-    'targetDepth',
-    'targetWindow',
-    'longestDeepthroat',
-    'strokeLength',
-    'distanceTravelled',
-    'order',
-    'createdAt',
-  ],
-};
-const lockSegments: Segments = {
-  name: 'LockSegment',
-  fields: ['id', 'type', 'createdAt', 'isLocked'],
-  types: ['start', 'end'],
-};
-
 interface Case {
   readonly path: string;
-  readonly fields: readonly string[];
-  readonly segments?: Segments;
   /** The ids of Alice's records, in the expected order. */
   readonly ids: (account: Account) => readonly number[];
+  /** The types of the segments that `createAccount` creates, in the expected order. */
+  readonly segments?: readonly string[];
 }
 
+const ofTemplate = ['warmup', 'training'];
+const ofSession = ['repetition', 'endurance'];
+const ofLock = ['start', 'end'];
+
 const lists: readonly Case[] = [
-  { path: '/users', fields: userFields, ids: ({ userId }) => [userId] },
-  { path: '/dtt', fields: dttDeviceFields, ids: ({ dttDevices }) => dttDevices },
-  { path: '/dtt/templates', fields: dttTemplateFields, ids: ({ dttTemplates }) => dttTemplates },
-  {
-    path: '/dtt/sessions',
-    fields: dttSessionFields,
-    segments: sessionSegmentsInBrief,
-    ids: ({ dttSessions }) => dttSessions,
-  },
-  { path: '/lkbx', fields: lkbxDeviceFields, ids: ({ lkbxDevices }) => lkbxDevices },
-  { path: '/lkbx/templates', fields: lockTemplateFields, ids: ({ lockTemplates }) => lockTemplates },
-  ...['/lkbx/sessions', '/lkbx/session'].map((path) => ({
-    path,
-    fields: lockSessionFields,
-    segments: lockSegments,
-    ids: ({ lockSessions }: Account) => lockSessions,
-  })),
-  { path: '/ossm', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
+  { path: '/users', ids: ({ userId }) => [userId] },
+  { path: '/dtt', ids: ({ dttDevices }) => dttDevices },
+  { path: '/dtt/templates', ids: ({ dttTemplates }) => dttTemplates },
+  { path: '/dtt/sessions', ids: ({ dttSessions }) => dttSessions, segments: ofSession },
+  { path: '/lkbx', ids: ({ lkbxDevices }) => lkbxDevices },
+  { path: '/lkbx/templates', ids: ({ lockTemplates }) => lockTemplates },
+  { path: '/lkbx/sessions', ids: ({ lockSessions }) => lockSessions, segments: ofLock },
+  { path: '/lkbx/session', ids: ({ lockSessions }) => lockSessions, segments: ofLock },
+  { path: '/ossm', ids: ({ ossmDevices }) => ossmDevices },
 ];
 
 /** Routes that return one record: that with the id in the path, or the viewer. */
 const singles: readonly Case[] = [
-  { path: '/users/me', fields: userFields, ids: ({ userId }) => [userId] },
-  { path: '/users/{id}', fields: userFields, ids: ({ userId }) => [userId] },
-  { path: '/dtt/{id}', fields: dttDeviceFields, ids: ({ dttDevices }) => dttDevices },
-  ...['/dtt/templates/{id}', '/dtt/settings/{id}'].map((path) => ({
-    path,
-    fields: [...dttTemplateFields, 'Segment'],
-    segments: templateSegments,
-    ids: ({ dttTemplates }: Account) => dttTemplates,
-  })),
-  {
-    path: '/dtt/sessions/{id}',
-    fields: dttSessionFields,
-    segments: sessionSegments,
-    ids: ({ dttSessions }) => dttSessions,
-  },
-  { path: '/lkbx/{id}', fields: lkbxDeviceFields, ids: ({ lkbxDevices }) => lkbxDevices },
-  { path: '/lkbx/templates/{id}', fields: lockTemplateFields, ids: ({ lockTemplates }) => lockTemplates },
-  ...['/lkbx/sessions/{id}', '/lkbx/session/{id}'].map((path) => ({
-    path,
-    fields: lockSessionFields,
-    segments: lockSegments,
-    ids: ({ lockSessions }: Account) => lockSessions,
-  })),
-  { path: '/ossm/{id}', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
+  { path: '/users/me', ids: ({ userId }) => [userId] },
+  { path: '/users/{id}', ids: ({ userId }) => [userId] },
+  { path: '/dtt/{id}', ids: ({ dttDevices }) => dttDevices },
+  { path: '/dtt/templates/{id}', ids: ({ dttTemplates }) => dttTemplates, segments: ofTemplate },
+  { path: '/dtt/settings/{id}', ids: ({ dttTemplates }) => dttTemplates, segments: ofTemplate },
+  { path: '/dtt/sessions/{id}', ids: ({ dttSessions }) => dttSessions, segments: ofSession },
+  { path: '/lkbx/{id}', ids: ({ lkbxDevices }) => lkbxDevices },
+  { path: '/lkbx/templates/{id}', ids: ({ lockTemplates }) => lockTemplates },
+  { path: '/lkbx/sessions/{id}', ids: ({ lockSessions }) => lockSessions, segments: ofLock },
+  { path: '/lkbx/session/{id}', ids: ({ lockSessions }) => lockSessions, segments: ofLock },
+  { path: '/ossm/{id}', ids: ({ ossmDevices }) => ossmDevices },
 ];
 
 /** Routes that return one record, or null when there is none. */
 const nullables: readonly Case[] = [
-  {
-    path: '/dtt/templates/active',
-    fields: [...dttTemplateFields, 'Segment'],
-    segments: templateSegments,
-    ids: ({ dttTemplates }) => dttTemplates.slice(1, 2),
-  },
-  {
-    path: '/dtt/sessions/latest',
-    fields: dttSessionFields,
-    segments: sessionSegmentsInBrief,
-    ids: ({ dttSessions }) => dttSessions.slice(0, 1),
-  },
-  {
-    path: '/lkbx/templates/active',
-    fields: ['id', 'name', 'duration', 'isBreakEnabled'],
-    ids: ({ lockTemplates }) => lockTemplates.slice(0, 1),
-  },
-  ...['/lkbx/sessions/latest', '/lkbx/session/current'].map((path) => ({
-    path,
-    fields: lockSessionFields,
-    segments: lockSegments,
-    ids: ({ lockSessions }: Account) => lockSessions.slice(0, 1),
-  })),
+  { path: '/dtt/templates/active', ids: ({ dttTemplates }) => [dttTemplates[1]], segments: ofTemplate },
+  { path: '/dtt/sessions/latest', ids: ({ dttSessions }) => dttSessions.slice(0, 1), segments: ofSession },
+  { path: '/lkbx/templates/active', ids: ({ lockTemplates }) => [lockTemplates[0]] },
+  { path: '/lkbx/sessions/latest', ids: ({ lockSessions }) => [lockSessions[0]], segments: ofLock },
+  { path: '/lkbx/session/current', ids: ({ lockSessions }) => [lockSessions[0]], segments: ofLock },
 ];
 
-function expectFields(record: JsonRecord, { fields, segments }: Case): void {
-  expect(Object.keys(record)).toEqual(fields);
-  if (!segments) return;
-  // The next line fails if it is not an array of records.
-  const found = record[segments.name] as JsonRecord[];
-  expect(found.map(({ type }) => type)).toEqual(segments.types);
-  for (const segment of found) expect(Object.keys(segment)).toEqual(segments.fields);
+function expectSegments(record: JsonRecord, { segments }: Case): void {
+  const [found] = Object.values(record).filter((value) => Array.isArray(value));
+  expect(found?.map(({ type }: JsonRecord) => type)).toEqual(segments);
 }
 
 describe('the routes', () => {
@@ -341,11 +143,11 @@ describe('the response cache', () => {
 });
 
 describe.each(lists)('GET $path', (route) => {
-  it('returns a page of records in the documented order, each with the documented fields', async () => {
+  it('returns a page of records in the documented order, each with its segments in theirs', async () => {
     const { data, pagination } = listOf(await rest(gateway, alice.token, route.path));
     expect(idsOf(data)).toEqual(route.ids(alice));
     expect(pagination).toEqual({ limit: 50, offset: 0 });
-    for (const record of data) expectFields(record, route);
+    for (const record of data) expectSegments(record, route);
   });
 
   it('returns the page for limit and offset, and echoes them', async () => {
@@ -394,21 +196,21 @@ describe('a list', () => {
 });
 
 describe.each(singles)('GET $path', (route) => {
-  it('gives the record with the documented fields', async () => {
+  it('gives the record with its segments in order', async () => {
     const ids = route.ids(alice);
     for (const [index, path] of pathsFor(route.path, alice).entries()) {
       const record = recordOf(await rest(gateway, alice.token, path));
       expect(record.id).toBe(ids[index]);
-      expectFields(record, route);
+      expectSegments(record, route);
     }
   });
 });
 
 describe.each(nullables)('GET $path', (route) => {
-  it('gives the record with the documented fields', async () => {
+  it('gives the record with its segments in order', async () => {
     const record = recordOf(await rest(gateway, alice.token, route.path));
     expect([record.id]).toEqual(route.ids(alice));
-    expectFields(record, route);
+    expectSegments(record, route);
   });
 
   it('returns null when there is none', async () => {

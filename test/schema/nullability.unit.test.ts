@@ -2,9 +2,9 @@
 
 import { type GraphQLField, type GraphQLObjectType, isNonNullType, isObjectType } from 'graphql';
 import { expect, it } from 'vitest';
+import { isRecordType } from '../../src/database/models.ts';
 import { isNullOnlyWithError } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/loading/selection.ts';
-import { visible } from '../../src/schema/loading/visible.ts';
 import { schema } from '../../src/schema/schema.ts';
 
 /** Fields that read the database and are non-null all the same, each with the reason. */
@@ -31,7 +31,7 @@ const fields: readonly Field[] = Object.values(schema.getTypeMap())
 
 /** Whether the value is read together with the record or the page to which it belongs. */
 function isReadWithParent({ type, field }: Field): boolean {
-  if (Object.hasOwn(visible, type.name)) return !needsOf(type, field.name).readsDatabase;
+  if (isRecordType(type.name)) return !needsOf(type, field.name).readsDatabase;
   return /(Connection|Edge|PageInfo)$/.test(type.name)
     ? field.name !== 'totalCount'
     : typeof field.extensions.pothosExposedField === 'string';

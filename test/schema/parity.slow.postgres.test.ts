@@ -13,7 +13,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Account, createAccount, importTemplate, recordsOf } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { pathsFor, withId } from '../support/restResponses.ts';
 
@@ -103,19 +103,7 @@ const withoutArguments = rootFields.filter(({ args }) => !args.some(({ type }) =
 const byDatabaseId = rootFields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
 const nodeTypes = schema.getPossibleTypes(assertInterfaceType(schema.getType('Node')));
 
-/** The ids of the account's records, by their type. */
-const owned = (account: Account): Readonly<Record<string, readonly number[]>> => ({
-  User: [account.userId],
-  DttDevice: account.dttDevices,
-  DttTemplate: account.dttTemplates,
-  DttSession: account.dttSessions,
-  LkbxDevice: account.lkbxDevices,
-  LockTemplate: account.lockTemplates,
-  LockSession: account.lockSessions,
-  OssmDevice: account.ossmDevices,
-});
-
-/** The same with the segments of these records. */
+/** The ids of the account's records and their segments, by their type. */
 async function allOwned(account: Account): Promise<Readonly<Record<string, readonly number[]>>> {
   const { client } = gateway.database;
   const select = { id: true };
@@ -126,7 +114,7 @@ async function allOwned(account: Account): Promise<Readonly<Record<string, reado
     LockSegment: await client.lockSegment.findMany({ where: { session }, select }),
   };
   const ids = Object.entries(segments).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
-  return { ...owned(account), ...Object.fromEntries(ids) };
+  return { ...recordsOf(account), ...Object.fromEntries(ids) };
 }
 
 describe('through REST', () => {
@@ -158,7 +146,7 @@ describe('through REST', () => {
 
   it('neither account changes a record of the other', async () => {
     const before = await stateOf(bob);
-    for (const id of [...bob.dttTemplates, ...Object.values(owned(bob)).flat()]) {
+    for (const id of [...bob.dttTemplates, ...Object.values(recordsOf(bob)).flat()]) {
       if (alice.dttTemplates.some((own) => own === id)) continue;
       const options = {
         method: 'POST',

@@ -6,17 +6,6 @@ it('the schema is the content of schema.graphql (npx vitest run -u updates the f
   await expect(`${printedSchema()}\n`).toMatchFileSnapshot('../../schema.graphql');
 });
 
-it('the printed schema is cached', () => {
-  const [before, { description }] = [printedSchema(), schema];
-  try {
-    // If the schema were printed again, it would contain this.
-    schema.description = 'Another';
-    expect(printedSchema()).toBe(before);
-  } finally {
-    schema.description = description;
-  }
-});
-
 it('the schema has a description for every type, field, argument and enum value', () => {
   const own = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith('__'));
   const described = own.flatMap((type) => [

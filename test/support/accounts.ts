@@ -3,6 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { type ListedType, listedTypes } from '../../src/database/models.ts';
+import { hasField } from '../../src/database/reader/dataModel.ts';
 
 export interface Account {
   readonly userId: number;
@@ -18,6 +20,30 @@ export interface Account {
   readonly lockSessions: readonly [number, number];
   readonly ossmDevices: readonly [number];
 }
+
+/** The ids of an account's records, by their type. */
+export const recordsOf = (account: Account): Readonly<Record<ListedType, readonly number[]>> => ({
+  User: [account.userId],
+  DttDevice: account.dttDevices,
+  DttTemplate: account.dttTemplates,
+  DttSession: account.dttSessions,
+  LkbxDevice: account.lkbxDevices,
+  LockTemplate: account.lockTemplates,
+  LockSession: account.lockSessions,
+  OssmDevice: account.ossmDevices,
+});
+
+/** The name of the query for one record of a type; that of its list has an `s` more. */
+export const fieldOf = (type: string): string => `${type.charAt(0).toLowerCase()}${type.slice(1)}`;
+
+/** A selection of so many records of each type, with their segments. @param selected what is selected of each. */
+export const everyType = (first: number, selected: string): string =>
+  listedTypes
+    .map((type) => {
+      const segments = hasField(type, 'segments') ? `segments { ${selected} }` : '';
+      return `${fieldOf(type)}s(first: ${first}) { nodes { ${selected} ${segments} } }`;
+    })
+    .join(' ');
 
 const minute = 60_000;
 const start = Date.parse('2026-01-01T00:00:00Z');

@@ -7,10 +7,10 @@
  */
 
 import pg from 'pg';
-import { conditionOn, createWriter, joinOn, type Writer } from './condition.ts';
-import { columnOf, fieldOf, listOf } from './models.ts';
-import type { Model } from './query.ts';
+import { columnOf, fieldOf, listOf } from './dataModel.ts';
+import type { ModelName } from './query.ts';
 import type { Statement } from './statement.ts';
+import { conditionOn, createWriter, joinOn, type Writer } from './where.ts';
 
 /** A figure that is computed for each group. A time is in milliseconds since the epoch. */
 export interface Measure {
@@ -66,7 +66,7 @@ export const isUnknownTimeZone = (error: unknown): boolean =>
 /** Shared by all parts of one statement. */
 interface Plan {
   readonly writer: Writer;
-  readonly model: Model;
+  readonly model: ModelName;
   readonly query: GroupedQuery;
   /** The join of rows (`r`) and their parts (`p`). */
   readonly joined: string;
@@ -79,7 +79,7 @@ interface Plan {
 }
 
 /** @throws an error for a query that is beyond this module. */
-export function groupedStatement(model: Model, query: GroupedQuery): Statement {
+export function groupedStatement(model: ModelName, query: GroupedQuery): Statement {
   const values: unknown[] = [];
   const plan = planOf(createWriter(values), model, query);
   const { rowKeys, partKeys, measures } = plan;
@@ -110,7 +110,7 @@ export function groupedStatement(model: Model, query: GroupedQuery): Statement {
   return { text, values };
 }
 
-function planOf(writer: Writer, model: Model, query: GroupedQuery): Plan {
+function planOf(writer: Writer, model: ModelName, query: GroupedQuery): Plan {
   const relation = listOf(model, query.parts);
   return {
     writer,
@@ -176,7 +176,7 @@ function measured(
   return `SELECT ${list(keys, figures)} FROM ${source}${keys.length > 0 ? ` GROUP BY ${list(keys)}` : ''}`;
 }
 
-function figureOf(model: Model, { does, column, is }: Measure): string {
+function figureOf(model: ModelName, { does, column, is }: Measure): string {
   if (column === undefined) return 'count(*)';
   const value = quoted(column);
   if (is !== undefined) return `count(*) FILTER (WHERE ${value} = ${is})`;

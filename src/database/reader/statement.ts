@@ -6,6 +6,9 @@
  * rows than all the rest of a request takes in this process.
  */
 
+import type { Column } from './batch.ts';
+import { columnOf, fieldOf, listOf } from './dataModel.ts';
+import { type ModelName, type SelectQuery, Slot } from './query.ts';
 import {
   conditionOn,
   createWriter,
@@ -15,10 +18,7 @@ import {
   onlyEntry,
   orderedBy,
   type Writer,
-} from './condition.ts';
-import { columnOf, fieldOf, listOf } from './models.ts';
-import { type Model, type PlannedQuery, Slot } from './query.ts';
-import type { Column } from './rowQuery.ts';
+} from './where.ts';
 
 export interface Statement {
   readonly text: string;
@@ -38,16 +38,17 @@ interface Shape {
 }
 
 /** @throws an error for a query that this module does not support. */
-export function selectStatement(model: Model, query: PlannedQuery): RowStatement {
+export function selectStatement(model: ModelName, query: SelectQuery): RowStatement {
   const values: unknown[] = [];
   const { text, columns } = select(createWriter(values), model, query);
   return { text, values, columns };
 }
 
 /** Counts rows, in a column called `count`. */
-export function countStatement(model: Model, where: object): Statement {
+export function countStatement(model: ModelName, where: object): RowStatement {
   const values: unknown[] = [];
-  return { text: count(createWriter(values), model, where), values };
+  const columns = [{ name: 'count', read: Number }];
+  return { text: count(createWriter(values), model, where), values, columns };
 }
 
 /** Converts the values of JSON rows to the types of the data model, in place. */
@@ -84,8 +85,8 @@ const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip
 /** @param tied the condition that joins the rows to those of an outer table. */
 function select(
   writer: Writer,
-  model: Model,
-  query: PlannedQuery,
+  model: ModelName,
+  query: SelectQuery,
   table = writer.nextTable(),
   tied = 'true',
 ): Selected {
@@ -125,7 +126,7 @@ function unionOf(conditions: readonly string[], rows: string, end: string): stri
     .join(' UNION ALL ');
 }
 
-function selectedColumns(writer: Writer, model: Model, selection: object, table: string) {
+function selectedColumns(writer: Writer, model: ModelName, selection: object, table: string) {
   const parts: string[] = [];
   const columns: Column[] = [];
   const times: string[] = [];
@@ -179,7 +180,7 @@ function revived(rows: object[], shape: Shape): object[] {
 /** @param tied as for `select`. */
 function count(
   writer: Writer,
-  model: Model,
+  model: ModelName,
   where: object,
   table = writer.nextTable(),
   tied = 'true',
@@ -187,7 +188,7 @@ function count(
   return `SELECT count(*)::int FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
 }
 
-function counts(writer: Writer, model: Model, wanted: object, table: string): string {
+function counts(writer: Writer, model: ModelName, wanted: object, table: string): string {
   const pairs = Object.entries(wanted).map(([name, query]: [string, unknown]) => {
     const relation = listOf(model, name);
     const inner = writer.nextTable();
@@ -217,7 +218,7 @@ function selectionOf(name: string, wanted: unknown): Record<string, unknown> {
   return select;
 }
 
-function queryOf(name: string, wanted: unknown): PlannedQuery {
+function queryOf(name: string, wanted: unknown): SelectQuery {
   const select = selectionOf(name, wanted);
   // It has a selection, so it is an object; its other properties are checked when the SQL is written.
   return { ...(wanted as object), select };

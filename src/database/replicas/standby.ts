@@ -10,7 +10,7 @@ import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '..
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
 import type { PrimaryPositionReader } from '../position/primary.ts';
-import { createStatementNames, limitStatements } from '../preparedStatements.ts';
+import { createStatementNames } from '../preparedStatements.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
@@ -295,10 +295,7 @@ function openPool({ url, bounds }: StandbyOptions, began: string, connections: C
     },
   });
   pool.on('error', connections.lose);
-  pool.on('connect', (client) => {
-    limitStatements(client);
-    connections.add(client);
-  });
+  pool.on('connect', connections.add);
   connections.end.then(() => pool.end()).catch(() => {});
   return pool;
 }

@@ -1,9 +1,9 @@
 /** Reads the representations that a federation gateway sends: the type of a record, and one or both of its keys. */
 
 import { largestId } from '../../database/ids.ts';
+import { isRecordType } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
 import { type GlobalId, readGlobalId } from '../globalId.ts';
-import { isModel } from '../loading/visible.ts';
 
 /** The argument that errors name. */
 const argument = 'representations';
@@ -14,7 +14,7 @@ const argument = 'representations';
  */
 export function readRepresentation(given: unknown): GlobalId | undefined {
   const { __typename: typename, id, databaseId }: Record<string, unknown> = isObject(given) ? given : {};
-  if (typeof typename !== 'string' || !isModel(typename))
+  if (typeof typename !== 'string' || !isRecordType(typename))
     throw argumentError(
       argument,
       `A representation must have a __typename that is an entity of this subgraph`,

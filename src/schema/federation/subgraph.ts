@@ -13,10 +13,10 @@ import {
   GraphQLUnionType,
   isObjectType,
 } from 'graphql';
+import { isRecordType } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { readNodes } from '../loading/rows.ts';
-import { isModel } from '../loading/visible.ts';
 import { schema } from '../schema.ts';
 import { readRepresentation } from './representations.ts';
 import { printSubgraph } from './sdl.ts';
@@ -29,7 +29,7 @@ const weightOfText = 5_000;
 
 /** The types of records. Each has both keys. */
 const entities = Object.values(schema.getTypeMap()).filter(
-  (type) => isObjectType(type) && isModel(type.name),
+  (type) => isObjectType(type) && isRecordType(type.name),
 ) as GraphQLObjectType[];
 
 const anyType = new GraphQLScalarType({

@@ -1,35 +1,19 @@
 /** Implements the input types of filters and orders, from the fields of the listed types. */
 
+import { listedTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { bounds } from './bounds.ts';
 import {
   columnType,
+  type FilterableType,
   type FilterField,
   filterFields,
   isOrderable,
-  type ListedType,
   orderName,
-} from './filterable.ts';
+} from './fields.ts';
+import { bounds } from './filter.ts';
 import { filterRef, orderRef } from './refs.ts';
 
-/** Whether there are lists of a type that take `where` and `orderBy`. Segments are read with their parents. */
-const isListed: Readonly<Record<ListedType, boolean>> = {
-  User: true,
-  Device: true,
-  DttDevice: true,
-  DttTemplate: true,
-  DttTemplateSegment: false,
-  DttSession: true,
-  TrainerSegment: false,
-  LkbxDevice: true,
-  LockTemplate: true,
-  LockSession: true,
-  LockSegment: false,
-  OssmDevice: true,
-};
-
-// The keys are those of the type above.
-const listed = (Object.keys(isListed) as ListedType[]).filter((type) => isListed[type]);
+const filterable: readonly FilterableType[] = [...listedTypes, 'Device'];
 
 const direction = builder.enumType('OrderDirection', {
   description: 'Which way a list is ordered. Records without a value come last in both directions.',
@@ -40,7 +24,7 @@ const direction = builder.enumType('OrderDirection', {
 });
 
 // Pothos calls the thunks once all types have their fields.
-for (const type of listed) {
+for (const type of filterable) {
   filterRef(type).implement({
     description:
       `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
@@ -78,7 +62,7 @@ for (const type of listed) {
 const describe = ({ target, description }: FilterField): string =>
   'link' in target ? `${description} The record must have one that meets this filter.` : description;
 
-function orderFields(type: ListedType) {
+function orderFields(type: FilterableType) {
   const fields = filterFields(type).filter((field) => isOrderable(type, field));
   return builder.enumType(`${type}OrderField`, {
     description: `What lists of ${type} can be ordered by.`,
@@ -89,7 +73,7 @@ function orderFields(type: ListedType) {
 }
 
 /** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
-function comparisonsOf(type: ListedType, field: FilterField) {
+function comparisonsOf(type: FilterableType, field: FilterField) {
   if ('link' in field.target) return filterRef(field.target.link);
   const name = field.enumeration?.name ?? columnType(type, field);
   const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;

@@ -4,11 +4,11 @@
  * has them fetched first.
  */
 
-import { listOf } from '../../database/reader/models.ts';
-import { type Model, type PlannedQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
+import { type RecordType, visibleTo } from '../../database/models.ts';
+import { listOf } from '../../database/reader/dataModel.ts';
+import { type ModelName, type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
-import type { ViewerRef } from './visible.ts';
 
 /** The columns of a segment that the upstream's list of sessions includes. */
 export const segmentSummary = {
@@ -33,8 +33,6 @@ export function areDetails(model: string, columns: readonly string[]): boolean {
 export const isDetailed = (model: string): model is DetailedModel =>
   model === 'DttSession' || model === 'DttTemplate';
 
-type Query = Pick<PlannedQuery, 'select' | 'take'>;
-
 /**
  * Reads rows. If details that the query selects are pending, has them fetched and reads the rows again.
  * @param query must select `detailsPending` wherever it selects details.
@@ -43,8 +41,8 @@ type Query = Pick<PlannedQuery, 'select' | 'take'>;
  */
 export async function readWithDetails<Row extends object>(
   context: Context,
-  model: Model,
-  query: Query,
+  model: ModelName,
+  query: Pick<SelectQuery, 'select' | 'take'>,
   slotValues: SlotValues,
   read: () => Promise<Row[]>,
 ): Promise<Row[]> {
@@ -58,39 +56,28 @@ export async function readWithDetails<Row extends object>(
   return again;
 }
 
-/**
- * Has the pending details fetched of every record that one of these segments may be a part of.
- * @param visible the conditions on rows that the viewer may see.
- */
+/** Has the pending details fetched of every record that one of these segments may be a part of. */
 export async function fetchDetailsOfParts(
   context: Context,
-  model: Model,
+  model: RecordType,
   ids: readonly number[],
-  visible: { readonly [M in DetailedModel | 'DttTemplateSegment']: (viewer: ViewerRef) => object },
 ): Promise<void> {
   const { sql, viewer } = context;
-  const idsOf = async (rows: Promise<object[]>) =>
-    // The queries below select the id.
-    ((await rows) as { readonly id: number }[]).map(({ id }) => id);
+  const idsOf = async (type: RecordType, condition: object) => {
+    const where = { AND: [visibleTo(viewer, type), condition] };
+    // The query selects the id.
+    const rows = (await sql.findMany(type, { select: { id: true }, where })) as { readonly id: number }[];
+    return rows.map(({ id }) => id);
+  };
   if (model === 'TrainerSegment') {
     const isParent = { detailsPending: true, segments: { some: { id: { in: [...ids] } } } };
-    const where = { AND: [visible.DttSession(viewer), isParent] };
-    const pending = await idsOf(sql.findMany('DttSession', { select: { id: true }, where }));
-    await fetchDetails(context, 'DttSession', pending);
+    await fetchDetails(context, 'DttSession', await idsOf('DttSession', isParent));
   }
   if (model === 'DttTemplateSegment') {
-    const isKnown = { id: { in: [...ids] }, template: { detailsPending: false } };
-    const known = await idsOf(
-      sql.findMany(model, {
-        select: { id: true },
-        where: { AND: [visible.DttTemplateSegment(viewer), isKnown] },
-      }),
-    );
+    const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
     if (known.length === new Set(ids).size) return;
     // Any pending template may have the unknown segments: the upstream's lists name no segments.
-    const where = { AND: [visible.DttTemplate(viewer), { detailsPending: true }] };
-    const pending = await idsOf(sql.findMany('DttTemplate', { select: { id: true }, where }));
-    await fetchDetails(context, 'DttTemplate', pending);
+    await fetchDetails(context, 'DttTemplate', await idsOf('DttTemplate', { detailsPending: true }));
   }
 }
 
@@ -104,8 +91,8 @@ async function fetchDetails(
 
 /** Finds the ids of rows, at any depth, whose details are selected and pending. */
 function findPending(
-  model: Model,
-  { select, take = 0 }: Query,
+  model: ModelName,
+  { select, take = 0 }: Pick<SelectQuery, 'select' | 'take'>,
   slotValues: SlotValues,
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),

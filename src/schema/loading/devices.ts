@@ -4,21 +4,17 @@
  */
 
 import type { GraphQLResolveInfo } from 'graphql';
+import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
-import { type CursorOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
-import { fieldSiteOf } from './fieldSite.ts';
-import { type KeyValue, type Order, type Position, rowsAfter, rowsBefore } from './keyset.ts';
-import { listOrders } from './listOrders.ts';
-import { connect, type PageRequest, readPageRequest } from './pagination.ts';
-import { countVisible, type Row, readPart } from './rows.ts';
-import type { FieldRequirements } from './selection.ts';
+import { readNamedCursor, writeCursor } from './cursors.ts';
+import { type CursorValues, type KeyValue, type Order, orderBy, rowsAfter, rowsBefore } from './keyset.ts';
+import { connect, orderColumns, readPageRequest } from './pagination.ts';
+import { placeOf } from './place.ts';
+import { countVisible, type Row, readRows, slots } from './rows.ts';
+import { type FieldRequirements, nodePaths } from './selection.ts';
 
-/** In the order that breaks ties between devices of different kinds. */
-const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
-type Kind = (typeof kinds)[number];
-
-type Device = Row<Kind> & { readonly __typename: Kind };
+type Device = Row<DeviceType> & { readonly __typename: DeviceType };
 
 const needs: FieldRequirements = { readsDatabase: true };
 
@@ -26,68 +22,60 @@ const needs: FieldRequirements = { readsDatabase: true };
 export const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
-    // The lists of all kinds have the same default order.
-    const { order, filter } = readList('Device', listOrders.DttDevice, args, context.viewer);
+    const { order, filter } = readList('Device', args, context.viewer);
     const request = readPageRequest(args);
-    const bounds = readBounds(order, request);
-    const conditions = (kind: Kind) =>
-      allOf([...(filter.condition ? [filter.condition] : []), ...bounds(kind)]);
-    const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
-      readPage(request, order, conditions, context, info),
-    );
+    const { size, offset, isBackward } = request;
+    const [after, before] = (['after', 'before'] as const).map((argument) => {
+      const cursor = request[argument];
+      return cursor === undefined ? undefined : readNamedCursor(deviceTypes, order, argument, cursor);
+    });
+    // All skipped rows may be of one kind.
+    const take = offset + size + 1;
+    const readKind = async (kind: DeviceType): Promise<Device[]> => {
+      const conditions = [
+        ...(filter.condition ? [filter.condition] : []),
+        ...(after ? [rowsAfter(order, valuesAmong(kind, after))] : []),
+        ...(before ? [rowsBefore(order, valuesAmong(kind, before))] : []),
+      ];
+      const isDefault = order.fingerprint === undefined && conditions.length === 0;
+      const variant = isDefault ? `${kind} ${isBackward}` : undefined;
+      const wanted = () => ({
+        ...(conditions.length > 0 && { where: { AND: conditions } }),
+        orderBy: orderBy(order, isBackward),
+        take: slots.take,
+        plansEachTime: order.fingerprint !== undefined,
+        columns: orderColumns(order),
+        paths: nodePaths,
+        typeName: kind,
+      });
+      const rows = await readRows(kind, variant, wanted, { take }, context, info);
+      return rows.map((row) => ({ ...row, __typename: kind }));
+    };
+    const rows = await context.loaders.once(placeOf(info).key, async () => {
+      const parts = await Promise.all(deviceTypes.map(readKind));
+      const compare = comparerFor(order);
+      const merged = parts.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
+      return merged.slice(offset, take);
+    });
     const cursorOf = (row: Device) => writeCursor(order, row, row.__typename);
     return connect(rows, request, cursorOf, async () => {
-      const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
+      const counts = await Promise.all(deviceTypes.map((kind) => countVisible(kind, filter, context)));
       return counts.reduce((total, count) => total + count, 0);
     });
   },
 };
-
-const allOf = (conditions: readonly object[]) => (conditions.length > 0 ? { AND: conditions } : undefined);
-
-/** @returns a function for the conditions that the cursors put on the rows of a kind. */
-function readBounds(order: CursorOrder, { after, before }: PageRequest): (kind: Kind) => object[] {
-  const first = after === undefined ? undefined : readNamedCursor(kinds, order, 'after', after);
-  const last = before === undefined ? undefined : readNamedCursor(kinds, order, 'before', before);
-  return (kind) => [
-    ...(first ? [rowsAfter(order, positionAmong(kind, first))] : []),
-    ...(last ? [rowsBefore(order, positionAmong(kind, last))] : []),
-  ];
-}
-
-/** Reads the rows of a page, from its start or backward from its end, and one more if the list continues. */
-async function readPage(
-  { size, offset, isBackward }: PageRequest,
-  order: Order,
-  conditions: (kind: Kind) => object | undefined,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Device[]> {
-  // All skipped rows may be of one kind.
-  const take = offset + size + 1;
-  const parts = await Promise.all(
-    kinds.map(async (kind): Promise<Device[]> => {
-      const part = { where: conditions(kind), order, take, isBackward };
-      const rows = await readPart(kind, part, context, info);
-      return rows.map((row) => ({ ...row, __typename: kind }));
-    }),
-  );
-  const compare = comparerFor(order);
-  const merged = parts.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
-  return merged.slice(offset, take);
-}
 
 /** Compares devices as the statement of each kind does, and breaks ties by kind and then by id. */
 function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => number {
   const turned = isDescending ? 1 : -1;
   return (a, b) => {
     for (const { column, isDescending: isDown } of keys) {
-      // `readPart` selects the columns of the order with each row.
+      // The columns of the order are selected with each row.
       const [one, other] = [a, b].map((row) => (row as unknown as Record<string, KeyValue>)[column] ?? null);
       const compared = compareValues(one ?? null, other ?? null, isDown);
       if (compared !== 0) return compared;
     }
-    return turned * (kinds.indexOf(a.__typename) - kinds.indexOf(b.__typename) || b.id - a.id);
+    return turned * (deviceTypes.indexOf(a.__typename) - deviceTypes.indexOf(b.__typename) || b.id - a.id);
   };
 }
 
@@ -99,10 +87,13 @@ function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number 
   return isDescending ? -rising : rising;
 }
 
-/** Translates a position in the whole list to a position among the rows of one kind. */
-function positionAmong(kind: Kind, { kind: its, values, id }: NamedPosition<Kind>): Position {
+/** What a cursor of the whole list says of the rows of one kind. */
+function valuesAmong(
+  kind: DeviceType,
+  { kind: its, values, id }: CursorValues & { readonly kind: DeviceType },
+): CursorValues {
   if (kind === its) return { values, id };
   // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
-  const isEarlier = kinds.indexOf(kind) < kinds.indexOf(its);
+  const isEarlier = deviceTypes.indexOf(kind) < deviceTypes.indexOf(its);
   return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
 }

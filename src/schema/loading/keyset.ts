@@ -1,6 +1,8 @@
-/** The order of a list, and conditions on the rows before and after a position (keyset pagination). */
+/** The order of a list, and conditions on the rows before and after those of a cursor (keyset pagination). */
 
-import type { RowOrder } from '../../database/reader/query.ts';
+import { type ListedType, models } from '../../database/models.ts';
+import { fieldOf } from '../../database/reader/dataModel.ts';
+import type { ModelName, RowOrder } from '../../database/reader/query.ts';
 
 /** A column that a list is ordered by. Rows without a value come last in both directions. */
 export interface OrderKey {
@@ -18,23 +20,32 @@ export interface Order {
   readonly isDescending: boolean;
 }
 
-/** Highest id first. */
-export const newestId: Order = { keys: [], isDescending: true };
+/** The default order of the lists of a type: newest first by a time, or highest id first. */
+export function defaultOrder(type: ListedType): Order {
+  const column = models[type].order;
+  const order = defaultOrders.get(type) ?? {
+    keys: column === 'id' ? [] : [orderKey(type, column, true)],
+    isDescending: true,
+  };
+  defaultOrders.set(type, order);
+  return order;
+}
 
-/** Newest first, by a column with a time. */
-export const newest = (column: string, isNullable = false): Order => ({
-  keys: [{ column, type: 'DateTime', isNullable, isDescending: true }],
-  isDescending: true,
-});
+const defaultOrders = new Map<ListedType, Order>();
+
+export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
+  const { type, isRequired } = fieldOf(model, column);
+  return { column, type, isNullable: !isRequired, isDescending };
+}
 
 /** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
 export type KeyValue = Date | number | string | boolean | null;
 
-/** A position in a list: the values that the list is ordered by. */
-export interface Position {
+/** What a cursor says of its row: the values that the list is ordered by. */
+export interface CursorValues {
   /** One for each key of the order. */
   readonly values: readonly KeyValue[];
-  /** Infinite for a position before or after all rows with the same values. */
+  /** Infinite for a cursor before or after all rows with the same values. */
   readonly id: number;
 }
 
@@ -50,8 +61,8 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
   ];
 }
 
-/** The condition for rows after the position. The bound on a single key is redundant, but an index can use it. */
-export function rowsAfter({ keys, isDescending }: Order, { values, id }: Position): object {
+/** The condition for rows after a cursor. The bound on a single key is redundant, but an index can use it. */
+export function rowsAfter({ keys, isDescending }: Order, { values, id }: CursorValues): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isNullable, isDescending: isDown }, index) => {
       const value = values[index] ?? null;
@@ -64,8 +75,8 @@ export function rowsAfter({ keys, isDescending }: Order, { values, id }: Positio
   );
 }
 
-/** The condition for rows before the position. */
-export function rowsBefore({ keys, isDescending }: Order, { values, id }: Position): object {
+/** The condition for rows before a cursor. */
+export function rowsBefore({ keys, isDescending }: Order, { values, id }: CursorValues): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isDescending: isDown }, index) => {
       const value = values[index] ?? null;

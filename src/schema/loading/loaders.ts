@@ -7,11 +7,11 @@ type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Valu
 
 export interface Loaders {
   /**
-   * The loader of a site in the operation, by the key of the site (`fieldSite.ts`). All objects of a list resolve the same
-   * site, so their look-ups are batched. Another site may select other columns or pass other arguments, so it has a
-   * loader of its own. `createBatch` is called once per site.
+   * The loader of a place in the operation, by its key (`place.ts`). All objects of a list resolve the same
+   * place, so their look-ups are batched. Another place may select other columns or pass other arguments, so it has a
+   * loader of its own. `createBatch` is called once per place.
    */
-  at<Value>(site: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
+  at<Value>(place: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
   /** A value that is read once per operation: the first call with a name reads it, and later calls share the result. */
   once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
   /** Discards everything that was read, after a write or before the operation is executed again. */
@@ -19,19 +19,19 @@ export interface Loaders {
 }
 
 export function createLoaders(): Loaders {
-  // A site always creates loaders of the same type, which the type of the map cannot express.
+  // A place always creates loaders of the same type, which the type of the map cannot express.
   const loaders = new Map<string, DataLoader<number, never>>();
   const values = new Map<string, Promise<never>>();
   return {
-    at(site, createBatch) {
-      let loader = loaders.get(site);
+    at(place, createBatch) {
+      let loader = loaders.get(place);
       if (!loader) {
         const batch = createBatch();
         loader = new DataLoader(async (ids) => {
           const found = await batch(ids);
           return ids.map((id) => found.get(id) as never);
         });
-        loaders.set(site, loader);
+        loaders.set(place, loader);
       }
       return loader;
     },

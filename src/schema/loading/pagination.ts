@@ -1,9 +1,10 @@
 /** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
 
-import { type Planning, type RowOrder, Slot } from '../../database/reader/query.ts';
+import { Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type CursorOrder, readCursor, writeCursor } from './cursors.ts';
-import { orderBy, rowsAfter, rowsBefore } from './keyset.ts';
+import { type Order, orderBy, rowsAfter, rowsBefore } from './keyset.ts';
+import type { Variant, WantedRows } from './rows.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -24,18 +25,14 @@ export interface PageRequest {
   readonly before: string | undefined;
 }
 
-export interface PagePlan {
-  readonly order: CursorOrder;
-  /** Whether the page has neither filter, order nor cursors: then all pages of a variant have the same query. */
-  readonly isDefault: boolean;
-  readonly variant: string;
-  /** The part of a query that fetches the page, and one more row to find out whether the list continues. */
-  query(): { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
-  /** A list that the client filters or orders is planned for each run. */
-  readonly planning: Planning;
+export interface Page {
+  /** With neither filter, order nor cursors, all pages of a variant have the same query. */
+  readonly variant: Variant;
+  /** The rows of the page, and one more to find out whether the list continues. */
+  rows(): Pick<WantedRows, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime' | 'columns'>;
   /** The values of the query's slots. */
-  readonly slotValues: { readonly take: number; readonly skip: number };
-  /** The rows that `query` fetched, as a Relay connection. */
+  readonly values: { readonly take: number; readonly skip: number };
+  /** The rows of the query as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[], totalCount: TotalCount): Connection<Row>;
 }
 
@@ -93,7 +90,7 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
  * @param condition a further condition on the rows.
  * @throws a client error that names the argument which is wrong.
  */
-export function planPage(order: CursorOrder, args: PageArguments, condition?: object): PagePlan {
+export function planPage(order: CursorOrder, args: PageArguments, condition?: object): Page {
   const request = readPageRequest(args);
   const { size, offset, isBackward, after, before } = request;
   const conditions = [
@@ -101,21 +98,26 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
     ...(after === undefined ? [] : [rowsAfter(order, readCursor(order, 'after', after))]),
     ...(before === undefined ? [] : [rowsBefore(order, readCursor(order, 'before', before))]),
   ];
+  const isDefault = order.fingerprint === undefined && conditions.length === 0;
   return {
-    order,
-    isDefault: order.fingerprint === undefined && conditions.length === 0,
-    planning: { plansEachTime: order.fingerprint !== undefined },
-    variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
-    query: () => ({
+    variant: isDefault ? `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}` : undefined,
+    rows: () => ({
       ...(conditions.length > 0 && { where: { AND: conditions } }),
       orderBy: orderBy(order, isBackward),
       take,
       ...(offset > 0 && { skip }),
+      // A list that the client filters or orders is planned for each run.
+      plansEachTime: order.fingerprint !== undefined,
+      columns: orderColumns(order),
     }),
-    slotValues: { take: size + 1, skip: offset },
+    values: { take: size + 1, skip: offset },
     connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
+
+/** The columns that a cursor holds besides the id. */
+export const orderColumns = ({ keys }: Order): object =>
+  Object.fromEntries(keys.map(({ column }) => [column, true]));
 
 /**
  * A page as a Relay connection.
@@ -123,82 +125,54 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
  */
 export function connect<Row>(
   rows: readonly Row[],
-  { size, offset, isBackward, after, before }: PageRequest,
+  request: PageRequest,
   cursorOf: (row: Row) => string,
   totalCount: TotalCount,
 ): Connection<Row> {
-  const more = rows.length > size;
-  const nodes = rows.slice(0, size);
-  if (isBackward) nodes.reverse();
-  const hasNextPage = isBackward ? before !== undefined : more;
-  const hasPreviousPage = isBackward ? more : after !== undefined || offset > 0;
-  return new Page(nodes, new PageInfo(nodes, cursorOf, hasNextPage, hasPreviousPage), cursorOf, totalCount);
+  const nodes = rows.slice(0, request.size);
+  if (request.isBackward) nodes.reverse();
+  return new ConnectionOfPage(nodes, rows.length > request.size, request, cursorOf, totalCount);
 }
 
-// Edges and cursors are only made if the operation selects them. The getters are those of classes: V8 gives each object literal
-// that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
-
-class Page<Row> implements Connection<Row> {
+/**
+ * Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives each object literal
+ * that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
+ */
+class ConnectionOfPage<Row> implements Connection<Row> {
   readonly nodes: Row[];
-  readonly pageInfo: PageInfo<Row>;
   readonly totalCount: TotalCount;
-  readonly #cursorOf: (row: Row) => string;
-
-  constructor(nodes: Row[], pageInfo: PageInfo<Row>, cursorOf: (row: Row) => string, totalCount: TotalCount) {
-    this.nodes = nodes;
-    this.pageInfo = pageInfo;
-    this.totalCount = totalCount;
-    this.#cursorOf = cursorOf;
-  }
-
-  get edges(): Edge<Row>[] {
-    return this.nodes.map((node) => new Edge(node, this.#cursorOf));
-  }
-}
-
-class Edge<Row> {
-  readonly node: Row;
-  readonly #cursorOf: (row: Row) => string;
-
-  constructor(node: Row, cursorOf: (row: Row) => string) {
-    this.node = node;
-    this.#cursorOf = cursorOf;
-  }
-
-  get cursor(): string {
-    return this.#cursorOf(this.node);
-  }
-}
-
-class PageInfo<Row> {
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
-  readonly #nodes: readonly Row[];
+  readonly #hasMore: boolean;
+  readonly #request: PageRequest;
   readonly #cursorOf: (row: Row) => string;
 
   constructor(
-    nodes: readonly Row[],
+    nodes: Row[],
+    hasMore: boolean,
+    request: PageRequest,
     cursorOf: (row: Row) => string,
-    hasNextPage: boolean,
-    hasPreviousPage: boolean,
+    totalCount: TotalCount,
   ) {
-    this.hasNextPage = hasNextPage;
-    this.hasPreviousPage = hasPreviousPage;
-    this.#nodes = nodes;
+    this.nodes = nodes;
+    this.totalCount = totalCount;
+    this.#hasMore = hasMore;
+    this.#request = request;
     this.#cursorOf = cursorOf;
   }
 
-  get startCursor(): string | null {
-    return this.#cursorAt(0);
+  get edges(): Connection<Row>['edges'] {
+    return this.nodes.map((node) => ({ node, cursor: this.#cursorOf(node) }));
   }
 
-  get endCursor(): string | null {
-    return this.#cursorAt(-1);
-  }
-
-  #cursorAt(place: number): string | null {
-    const node = this.#nodes.at(place);
-    return node === undefined ? null : this.#cursorOf(node);
+  get pageInfo(): Connection<Row>['pageInfo'] {
+    const { isBackward, offset, after, before } = this.#request;
+    const [first] = this.nodes;
+    const last = this.nodes.at(-1);
+    return {
+      hasNextPage: isBackward ? before !== undefined : this.#hasMore,
+      hasPreviousPage: isBackward ? this.#hasMore : after !== undefined || offset > 0,
+      startCursor: first === undefined ? null : this.#cursorOf(first),
+      endCursor: last === undefined ? null : this.#cursorOf(last),
+    };
   }
 }
 

@@ -2,54 +2,64 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
+import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../../database/models.ts';
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
-import { checkDatabaseId } from '../databaseId.ts';
-import type { FilterTarget } from '../filtering/filterTarget.ts';
+import type { FilterTarget } from '../filtering/fields.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
-import { fieldSiteOf } from './fieldSite.ts';
-import { listOrders } from './listOrders.ts';
+import { checkDatabaseId } from '../globalId.ts';
+import { defaultOrder, orderBy } from './keyset.ts';
 import { planPage } from './pagination.ts';
+import { placeOf } from './place.ts';
 import {
   countBelow,
   countVisible,
   type RelationOf,
   type Row,
-  readById,
   readByIds,
-  readFirst,
   readPage,
   readPagesBelow,
-  readVisible,
+  readRow,
+  slots,
 } from './rows.ts';
 import type { FieldRequirements } from './selection.ts';
-import type { Model, ViewerRef } from './visible.ts';
 
 /** Resolver of a record by its integer id. It throws for a number that is no id. */
 export const findByDatabaseId =
-  <M extends Model>(model: M) =>
+  <M extends RecordType>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readById(model, checkDatabaseId(databaseId, 'databaseId'), context, info);
+    readRow(
+      model,
+      'one',
+      () => ({ where: { id: slots.id } }),
+      { id: checkDatabaseId(databaseId, 'databaseId') },
+      context,
+      info,
+    );
 
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
-export const findVisible = <M extends Model>(model: M, condition: (viewer: ViewerRef) => object) =>
-  oncePerOperation((context, info) => readVisible(model, condition, context, info));
+export const findVisible = <M extends RecordType>(model: M, condition: (viewer: ViewerRef) => object) =>
+  oncePerOperation((context, info) =>
+    readRow(model, 'one', () => ({ where: condition(currentViewer) }), {}, context, info),
+  );
 
 /** The first record of a list in its default order. */
-export const findNewest = <M extends Model>(model: M) =>
-  oncePerOperation((context, info) => readFirst(model, listOrders[model], context, info));
+export const findNewest = <M extends ListedType>(model: M) =>
+  oncePerOperation((context, info) =>
+    readRow(model, 'newest', () => ({ orderBy: orderBy(defaultOrder(model)) }), {}, context, info),
+  );
 
 /** A field that does not depend on its parent: an operation reads it once, however many parents there are. */
 function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveInfo) => Promise<Value>) {
   return {
     extensions: needing({ readsDatabase: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(fieldSiteOf(info).key, () => read(context, info)),
+      context.loaders.once(placeOf(info).key, () => read(context, info)),
   };
 }
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
-export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
+export function toOne<M extends ListedType, Column extends string>(model: M, column: Column) {
   return {
     extensions: needing({ columns: [column], readsDatabase: true, filter: { link: model, by: column } }),
     resolve: async (
@@ -61,7 +71,7 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
       const id = parent[column];
       if (id === null) return null;
       const loader = context.loaders.at(
-        fieldSiteOf(info).key,
+        placeOf(info).key,
         () => (ids) => readByIds(model, ids, context, info),
       );
       return (await loader.load(id)) ?? null;
@@ -70,7 +80,7 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
 }
 
 /** The rows of a relation that are part of a record. They are read together with the record. */
-export function children<M extends Model>(relation: string, orderBy: object) {
+export function children<M extends RecordType>(relation: string, orderBy: object) {
   return {
     extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
     // `needs` had the rows read with the parent. The type of a row has its columns only.
@@ -127,15 +137,13 @@ export const requiredFirst = <Column extends string>(first: Column, second: Colu
   );
 
 /** A list of all the viewer's records of a model. It does not depend on the parent, so an operation reads it once. */
-export function viewerList<M extends Model>(model: M) {
+export function viewerList<M extends ListedType>(model: M) {
   return {
     extensions: needing({ readsDatabase: true }),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
-      const { order, filter } = readList(model, listOrders[model], args, context.viewer);
+      const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
-        readPage(model, page, context, info),
-      );
+      const rows = await context.loaders.once(placeOf(info).key, () => readPage(model, page, context, info));
       return page.connect(rows, () => countVisible(model, filter, context));
     },
   };
@@ -143,9 +151,9 @@ export function viewerList<M extends Model>(model: M) {
 
 /**
  * A list beneath a record: the viewer's `model` rows that `relation` ties to the parent. The pages of all parents at the
- * same site in the operation are read in one statement.
+ * same place in the operation are read in one statement.
  */
-export function relatedList<P extends Model, M extends Model>(
+export function relatedList<P extends RecordType, M extends ListedType>(
   parentModel: P,
   relation: RelationOf<P>,
   model: M,
@@ -160,10 +168,10 @@ export function relatedList<P extends Model, M extends Model>(
       info: GraphQLResolveInfo,
     ) => {
       const { loaders, viewer } = context;
-      const { order, filter } = readList(model, listOrders[model], args, viewer);
+      const { order, filter } = readList(model, args, viewer);
       const page = planPage(order, args, filter.condition);
       const pages = loaders.at(
-        fieldSiteOf(info).key,
+        placeOf(info).key,
         () => (ids) => readPagesBelow(listed, page, ids, context, info),
       );
       const rows = await pages.load(parent.id);

@@ -1,90 +1,122 @@
 /**
- * Reads rows for the resolvers. Every query here reads only rows that `visible` shows to the viewer, and only columns that the
- * operation needs. No other code of the schema reads records that are shown to clients: statistics, the details of a
- * mirror and `visibleInList` have queries of their own, with the same conditions.
+ * Reads rows for the resolvers: only rows that the viewer may see (`src/database/models.ts`), and only columns that the
+ * operation needs. No other code of the schema reads records that are shown to clients: statistics and the details of a mirror
+ * have queries of their own, with the same conditions.
  */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import { type PlannedQuery, type Planning, Slot, type SlotValues } from '../../database/reader/query.ts';
-import type { RowStatement } from '../../database/reader/statement.ts';
+import {
+  currentViewer,
+  type ListedType,
+  ownedBy,
+  type RecordType,
+  visibleTo,
+} from '../../database/models.ts';
+import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
+import type { Statement } from '../../database/reader/statement.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
-import type { CursorOrder } from './cursors.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
-import { fieldSiteOf } from './fieldSite.ts';
-import { type Order, orderBy } from './keyset.ts';
-import type { PagePlan } from './pagination.ts';
-import { nodePaths, selectFor, selectsDetails } from './selection.ts';
-import { currentViewer, type Model, type ViewerRef, visible } from './visible.ts';
-import { visibleInList } from './visibleInList.ts';
+import type { Page } from './pagination.ts';
+import { placeOf } from './place.ts';
+import { nodePaths, type SelectionOptions, selectFor, selectsDetails } from './selection.ts';
 
-export type Row<M extends Model> = PrismaTypes[M]['Shape'];
+export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
-export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
+export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
 
-/** The values that differ between runs of a planned query, besides the viewer's id. */
-const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
+/**
+ * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
+ * Undefined for a query that is used once, such as one with a filter.
+ */
+export type Variant = string | undefined;
 
-/** Reads the row of the viewer's that meets a condition, or null if there is none. */
-export const readVisible = <M extends Model>(
+/** The rows that a resolver reads. */
+export interface WantedRows
+  extends Pick<SelectQuery, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime'>,
+    SelectionOptions {
+  /** Columns to select besides those that the operation needs. */
+  readonly columns?: object;
+  /** The rows that the viewer sees, for a list that describes them in another way than `visibleTo`. */
+  readonly seen?: Pick<SelectQuery, 'where' | 'anyOf'>;
+}
+
+/** The slots of the values that differ between runs, besides the viewer's id. */
+export const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
+const imports = new Slot('imports');
+
+/** Reads rows of a model. @param wanted is called once for each variant. */
+export function readRows<M extends RecordType>(
   model: M,
-  condition: (viewer: ViewerRef) => object,
+  variant: Variant,
+  wanted: () => WantedRows,
+  values: SlotValues,
   context: Context,
   info: GraphQLResolveInfo,
-): Promise<Row<M> | null> => readOne(model, condition(currentViewer), {}, context, info);
+): Promise<Row<M>[]> {
+  const query = planned(variant, context, info, () => queryFor(model, wanted(), context, info));
+  return run(model, query, values, context);
+}
 
-/** Reads the row with an id, or null if the viewer has none with this id. */
-export const readById = <M extends Model>(
+/** Reads the first of the rows, null if there is none. */
+export async function readRow<M extends RecordType>(
   model: M,
-  id: number,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Row<M> | null> => readOne(model, { id: slots.id }, { id }, context, info);
-
-function readOne<M extends Model>(
-  model: M,
-  condition: object,
+  variant: Variant,
+  wanted: () => WantedRows,
   values: SlotValues,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M> | null> {
-  const query = planOnce(info, context, 'one', () => ({
-    select: selectFor(info, context),
-    where: { AND: [condition, visible[model](currentViewer)] },
-    take: 1,
-  }));
-  return readFirstRow(context, model, query, values);
+  const first = () => ({ ...wanted(), take: 1 });
+  return (await readRows(model, variant, first, values, context, info))[0] ?? null;
 }
 
-/** Reads the first row of a list in this order. */
-export function readFirst<M extends Model>(
-  model: M,
-  order: Order,
+function queryFor(
+  model: RecordType,
+  { columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
   context: Context,
   info: GraphQLResolveInfo,
-): Promise<Row<M> | null> {
-  const query = planOnce(info, context, 'newest', () => ({
-    select: selectFor(info, context),
-    where: visible[model](currentViewer),
-    orderBy: orderBy(order),
-    take: 1,
-  }));
-  return readFirstRow(context, model, query);
+): SelectQuery {
+  const { where: visible, ...others } = seen ?? { where: visibleTo(currentViewer, model) };
+  const where = visible && condition ? { AND: [condition, visible] } : (visible ?? condition);
+  const select = { ...selectFor(info, context, { paths, typeName }), ...columns };
+  return { ...page, ...others, select, ...(where && { where }) };
+}
+
+/** A mirror also selects whether details are pending, so it has queries of its own. */
+function planned(
+  variant: Variant,
+  { upstream }: Context,
+  info: GraphQLResolveInfo,
+  plan: () => SelectQuery,
+): SelectQuery {
+  if (variant === undefined) return plan();
+  return placeOf(info).once(upstream ? `rows: ${variant}, of a mirror` : `rows: ${variant}`, plan);
+}
+
+/** Runs a query. The type of its rows promises all columns, but they have only those that it selects. */
+function run<M extends RecordType>(
+  model: M,
+  query: SelectQuery,
+  values: SlotValues,
+  context: Context,
+): Promise<Row<M>[]> {
+  const all = { ...values, viewer: context.viewer.id };
+  const read = () => context.sql.findMany(model, query, all) as Promise<Row<M>[]>;
+  return context.upstream ? readWithDetails(context, model, query, all, read) : read();
 }
 
 /** Reads the rows with these ids in one statement. The result has no entry for rows that the viewer may not see. */
-export async function readByIds<M extends Model>(
+export async function readByIds<M extends RecordType>(
   model: M,
   ids: readonly number[],
   context: Context,
   info: GraphQLResolveInfo,
+  options?: SelectionOptions,
 ): Promise<ReadonlyMap<number, Row<M>>> {
-  const query = planOnce(info, context, 'linked', () => ({
-    select: selectFor(info, context),
-    where: { AND: [{ id: { in: slots.ids } }, visible[model](currentViewer)] },
-  }));
-  const rows = await readRows(context, model, query, { ids });
+  const wanted = () => ({ ...options, where: { id: { in: slots.ids } } });
+  const rows = await readRows(model, model, wanted, { ids }, context, info);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -93,110 +125,118 @@ export async function readByIds<M extends Model>(
  * @returns the rows in the order of the ids, null for a row that the viewer may not see.
  */
 export async function readNodes(
-  ids: readonly { readonly typename: Model; readonly id: number }[],
+  ids: readonly { readonly typename: RecordType; readonly id: number }[],
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<(object | null)[]> {
-  const rows = new Map<string, object>();
-  const readType = async (typename: Model) => {
-    const idsOfType = ids.filter((id) => id.typename === typename).map(({ id }) => id);
+  const readType = async (typeName: RecordType) => {
+    const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     // The row of a segment does not say whether its details are pending: only its parent's row does.
-    if (context.upstream && selectsDetails(info, typename))
-      await fetchDetailsOfParts(context, typename, idsOfType, visible);
-    const query = planOnce(info, context, typename, () => ({
-      select: selectFor(info, context, { typeName: typename }),
-      where: { AND: [{ id: { in: slots.ids } }, visible[typename](currentViewer)] },
-    }));
-    const found = await readRows(context, typename, query, { ids: idsOfType });
-    for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
+    if (context.upstream && selectsDetails(info, typeName))
+      await fetchDetailsOfParts(context, typeName, idsOfType);
+    return [typeName, await readByIds(typeName, idsOfType, context, info, { typeName })] as const;
   };
-  await Promise.all([...new Set(ids.map(({ typename }) => typename))].map(readType));
-  return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
+  const types = [...new Set(ids.map(({ typename }) => typename))];
+  const found = new Map(await Promise.all(types.map(readType)));
+  return ids.map(({ typename, id }) => {
+    const row = found.get(typename)?.get(id);
+    return row ? { ...row, __typename: typename } : null;
+  });
 }
 
 /**
- * Executes a statement that writes, and in the same statement reads the record that a field of the payload shows.
+ * Executes a statement that writes, and in the same transaction reads the record that a field of the payload shows.
  * @returns the rows that the statement returned, and the record as it is after the write: null if the viewer may not see it,
  * undefined if the caller has to read it, since a mirror may have to fetch its details first.
  */
-export async function writeAndRead<M extends Model>(
-  statement: RowStatement,
+export async function writeAndRead<M extends RecordType>(
+  statement: Statement,
   { model, field, id }: { readonly model: M; readonly field: string; readonly id: number },
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<{ readonly written: object[]; readonly row: Row<M> | null | undefined }> {
   const { sql, viewer, upstream } = context;
   if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
-  const query = planOnce(info, context, `with ${field}`, () => ({
-    select: selectFor(info, context, { paths: [[field]] }),
-    where: { AND: [{ id: slots.id }, visible[model](currentViewer)] },
-    take: 1,
-  }));
+  const wanted = { paths: [[field]], where: { id: slots.id }, take: 1 };
+  const query = planned(field, context, info, () => queryFor(model, wanted, context, info));
   const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
-  // The rows have the selected columns, as in `readRows`.
+  // The rows have the selected columns, as in `run`.
   const [row] = found as Row<M>[];
   return { written, row: row ?? null };
 }
 
+/** The rows that the viewer sees in a list. */
+interface SeenRows {
+  readonly variant: 'own' | 'own and imported';
+  /** The condition of these rows, to count them by. */
+  readonly where: object;
+  /** The part of a query that reads these rows in order. */
+  readonly seen: Pick<SelectQuery, 'where' | 'anyOf'>;
+  /** The values of the slots. */
+  readonly values?: SlotValues;
+}
+
+/**
+ * The rows that `visibleTo` describes, for a list. Of templates it finds the same rows in another way: to find the newest ones in
+ * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
+ * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
+ */
+function seenInList(model: ListedType, context: Context): SeenRows | Promise<SeenRows> {
+  return model === 'DttTemplate' ? seenTemplates(context) : ownRows(visibleTo(currentViewer, model));
+}
+
+async function seenTemplates({ sql, viewer, loaders }: Context): Promise<SeenRows> {
+  const own = ownedBy(currentViewer);
+  // The rows have what is selected.
+  const imported = (await loaders.once('imports of the viewer', () =>
+    sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
+  )) as { templateId: number }[];
+  if (imported.length === 0) return ownRows(own);
+  const templates = [own, { id: { in: imports } }];
+  return {
+    variant: 'own and imported',
+    where: { OR: templates },
+    seen: { anyOf: templates },
+    values: { imports: imported.map(({ templateId }) => templateId) },
+  };
+}
+
+const ownRows = (where: object): SeenRows => ({ variant: 'own', where, seen: { where } });
+
+const importsOfViewer = {
+  where: { userId: currentViewer.id, importedAt: { not: null } },
+  select: { templateId: true },
+};
+
 /** Reads a page of all the viewer's rows of a model. */
-export async function readPage<M extends Model>(
+export async function readPage<M extends ListedType>(
   model: M,
-  page: PagePlan,
+  page: Page,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
-  const { variant, query: seen, given } = await visibleInList(model, context);
-  const plan = () => pageQuery(page, seen, context, info);
-  const query = page.isDefault ? planOnce(info, context, `${page.variant} ${variant}`, plan) : plan();
-  return readRows(context, model, query, { ...given, ...page.slotValues });
+  const { variant, seen, values } = await seenInList(model, context);
+  const wanted = () => ({ ...page.rows(), seen, paths: nodePaths });
+  const ofPage = page.variant && `${page.variant} ${variant}`;
+  return readRows(model, ofPage, wanted, { ...values, ...page.values }, context, info);
 }
 
 /** Counts the viewer's rows of a model that meet a filter. */
 export async function countVisible(
-  model: Model,
+  model: ListedType,
   { condition, key }: ListFilter,
   context: Context,
 ): Promise<number> {
-  const list = await visibleInList(model, context);
+  const list = await seenInList(model, context);
   const where = condition ? { AND: [list.where, condition] } : list.where;
-  const values = { ...list.given, viewer: context.viewer.id };
+  const values = { ...list.values, viewer: context.viewer.id };
   return context.loaders.once(`${model} count ${key}`, () =>
     context.sql.count(model, where, values, { plansEachTime: condition !== undefined }),
   );
 }
 
-interface Part {
-  readonly where: object | undefined;
-  readonly order: CursorOrder;
-  readonly take: number;
-  readonly isBackward: boolean;
-}
-
-/** Reads the first rows of a model that meet a condition, or the last, for a list that merges several models. */
-export function readPart<M extends Model>(
-  model: M,
-  { where, order, take, isBackward }: Part,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Row<M>[]> {
-  const seen = visible[model](currentViewer);
-  const plan = () => ({
-    select: {
-      ...selectFor(info, context, { paths: nodePaths, typeName: model }),
-      ...orderColumns(order),
-    },
-    where: where ? { AND: [seen, where] } : seen,
-    orderBy: orderBy(order, isBackward),
-    take: slots.take,
-    plansEachTime: order.fingerprint !== undefined,
-  });
-  const isDefault = order.fingerprint === undefined && !where;
-  const query = isDefault ? planOnce(info, context, `${model} ${isBackward}`, plan) : plan();
-  return readRows(context, model, query, { take });
-}
-
 /** A relation from records to the rows that are listed beneath them. */
-export interface ListRelation<P extends Model, M extends Model> {
+export interface ListRelation<P extends RecordType, M extends ListedType> {
   readonly parentModel: P;
   readonly relation: RelationOf<P>;
   readonly model: M;
@@ -206,20 +246,18 @@ export interface ListRelation<P extends Model, M extends Model> {
  * Reads the pages of all parents with these ids in one statement.
  * @returns the rows of each page, by the id of the parent.
  */
-export async function readPagesBelow<P extends Model, M extends Model>(
+export async function readPagesBelow<P extends RecordType, M extends ListedType>(
   { parentModel, relation, model }: ListRelation<P, M>,
-  page: PagePlan,
+  page: Page,
   ids: readonly number[],
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<ReadonlyMap<number, Row<M>[]>> {
-  const plan = () =>
-    parentsQuery(
-      { [relation]: pageQuery(page, { where: visible[model](currentViewer) }, context, info) },
-      page.planning,
-    );
-  const query = page.isDefault ? planOnce(info, context, page.variant, plan) : plan();
-  const parents = await readRows(context, parentModel, query, { ...page.slotValues, ids });
+  const query = planned(page.variant, context, info, () => {
+    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, context, info);
+    return belowParents({ [relation]: below }, below.plansEachTime);
+  });
+  const parents = await run(parentModel, query, { ...page.values, ids }, context);
   // Each parent has the relation that the query selects; the type of a row has its columns only.
   return new Map(
     parents.map((parent) => [parent.id, (parent as Record<string, unknown>)[relation] as Row<M>[]]),
@@ -230,17 +268,16 @@ export async function readPagesBelow<P extends Model, M extends Model>(
  * Counts the rows beneath all parents with these ids that meet a filter, in one statement.
  * @returns the number of rows, by the id of the parent.
  */
-export async function countBelow<P extends Model, M extends Model>(
+export async function countBelow<P extends RecordType, M extends ListedType>(
   { parentModel, relation, model }: ListRelation<P, M>,
   { condition }: ListFilter,
   ids: readonly number[],
   context: Context,
 ): Promise<ReadonlyMap<number, number>> {
-  const seen = visible[model](currentViewer);
+  const seen = visibleTo(currentViewer, model);
   const where = condition ? { AND: [seen, condition] } : seen;
-  const planning = { plansEachTime: condition !== undefined };
-  const query = parentsQuery({ _count: { select: { [relation]: { where } } } }, planning);
-  const parents = await readRows(context, parentModel, query, { ids });
+  const query = belowParents({ _count: { select: { [relation]: { where } } } }, condition !== undefined);
+  const parents = await run(parentModel, query, { ids }, context);
   // As above: the query selects `_count`.
   return new Map(
     parents.map((parent) => [
@@ -251,66 +288,8 @@ export async function countBelow<P extends Model, M extends Model>(
 }
 
 /** The query for what is listed beneath parents, which the viewer has been shown already. */
-const parentsQuery = (select: object, planning: Planning): PlannedQuery => ({
-  ...planning,
+const belowParents = (select: object, plansEachTime = false): SelectQuery => ({
+  plansEachTime,
   where: { id: { in: slots.ids } },
   select: { id: true, ...select },
 });
-
-/** The query for one page of the rows that `seen` describes. */
-function pageQuery(
-  page: PagePlan,
-  seen: Pick<PlannedQuery, 'where' | 'anyOf'>,
-  context: Context,
-  info: GraphQLResolveInfo,
-): PlannedQuery {
-  const { where: bounds, ...query } = page.query();
-  const where = seen.where && bounds ? { AND: [seen.where, bounds] } : (seen.where ?? bounds);
-  return {
-    ...seen,
-    ...query,
-    ...page.planning,
-    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(page.order) },
-    ...(where && { where }),
-  };
-}
-
-/** The columns that a cursor holds besides the id. */
-const orderColumns = ({ keys }: Order): object =>
-  Object.fromEntries(keys.map(({ column }) => [column, true]));
-
-/**
- * The query of a field at its site in the operation. Each variant is planned once and then reused: the values that differ
- * between runs are slots. A mirror also selects whether details are pending, so it has variants of its own.
- */
-const planOnce = (
-  info: GraphQLResolveInfo,
-  { upstream }: Context,
-  variant: string,
-  plan: () => PlannedQuery,
-): PlannedQuery => fieldSiteOf(info).query(upstream ? `${variant}, of a mirror` : variant, plan);
-
-/**
- * Reads rows of a model. Their type promises all columns, but they have only those that the query selects.
- * @param values of the query's slots, except the viewer's id.
- */
-function readRows<M extends Model>(
-  context: Context,
-  model: M,
-  query: PlannedQuery,
-  values?: SlotValues,
-): Promise<Row<M>[]> {
-  const allValues = { ...values, viewer: context.viewer.id };
-  const read = () => context.sql.findMany(model, query, allValues) as Promise<Row<M>[]>;
-  return context.upstream ? readWithDetails(context, model, query, allValues, read) : read();
-}
-
-async function readFirstRow<M extends Model>(
-  context: Context,
-  model: M,
-  query: PlannedQuery,
-  values?: SlotValues,
-): Promise<Row<M> | null> {
-  const [row] = await readRows(context, model, query, values);
-  return row ?? null;
-}

@@ -14,12 +14,12 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
-import { isIncluded } from '../conditions.ts';
+import { currentViewer, type ViewerRef } from '../../database/models.ts';
 import type { Context } from '../context.ts';
-import type { FilterTarget } from '../filtering/filterTarget.ts';
+import { isIncluded } from '../directives.ts';
+import type { FilterTarget } from '../filtering/fields.ts';
 import { areDetails, isDetailed } from './details.ts';
-import { type FieldSite, fieldSiteOf } from './fieldSite.ts';
-import { currentViewer, type ViewerRef } from './visible.ts';
+import { placeOf } from './place.ts';
 
 /** What a field needs of the row that it belongs to. */
 export interface FieldRequirements {
@@ -37,32 +37,35 @@ export interface FieldRequirements {
 /** The paths to the rows of a connection in the selection of its field. */
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
-interface Plan {
+/** Where the rows are that a field resolves to. */
+export interface SelectionOptions {
+  /** The paths to them in the field's selection, for a field that wraps them. */
+  readonly paths?: readonly string[][] | undefined;
+  /** Their type, for a field that may resolve to several. */
+  readonly typeName?: string | undefined;
+}
+
+/** What is to be read of rows of one type. */
+interface Needed {
   /** Whether it includes details, which a mirror may not have yet. */
   readonly hasDetails: boolean;
   /** Whether it includes details, and its rows have the column `detailsPending`. */
   readonly selectsPending: boolean;
   readonly columns: Readonly<Record<string, true>>;
-  readonly rows: readonly { readonly relation: string; readonly query: object; readonly plan: Plan }[];
+  readonly rows: readonly { readonly relation: string; readonly query: object; readonly below: Needed }[];
   readonly forViewer: readonly ((viewer: ViewerRef) => Record<string, object>)[];
 }
 
-/**
- * The `select` of a query for the rows that a field resolves to. It has a slot for the viewer's id where it depends on it.
- * @param paths where the rows are in the field's selection, for a field that wraps them.
- * @param typeName the rows' type, for a field that may resolve to several.
- */
-export function selectFor(
+/** The `select` of a query for the rows that a field resolves to. It has a slot for the viewer's id where it depends on it. */
+export const selectFor = (
   info: GraphQLResolveInfo,
   context: Pick<Context, 'upstream'>,
-  options: { paths?: readonly string[][]; typeName?: string } = {},
-): Record<string, unknown> {
-  return toSelect(findPlan(info, options), context);
-}
+  options: SelectionOptions = {},
+): Record<string, unknown> => toSelect(neededFor(info, options), context);
 
 /** Whether a field that resolves to rows of a type selects details of them, which a mirror may not have yet. */
 export const selectsDetails = (info: GraphQLResolveInfo, typeName: string): boolean =>
-  findPlan(info, { typeName }).hasDetails;
+  neededFor(info, { typeName }).hasDetails;
 
 /**
  * The needs of a field.
@@ -78,42 +81,28 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequir
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }
 
-function toSelect(plan: Plan, context: Pick<Context, 'upstream'>): Record<string, unknown> {
-  const select: Record<string, unknown> = { ...plan.columns };
+function toSelect(needed: Needed, context: Pick<Context, 'upstream'>): Record<string, unknown> {
+  const select: Record<string, unknown> = { ...needed.columns };
   // Only a mirror can have pending details.
-  if (plan.selectsPending && context.upstream) select.detailsPending = true;
-  for (const { relation, query, plan: below } of plan.rows)
+  if (needed.selectsPending && context.upstream) select.detailsPending = true;
+  for (const { relation, query, below } of needed.rows)
     select[relation] = { ...query, select: toSelect(below, context) };
-  for (const need of plan.forViewer) Object.assign(select, need(currentViewer));
+  for (const need of needed.forViewer) Object.assign(select, need(currentViewer));
   return select;
 }
 
-/** The plans of a site, by the type of the rows. The paths are no part of the key: a resolver always passes the same ones for a type. */
-const plans = new WeakMap<FieldSite, Map<string, Plan>>();
-
-function findPlan(
-  info: GraphQLResolveInfo,
-  { paths = [[]], typeName = '' }: { paths?: readonly string[][]; typeName?: string },
-): Plan {
-  const site = fieldSiteOf(info);
-  const known = plans.get(site) ?? new Map<string, Plan>();
-  const found = known.get(typeName);
-  if (found) return found;
-
-  const response = getNamedType(info.returnType);
-  const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  const ends = paths.map((path) => descend(path, response, sets, info));
-  const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
-  if (!(type instanceof GraphQLObjectType))
-    throw new Error(`${info.fieldName} does not lead to rows of one type`);
-  const plan = planFor(
-    type,
-    ends.flatMap((end) => end.sets),
-    info,
-  );
-  plans.set(site, known.set(typeName, plan));
-  return plan;
-}
+/** The paths are no part of the name: a resolver always passes the same ones for a type. */
+const neededFor = (info: GraphQLResolveInfo, { paths = [[]], typeName = '' }: SelectionOptions): Needed =>
+  placeOf(info).once(`needed: ${typeName}`, () => {
+    const response = getNamedType(info.returnType);
+    const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const ends = paths.map((path) => descend(path, response, sets, info));
+    const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
+    if (!(type instanceof GraphQLObjectType))
+      throw new Error(`${info.fieldName} does not lead to rows of one type`);
+    const endSets = ends.flatMap((end) => end.sets);
+    return neededOf(type, endSets, info);
+  });
 
 /** Follows a path of fields, such as `edges` and `node`. */
 function descend(
@@ -129,10 +118,14 @@ function descend(
   return descend(rest, getNamedType(field.type), fieldsIn(type, sets, info).get(step) ?? [], info);
 }
 
-function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], info: GraphQLResolveInfo): Plan {
+function neededOf(
+  type: GraphQLObjectType,
+  sets: readonly SelectionSetNode[],
+  info: GraphQLResolveInfo,
+): Needed {
   const columns: Record<string, true> = { id: true };
-  const rows: Plan['rows'][number][] = [];
-  const forViewer: Plan['forViewer'][number][] = [];
+  const rows: Needed['rows'][number][] = [];
+  const forViewer: Needed['forViewer'][number][] = [];
   for (const [name, below] of fieldsIn(type, sets, info)) {
     const needs = needsOf(type, name);
     for (const column of needs.columns ?? []) columns[column] = true;
@@ -141,10 +134,11 @@ function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], inf
       const response = getNamedType(type.getFields()[name]?.type);
       if (!(response instanceof GraphQLObjectType))
         throw new Error(`${type.name}.${name} has no rows of one type`);
-      rows.push({ ...needs.rows, plan: planFor(response, below, info) });
+      rows.push({ ...needs.rows, below: neededOf(response, below, info) });
     }
   }
-  const hasDetails = areDetails(type.name, Object.keys(columns)) || rows.some(({ plan }) => plan.hasDetails);
+  const hasDetails =
+    areDetails(type.name, Object.keys(columns)) || rows.some(({ below }) => below.hasDetails);
   return { columns, rows, forViewer, hasDetails, selectsPending: hasDetails && isDetailed(type.name) };
 }
 

@@ -1,6 +1,7 @@
 /** Reads statistics about the viewer's records. PostgreSQL aggregates them in groups. */
 
 import type { GraphQLResolveInfo } from 'graphql';
+import { type ListedType, visibleTo } from '../../database/models.ts';
 import {
   type GroupedRow,
   groupedStatement,
@@ -10,13 +11,10 @@ import {
 } from '../../database/reader/grouped.ts';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { readFilter } from '../filtering/condition.ts';
-import type { FilterInput } from '../filtering/refs.ts';
-import { fieldSiteOf } from './fieldSite.ts';
-import type { RelationOf, Row } from './rows.ts';
+import { type FilterInput, readFilter } from '../filtering/filter.ts';
+import { placeOf } from './place.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
-import { type Model, visible } from './visible.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -32,20 +30,24 @@ export type Figure = Omit<Measure, 'does'> & { readonly does: Measure['does'] | 
 type Figures = Readonly<Record<string, Figure>>;
 
 /** A kind of records that statistics are about. */
-export interface Subject<M extends Model = Model> {
-  readonly model: M;
+export interface Subject {
+  readonly model: ListedType;
   /** The relation to the parts of a record. */
-  readonly parts: RelationOf<M>;
+  readonly parts: string;
   /** The time that determines the period of a record: the field and its column. */
   readonly time: { readonly field: string; readonly column: string };
-  /** The names of the types of a group and of the total. Their fields have the names of figures and keys. */
-  readonly types: { readonly group: string; readonly total: string };
   readonly figures: Figures;
   /** Keys besides periods: each is the first of these columns that is not null. */
   readonly keys: Readonly<Record<string, readonly string[]>>;
   /** Keys that are columns of the parts. */
   readonly partKeys: Readonly<Record<string, string>>;
 }
+
+/** The types of a group and of the total. Their fields have the names of figures and keys. */
+export const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
+  group: `${model}StatsGroup`,
+  total: `${model}StatsTotal`,
+});
 
 export interface StatisticsArguments {
   readonly where?: FilterInput | null | undefined;
@@ -62,47 +64,40 @@ export interface StatsPeriod {
   readonly to: Date;
 }
 
-/** The figures of a group or of the total. A count of no values is 0, any other figure of none is null. */
-export type FigureRow<S extends Subject> = {
-  readonly [Name in keyof S['figures']]: S['figures'][Name]['does'] extends 'count'
-    ? number
-    : S['figures'][Name]['does'] extends 'first' | 'last'
-      ? Date | null
-      : number | null;
-};
+/**
+ * The figures of a group or of the total. A count of no values is 0, any other figure of none is null. A group also has its
+ * period and its keys. The field that shows a value says its type, so it has none here.
+ */
+export type FigureRow = Readonly<Record<string, never>>;
 
-/** The figures of a group with its keys. A key that `by` does not name is null. */
-export type GroupRow<S extends Subject> = FigureRow<S> & { readonly period: StatsPeriod | null } & {
-  readonly [Name in keyof S['keys']]: Row<S['model']>[S['keys'][Name][number] & keyof Row<S['model']>] | null;
-} & { readonly [Name in keyof S['partKeys']]: string | null };
-
-export interface Statistics<S extends Subject> {
+export interface Statistics {
   readonly timeZone: string;
-  readonly total: FigureRow<S>;
-  readonly groups: GroupRow<S>[];
+  readonly total: FigureRow;
+  readonly groups: FigureRow[];
 }
 
 /** Resolver of statistics about all records of a kind that the viewer may see. */
 export const readStatistics =
-  <S extends Subject>(subject: S) =>
+  (subject: Subject) =>
   (
     _parent: unknown,
     args: StatisticsArguments,
     context: Context,
     info: GraphQLResolveInfo,
-  ): Promise<Statistics<S>> =>
-    context.loaders.once(fieldSiteOf(info).key, () => read(subject, args, context, info));
+  ): Promise<Statistics> =>
+    context.loaders.once(placeOf(info).key, () => read(subject, args, context, info));
 
-async function read<S extends Subject>(
-  { model, parts, time, types, figures, keys, partKeys }: S,
+async function read(
+  { model, parts, time, figures, keys, partKeys }: Subject,
   args: StatisticsArguments,
   context: Context,
   info: GraphQLResolveInfo,
-): Promise<Statistics<S>> {
+): Promise<Statistics> {
   const { by, unit, timeZone, maxGroups } = readArguments(args);
   const { where } = args;
   const condition = readFilter(model, where, context.viewer);
-  const visibleRows = visible[model](context.viewer);
+  const visibleRows = visibleTo(context.viewer, model);
+  const types = typesOf({ model });
   // The fields of groups and of the total need figures and keys by their names, as the fields of a row need columns.
   const selectedIn = (field: string, typeName: string) =>
     selectFor(info, context, { paths: [[field]], typeName });
@@ -133,7 +128,7 @@ async function read<S extends Subject>(
   if (!total) throw new Error('statistics without a total');
   if (groups.length > maxGroups) throw tooManyGroups(maxGroups);
   // A row has the figures that are selected. No other figure is resolved, and keys that `by` does not name are null.
-  const toFigures = (row: GroupedRow) => ({ ...nullKeys, ...figuresOf(row, wanted) }) as GroupRow<S>;
+  const toFigures = (row: GroupedRow) => ({ ...nullKeys, ...figuresOf(row, wanted) }) as FigureRow;
   return { timeZone, total: toFigures(total), groups: groups.map(toFigures) };
 }
 

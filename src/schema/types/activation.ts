@@ -4,9 +4,8 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { checkDatabaseId } from '../databaseId.ts';
-import { nullOnlyWithError } from '../fields.ts';
-import { readGlobalId } from '../globalId.ts';
+import { nullOnlyWithError, orNull } from '../fields.ts';
+import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
 import { type Row, writeAndRead } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
@@ -51,17 +50,16 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
   fields: (t) => ({
     template: t.field({
       type: DttTemplate,
-      nullable: true,
-      description: 'The template, now active. Null only if it was deleted in the meantime.',
+      ...orNull('The template, now active. Null only if it was deleted in the meantime.'),
       ...template,
       resolve: (activation, ...others) =>
         activation.template === undefined ? template.resolve(activation, ...others) : activation.template,
     }),
     previousTemplate: t.field({
       type: DttTemplate,
-      nullable: true,
-      description:
+      ...orNull(
         'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
+      ),
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
@@ -111,24 +109,18 @@ builder.mutationField('activateTemplate', (t) =>
  * template: if the template is being deleted, it waits for the deletion and then finds no template. The lock on the viewer's
  * row serializes concurrent activations, so that each one sees the result of the one before.
  */
-const statement = {
-  text: `
-    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
-      before AS (
-        SELECT id, "scheduleType", "activeTemplateId" FROM "User"
-        WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
-      )
-    UPDATE "User"
-    SET "activeTemplateId" = $2, "scheduleType" = 'single'
-    FROM before
-    WHERE "User".id = before.id
-    RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
-      before."activeTemplateId" AS "previousTemplateId"`,
-  columns: [
-    { name: 'scheduleTypeChanged', read: (text: string) => text === 't' },
-    { name: 'previousTemplateId', read: Number },
-  ],
-};
+const statement = `
+  WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
+    before AS (
+      SELECT id, "scheduleType", "activeTemplateId" FROM "User"
+      WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
+    )
+  UPDATE "User"
+  SET "activeTemplateId" = $2, "scheduleType" = 'single'
+  FROM before
+  WHERE "User".id = before.id
+  RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
+    before."activeTemplateId" AS "previousTemplateId"`;
 
 /** @throws NOT_FOUND for a template that does not exist, or that the viewer does not own. */
 async function activate(
@@ -136,7 +128,7 @@ async function activate(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Omit<Activation, 'templateId'>> {
-  const activation = { ...statement, values: [context.viewer.id, id] };
+  const activation = { text: statement, values: [context.viewer.id, id] };
   const { written, row } = await writeAndRead(
     activation,
     { model: 'DttTemplate', field: 'template', id },

@@ -1,7 +1,7 @@
 /** What the three kinds of devices have in common. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror } from '../fields.ts';
+import { nullOnlyInMirror, orNull } from '../fields.ts';
 
 interface DeviceRow {
   id: number;
@@ -24,8 +24,7 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
     lastVisitedAt: t.expose('lastVisited', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it last called in, null if it never did.',
+      ...orNull('When it last called in, null if it never did.'),
     }),
   }),
 });

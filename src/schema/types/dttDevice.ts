@@ -1,9 +1,9 @@
 /** Trainer devices. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, orNull, relatedListField } from '../fields.ts';
 import { Device } from './device.ts';
-import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttSession } from './dttSession.ts';
 
 export const DttDevice = builder.prismaNode('DttDevice', {
   description: 'A trainer device (DTT device).',
@@ -17,36 +17,25 @@ export const DttDevice = builder.prismaNode('DttDevice', {
     ),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it last sent a log, null if it never did.',
+      ...orNull('When it last sent a log, null if it never did.'),
     }),
     createdAt: t.expose('createdDate', { type: 'DateTime', ...nullOnlyInMirror('When it was registered.') }),
     apiHits: t.exposeInt('apiHits', nullOnlyInMirror('How many requests it has made.')),
   }),
 });
 
-export const DttDeviceConnection = builder.connectionObject({ type: DttDevice, name: 'DttDeviceConnection' });
-
 builder.prismaObjectFields(DttDevice, (t) => ({
   sessions: t.connection(
-    relatedListField(
+    ...relatedListField(
       { model: 'DttDevice', relation: 'sessions' },
       'DttSession',
       DttSession,
       "The viewer's sessions on this device, newest first.",
     ),
-    DttSessionConnection,
   ),
 }));
 
-/** The field of `Query` and `User`. */
-export const dttDevices = viewerListField(
-  'DttDevice',
-  DttDevice,
-  "The viewer's trainer devices, most recently visited first, never visited last.",
-);
-
-builder.queryFields((t) => ({
-  dttDevice: t.field(recordField('DttDevice', DttDevice, 'A trainer device of the viewer.')),
-  dttDevices: t.connection(dttDevices, DttDeviceConnection),
-}));
+addQueries('DttDevice', DttDevice, {
+  one: 'A trainer device of the viewer.',
+  all: "The viewer's trainer devices, most recently visited first, never visited last.",
+});

@@ -1,10 +1,10 @@
 /** Training programs, called DTT templates or DTT settings. */
 
+import type { ViewerRef } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, orNull, relatedListField } from '../fields.ts';
 import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
-import type { ViewerRef } from '../loading/visible.ts';
-import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttSession } from './dttSession.ts';
 import { User } from './user.ts';
 
 interface OwnedRow {
@@ -52,18 +52,10 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     targetWindow: t.exposeFloat('targetWindow', {
       description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
     }),
-    toyId: t.exposeString('toyId', {
-      nullable: true,
-      description: 'Identifier of the toy that it is made for.',
-    }),
+    toyId: t.exposeString('toyId', orNull('Identifier of the toy that it is made for.')),
     createdAt: t.expose('createdDate', { type: 'DateTime', description: 'When it was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it was last edited.' }),
   }),
-});
-
-export const DttTemplateConnection = builder.connectionObject({
-  type: DttTemplate,
-  name: 'DttTemplateConnection',
 });
 
 builder.prismaObjectFields(DttTemplate, (t) => ({
@@ -74,19 +66,18 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
   }),
   owner: t.field({
     type: User,
-    nullable: true,
-    description:
+    ...orNull(
       'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see. `ownerId` says who it is.',
+    ),
     ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
-    relatedListField(
+    ...relatedListField(
       { model: 'DttTemplate', relation: 'sessions' },
       'DttSession',
       DttSession,
       "The viewer's sessions with this template, newest first.",
     ),
-    DttSessionConnection,
   ),
 }));
 
@@ -102,31 +93,21 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
     repeat: t.exposeInt('repeat', nullOnlyInMirror('How many times it is done.')),
     template: t.field({
       type: DttTemplate,
-      nullable: true,
-      description: 'The template that it is a part of.',
+      ...orNull('The template that it is a part of.'),
       ...toOne('DttTemplate', 'templateId'),
     }),
   }),
 });
 
-/** The field of `Query` and `User`. */
-export const dttTemplates = viewerListField(
-  'DttTemplate',
-  DttTemplate,
-  "The viewer's templates, owned and imported, newest first.",
+addQueries('DttTemplate', DttTemplate, {
+  one: 'A template of the viewer, owned or imported.',
+  all: "The viewer's templates, owned and imported, newest first.",
+});
+
+builder.queryField('activeDttTemplate', (t) =>
+  t.field({
+    type: DttTemplate,
+    ...orNull("The viewer's active template, null when none is."),
+    ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
+  }),
 );
-
-const activeDttTemplate = {
-  type: DttTemplate,
-  nullable: true,
-  description: "The viewer's active template, null when none is.",
-  ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
-} as const;
-
-builder.queryFields((t) => ({
-  dttTemplate: t.field(
-    recordField('DttTemplate', DttTemplate, 'A template of the viewer, owned or imported.'),
-  ),
-  dttTemplates: t.connection(dttTemplates, DttTemplateConnection),
-  activeDttTemplate: t.field(activeDttTemplate),
-}));

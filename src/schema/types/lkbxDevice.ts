@@ -1,7 +1,7 @@
 /** Lock devices (LKBX). */
 
 import { builder } from '../builder.ts';
-import { recordField, viewerListField } from '../fields.ts';
+import { addQueries, orNull } from '../fields.ts';
 import { Device } from './device.ts';
 
 export const LkbxDevice = builder.prismaNode('LkbxDevice', {
@@ -13,25 +13,12 @@ export const LkbxDevice = builder.prismaNode('LkbxDevice', {
     hueShift: t.exposeFloat('hueShift', { description: 'Shift of its light’s hue; the unit is not known.' }),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it last sent a log, null if it never did.',
+      ...orNull('When it last sent a log, null if it never did.'),
     }),
   }),
 });
 
-export const LkbxDeviceConnection = builder.connectionObject({
-  type: LkbxDevice,
-  name: 'LkbxDeviceConnection',
+addQueries('LkbxDevice', LkbxDevice, {
+  one: 'A lock device of the viewer.',
+  all: "The viewer's lock devices, most recently visited first, never visited last.",
 });
-
-/** The field of `Query` and `User`. */
-export const lkbxDevices = viewerListField(
-  'LkbxDevice',
-  LkbxDevice,
-  "The viewer's lock devices, most recently visited first, never visited last.",
-);
-
-builder.queryFields((t) => ({
-  lkbxDevice: t.field(recordField('LkbxDevice', LkbxDevice, 'A lock device of the viewer.')),
-  lkbxDevices: t.connection(lkbxDevices, LkbxDeviceConnection),
-}));

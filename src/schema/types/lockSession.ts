@@ -1,10 +1,10 @@
 /** Lock sessions with their history. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, viewerListField } from '../fields.ts';
+import { addQueries, addViewerField, nullOnlyInMirror, orNull } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { User } from './user.ts';
+import { ownerField } from './user.ts';
 
 export const LockSession = builder.prismaNode('LockSession', {
   description: 'A lock session.',
@@ -22,24 +22,23 @@ export const LockSession = builder.prismaNode('LockSession', {
     startedAt: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
     endsAt: t.field({
       type: 'DateTime',
-      nullable: true,
-      description:
+      ...orNull(
         'When it is due to end, or ended; null where nobody said so. Of an active one it is the start and the duration, unless the ' +
-        'service says otherwise. It may have passed: the session is active until the service ends it.',
+          'service says otherwise. It may have passed: the session is active until the service ends it.',
+      ),
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it was created, null where nobody said so.',
+      ...orNull('When it was created, null where nobody said so.'),
     }),
     isActive: t.exposeBoolean('isActive', {
       description: 'Whether it is under way. At most one of a user is.',
     }),
-    templateId: t.exposeInt('templateId', {
-      nullable: true,
-      description: 'Integer id of the template that it was started from, if any.',
-    }),
+    templateId: t.exposeInt(
+      'templateId',
+      orNull('Integer id of the template that it was started from, if any.'),
+    ),
   }),
 });
 
@@ -58,27 +57,16 @@ interface Times {
   readonly duration: number;
 }
 
-export const LockSessionConnection = builder.connectionObject({
-  type: LockSession,
-  name: 'LockSessionConnection',
-});
-
 builder.prismaObjectFields(LockSession, (t) => ({
   segments: t.field({
     type: [LockSegment],
     description: 'Its history, oldest first.',
     ...children<'LockSegment'>('segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
   }),
-  owner: t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    ...toOne('User', 'ownerId'),
-  }),
+  owner: t.field(ownerField),
   template: t.field({
     type: LockTemplate,
-    nullable: true,
-    description: 'The template that it was started from, if any.',
+    ...orNull('The template that it was started from, if any.'),
     ...toOne('LockTemplate', 'templateId'),
   }),
 }));
@@ -95,39 +83,27 @@ const LockSegment = builder.prismaNode('LockSegment', {
     isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
     session: t.field({
       type: LockSession,
-      nullable: true,
-      description: 'The lock session whose history it belongs to.',
+      ...orNull('The lock session whose history it belongs to.'),
       ...toOne('LockSession', 'sessionId'),
     }),
   }),
 });
 
-/** The field of `Query` and `User`. */
-export const lockSessions = viewerListField(
-  'LockSession',
+addQueries('LockSession', LockSession, {
+  one: 'A lock session of the viewer.',
+  all: "The viewer's lock sessions, newest first.",
+});
+
+addViewerField(
+  'activeLockSession',
   LockSession,
-  "The viewer's lock sessions, newest first.",
+  "The viewer's active lock session, null when none is.",
+  findVisible('LockSession', () => ({ isActive: true })),
 );
 
-/** The field of `Query` and `User`. */
-export const activeLockSession = {
-  type: LockSession,
-  nullable: true,
-  description: "The viewer's active lock session, null when none is.",
-  ...findVisible('LockSession', () => ({ isActive: true })),
-} as const;
-
-/** The field of `Query` and `User`. */
-export const latestLockSession = {
-  type: LockSession,
-  nullable: true,
-  description: "The viewer's newest lock session, null when there is none.",
-  ...findNewest('LockSession'),
-} as const;
-
-builder.queryFields((t) => ({
-  lockSession: t.field(recordField('LockSession', LockSession, 'A lock session of the viewer.')),
-  lockSessions: t.connection(lockSessions, LockSessionConnection),
-  latestLockSession: t.field(latestLockSession),
-  activeLockSession: t.field(activeLockSession),
-}));
+addViewerField(
+  'latestLockSession',
+  LockSession,
+  "The viewer's newest lock session, null when there is none.",
+  findNewest('LockSession'),
+);

@@ -1,10 +1,10 @@
 /** Lock templates. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, recordField, relatedListField, viewerListField } from '../fields.ts';
-import { findVisible, toOne } from '../loading/reads.ts';
-import { LockSession, LockSessionConnection } from './lockSession.ts';
-import { User } from './user.ts';
+import { addQueries, addViewerField, nullOnlyInMirror, relatedListField } from '../fields.ts';
+import { findVisible } from '../loading/reads.ts';
+import { LockSession } from './lockSession.ts';
+import { ownerField } from './user.ts';
 
 export const LockTemplate = builder.prismaNode('LockTemplate', {
   description: 'A template that lock sessions are started from.',
@@ -29,47 +29,26 @@ export const LockTemplate = builder.prismaNode('LockTemplate', {
   }),
 });
 
-export const LockTemplateConnection = builder.connectionObject({
-  type: LockTemplate,
-  name: 'LockTemplateConnection',
-});
-
 builder.prismaObjectFields(LockTemplate, (t) => ({
-  owner: t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    ...toOne('User', 'ownerId'),
-  }),
+  owner: t.field(ownerField),
   sessions: t.connection(
-    relatedListField(
+    ...relatedListField(
       { model: 'LockTemplate', relation: 'sessions' },
       'LockSession',
       LockSession,
       "The viewer's lock sessions started from this template, newest first.",
     ),
-    LockSessionConnection,
   ),
 }));
 
-/** The field of `Query` and `User`. */
-export const lockTemplates = viewerListField(
-  'LockTemplate',
+addQueries('LockTemplate', LockTemplate, {
+  one: 'A lock template of the viewer.',
+  all: "The viewer's lock templates, newest first.",
+});
+
+addViewerField(
+  'activeLockTemplate',
   LockTemplate,
-  "The viewer's lock templates, newest first.",
+  'The template of the active lock session, null when no session is active or it has no template.',
+  findVisible('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
 );
-
-/** The field of `Query` and `User`. */
-export const activeLockTemplate = {
-  type: LockTemplate,
-  nullable: true,
-  description:
-    'The template of the active lock session, null when no session is active or it has no template.',
-  ...findVisible('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
-} as const;
-
-builder.queryFields((t) => ({
-  lockTemplate: t.field(recordField('LockTemplate', LockTemplate, 'A lock template of the viewer.')),
-  lockTemplates: t.connection(lockTemplates, LockTemplateConnection),
-  activeLockTemplate: t.field(activeLockTemplate),
-}));

@@ -1,6 +1,7 @@
 /** Segments of training sessions. */
 
 import { builder } from '../builder.ts';
+import { orNull } from '../fields.ts';
 import { derive, toOne } from '../loading/reads.ts';
 import { DttSession } from './dttSession.ts';
 
@@ -39,69 +40,47 @@ export const TrainerSegment = builder.prismaNode('TrainerSegment', {
       description:
         "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
     }),
-    passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed.' }),
-    points: t.exposeInt('points', { nullable: true, description: 'Points earned.' }),
+    passed: t.exposeBoolean('passed', orNull('Whether it was passed.')),
+    points: t.exposeInt('points', orNull('Points earned.')),
     order: t.exposeInt('order', { description: 'Place in the session.' }),
     createdAt: t.expose('createdAt', {
       type: 'DateTime',
-      nullable: true,
-      description: 'When it was recorded, null where nobody said so.',
+      ...orNull('When it was recorded, null where nobody said so.'),
     }),
   }),
 });
 
 // Measurements and targets.
 builder.prismaObjectFields(TrainerSegment, (t) => ({
-  gradePercent: t.exposeFloat('percentGrade', {
-    nullable: true,
-    description: 'Performance grade, in percent.',
-  }),
-  durationMeasuredSeconds: t.exposeInt('durationMeasured', {
-    nullable: true,
-    description: 'Time taken, in seconds.',
-  }),
-  durationTargetSeconds: t.exposeInt('durationTarget', {
-    nullable: true,
-    description: 'Time to take, in seconds.',
-  }),
-  repsMeasured: t.exposeInt('repsMeasured', { nullable: true, description: 'Full cycles done.' }),
-  repsTarget: t.exposeInt('repsTarget', { nullable: true, description: 'Full cycles to do.' }),
-  speedMeasured: t.exposeFloat('speedMeasured', {
-    nullable: true,
-    description: 'Speed reached; the unit is not known.',
-  }),
-  speedTarget: t.exposeFloat('speedTarget', {
-    nullable: true,
-    description: 'Speed to reach; the unit is not known.',
-  }),
-  targetDepth: t.exposeFloat('targetDepth', {
-    nullable: true,
-    description: 'Depth to reach, in millimetres or percent: the service has not settled which.',
-  }),
-  targetWindow: t.exposeFloat('targetWindow', {
-    nullable: true,
-    description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
-  }),
-  timeInTargetDepthMilliseconds: t.exposeFloat('longestDeepthroat', {
-    nullable: true,
-    description:
+  gradePercent: t.exposeFloat('percentGrade', orNull('Performance grade, in percent.')),
+  durationMeasuredSeconds: t.exposeInt('durationMeasured', orNull('Time taken, in seconds.')),
+  durationTargetSeconds: t.exposeInt('durationTarget', orNull('Time to take, in seconds.')),
+  repsMeasured: t.exposeInt('repsMeasured', orNull('Full cycles done.')),
+  repsTarget: t.exposeInt('repsTarget', orNull('Full cycles to do.')),
+  speedMeasured: t.exposeFloat('speedMeasured', orNull('Speed reached; the unit is not known.')),
+  speedTarget: t.exposeFloat('speedTarget', orNull('Speed to reach; the unit is not known.')),
+  targetDepth: t.exposeFloat(
+    'targetDepth',
+    orNull('Depth to reach, in millimetres or percent: the service has not settled which.'),
+  ),
+  targetWindow: t.exposeFloat(
+    'targetWindow',
+    orNull('Tolerance around the target depth, in the unit of `targetDepth`.'),
+  ),
+  timeInTargetDepthMilliseconds: t.exposeFloat(
+    'longestDeepthroat',
+    orNull(
       'Cumulative time in the target depth window, in milliseconds. The REST interface calls it `longestDeepthroat`.',
-  }),
-  strokeLength: t.exposeFloat('strokeLength', {
-    nullable: true,
-    description: 'Length of a stroke; the unit is not known.',
-  }),
-  distanceTravelledMetres: t.exposeFloat('distanceTravelled', {
-    nullable: true,
-    description: 'Total distance, in metres.',
-  }),
+    ),
+  ),
+  strokeLength: t.exposeFloat('strokeLength', orNull('Length of a stroke; the unit is not known.')),
+  distanceTravelledMetres: t.exposeFloat('distanceTravelled', orNull('Total distance, in metres.')),
 }));
 
 builder.prismaObjectFields(TrainerSegment, (t) => ({
   session: t.field({
     type: DttSession,
-    nullable: true,
-    description: 'The training session that it is a part of.',
+    ...orNull('The training session that it is a part of.'),
     ...toOne('DttSession', 'sessionId'),
   }),
 }));

@@ -4,16 +4,10 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyInMirror, nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
+import { addQueries, nullOnlyInMirror, nullOnlyWithError, ofViewer, orNull } from '../fields.ts';
 import { toOne } from '../loading/reads.ts';
-import { readVisible } from '../loading/rows.ts';
-import { DttDeviceConnection, dttDevices } from './dttDevice.ts';
-import { DttSessionConnection, dttSessions, latestDttSession } from './dttSession.ts';
-import { DttTemplate, DttTemplateConnection, dttTemplates } from './dttTemplate.ts';
-import { LkbxDeviceConnection, lkbxDevices } from './lkbxDevice.ts';
-import { activeLockSession, LockSessionConnection, latestLockSession, lockSessions } from './lockSession.ts';
-import { activeLockTemplate, LockTemplateConnection, lockTemplates } from './lockTemplate.ts';
-import { OssmDeviceConnection, ossmDevices } from './ossmDevice.ts';
+import { readRow } from '../loading/rows.ts';
+import { DttTemplate } from './dttTemplate.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
@@ -53,28 +47,22 @@ export const User = builder.prismaNode('User', {
   }),
 });
 
-const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
-
-// The only user that can be read is the viewer, so the viewer's lists are the user's.
 builder.prismaObjectFields(User, (t) => ({
   activeDttTemplate: t.field({
     type: DttTemplate,
-    nullable: true,
-    description: 'The active template, null when none is.',
+    ...orNull('The active template, null when none is.'),
     ...toOne('DttTemplate', 'activeTemplateId'),
   }),
-  latestDttSession: t.field(latestDttSession),
-  latestLockSession: t.field(latestLockSession),
-  activeLockSession: t.field(activeLockSession),
-  activeLockTemplate: t.field(activeLockTemplate),
-  dttDevices: t.connection(dttDevices, DttDeviceConnection),
-  dttTemplates: t.connection(dttTemplates, DttTemplateConnection),
-  dttSessions: t.connection(dttSessions, DttSessionConnection),
-  lkbxDevices: t.connection(lkbxDevices, LkbxDeviceConnection),
-  lockTemplates: t.connection(lockTemplates, LockTemplateConnection),
-  lockSessions: t.connection(lockSessions, LockSessionConnection),
-  ossmDevices: t.connection(ossmDevices, OssmDeviceConnection),
+  ...Object.fromEntries([...ofViewer.fields].map(([name, options]) => [name, t.field(options)])),
+  ...Object.fromEntries([...ofViewer.lists].map(([name, list]) => [name, t.connection(...list)])),
 }));
+
+/** The field of records with an owner. */
+export const ownerField = {
+  type: User,
+  ...orNull('The user whom it belongs to.'),
+  ...toOne('User', 'ownerId'),
+} as const;
 
 /** The field of `Query` and of the payload of the mutation. */
 export const viewerField = {
@@ -83,18 +71,16 @@ export const viewerField = {
   description: 'The user whose token came with the request.',
   extensions: nullOnlyWithError,
   resolve: async (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
-    const viewer = await readVisible('User', ({ id }) => ({ id }), context, info);
+    const viewer = await readRow('User', 'one', () => ({}), {}, context, info);
     // The user was deleted after the request was authenticated, together with the token.
     if (!viewer) throw unauthenticated('invalid');
     return viewer;
   },
 } as const;
 
-builder.queryFields((t) => ({
-  viewer: t.field(viewerField),
-  user: t.field(recordField('User', User, 'The viewer, if the id is theirs.')),
-  users: t.connection(
-    viewerListField('User', User, 'The users whom the viewer may see: the viewer alone.'),
-    UserConnection,
-  ),
-}));
+builder.queryField('viewer', (t) => t.field(viewerField));
+
+addQueries('User', User, {
+  one: 'The viewer, if the id is theirs.',
+  all: 'The users whom the viewer may see: the viewer alone.',
+});

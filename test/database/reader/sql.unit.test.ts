@@ -2,18 +2,19 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
+import type { Batch } from '../../../src/database/reader/batch.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
 function fakePool(rows: object[], ...codes: string[]) {
   const sent: unknown[] = [];
   const pool = {
-    async query(query: unknown) {
-      sent.push(query);
+    async query({ statements }: Batch) {
+      sent.push(...statements);
       const code = codes.shift();
       if (code !== undefined)
         throw Object.assign(new pg.DatabaseError(`failed with ${code}`, 0, 'error'), { code });
-      return { rows };
+      return [rows];
     },
   };
   // The only method of a pool that the module uses.

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
-import { type Model, type PlannedQuery, Slot } from '../../../src/database/reader/query.ts';
+import { type ModelName, type SelectQuery, Slot } from '../../../src/database/reader/query.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
 import { selectStatement } from '../../../src/database/reader/statement.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
@@ -34,9 +34,9 @@ interface DataModel {
 }
 
 // What Prisma generates has exactly these models.
-const models = getDatamodel().datamodel.models as unknown as Readonly<Record<Model, DataModel>>;
-const names = Object.keys(models) as Model[];
-const modelOf = (name: string) => models[name as Model];
+const models = getDatamodel().datamodel.models as unknown as Readonly<Record<ModelName, DataModel>>;
+const names = Object.keys(models) as ModelName[];
+const modelOf = (name: string) => models[name as ModelName];
 /** How long, in milliseconds, queries of a model are generated and compared. */
 const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 400;
 
@@ -129,7 +129,7 @@ async function fill({ pool }: TestDatabase): Promise<void> {
   // In this order, the rows that a row has to refer to exist already. Only a mirror may have null in some of the columns.
   const order = ['Mirror', 'User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
   const rest = names.filter((name) => !order.includes(name));
-  for (const model of [...order, ...rest] as Model[]) {
+  for (const model of [...order, ...rest] as ModelName[]) {
     const keys = new Map(
       relationsOf(model).flatMap(({ type, relationFromFields = [] }) =>
         relationFromFields.slice(0, 1).map((name) => [name, type]),
@@ -275,7 +275,7 @@ function decided(model: string, depth: number): fc.Arbitrary<object> {
 }
 
 /** An order by some columns, and then by those that identify a row. */
-function orders(model: string): fc.Arbitrary<NonNullable<PlannedQuery['orderBy']>> {
+function orders(model: string): fc.Arbitrary<NonNullable<SelectQuery['orderBy']>> {
   const direction = fc.constantFrom<'asc' | 'desc'>('asc', 'desc');
   const nulls = fc.constantFrom<'first' | 'last'>('first', 'last');
   const by = columnsOf(model).map(({ name, isRequired }) =>
@@ -287,7 +287,7 @@ function orders(model: string): fc.Arbitrary<NonNullable<PlannedQuery['orderBy']
   return fc.tuple(fc.array(fc.oneof(...by), { maxLength: 2 }), ties).map((parts) => parts.flat());
 }
 
-function queries(model: string, depth: number): fc.Arbitrary<PlannedQuery> {
+function queries(model: string, depth: number): fc.Arbitrary<SelectQuery> {
   const columns = fc
     .subarray(
       columnsOf(model).map(({ name }) => name),
@@ -372,7 +372,7 @@ interface Taken {
 }
 
 /** The query with slots in the places of its values. */
-function slotted(query: PlannedQuery): { template: PlannedQuery; values: Map<Slot, Taken> } {
+function slotted(query: SelectQuery): { template: SelectQuery; values: Map<Slot, Taken> } {
   const values = new Map<Slot, Taken>();
   const slot = (kind: string, value: unknown): Slot => {
     const made = new Slot(`${kind} ${values.size}`);
@@ -402,7 +402,7 @@ function slotted(query: PlannedQuery): { template: PlannedQuery; values: Map<Slo
         : ofCondition(value, operators.has(name) ? column : name),
     );
   };
-  return { template: ofQuery(query) as PlannedQuery, values };
+  return { template: ofQuery(query) as SelectQuery, values };
 }
 
 const operators = new Set(['equals', 'not', 'lt', 'lte', 'gt', 'gte', 'AND', 'OR', 'NOT']);
@@ -605,7 +605,7 @@ describe(`a read (seed ${seed})`, () => {
   it.each(names)(
     'of %s returns the same as Prisma’s client',
     async (model) => {
-      const check = async (query: PlannedQuery) => {
+      const check = async (query: SelectQuery) => {
         const expected = await prisma(model).findMany(query);
         expect(await database.sql.findMany(model, query)).toEqual(expected);
         return expected.length;
@@ -625,7 +625,7 @@ describe(`a read (seed ${seed})`, () => {
       const several = fc.array(conditions(model, 1), { minLength: 1, maxLength: 3 });
       await forAWhile(fc.tuple(queries(model, 1), several), async ([query, anyOf]) => {
         const either = query.where ? { AND: [{ OR: anyOf }, query.where] } : { OR: anyOf };
-        const union: PlannedQuery = { ...query, anyOf };
+        const union: SelectQuery = { ...query, anyOf };
         expect(await database.sql.findMany(model, union)).toEqual(
           await prisma(model).findMany({ ...query, where: either }),
         );
@@ -726,6 +726,6 @@ describe(`a read (seed ${seed})`, () => {
 
   it.each(rejected)('is rejected for %s', (_, query, message) => {
     // The query is not of this type on purpose.
-    expect(() => selectStatement('DttDevice', query as PlannedQuery)).toThrow(message);
+    expect(() => selectStatement('DttDevice', query as SelectQuery)).toThrow(message);
   });
 });

@@ -25,11 +25,6 @@ const query = {
 const ranking = (ids: readonly number[], rank: number) => ({
   text: 'UPDATE "User" SET rank = $2 WHERE id = ANY($1) RETURNING id, rank > 5 AS "isHigh", NULL::int AS none',
   values: [ids, rank],
-  columns: [
-    { name: 'id', read: Number },
-    { name: 'isHigh', read: (text: string) => text === 't' },
-    { name: 'none', read: Number },
-  ],
 });
 
 it('writeAndFind returns what was written, and the rows as they are afterwards, however many there are of each', async () => {
@@ -82,6 +77,7 @@ it('writeAndFind writes nothing when the read fails, and reads nothing when the 
     ],
   };
   await expect(sql.writeAndFind(unreadable, 'User', query, { ids: [1] })).rejects.toThrow(SyntaxError);
+  await expect(sql.run('SELECT $1', [new Date(Number.NaN)])).rejects.toThrow('Invalid time value');
   // The connections still work.
   expect(await sql.findMany('User', query, { ids: [1] })).toMatchObject([{ id: 1, rank: 3 }]);
 });

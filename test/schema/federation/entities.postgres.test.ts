@@ -2,9 +2,8 @@
 
 import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { revokeToken } from '../../../src/auth/tokens.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
+import { type Account, createAccount, everyType } from '../../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
@@ -41,14 +40,7 @@ async function recordsOf({ token }: Account): Promise<Keys[]> {
     gateway,
     token,
     `{
-      viewer { ...Keys }
-      dttDevices(first: 2) { nodes { ...Keys } }
-      dttTemplates(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      dttSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      lkbxDevices(first: 2) { nodes { ...Keys } }
-      lockTemplates(first: 2) { nodes { ...Keys } }
-      lockSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
-      ossmDevices(first: 2) { nodes { ...Keys } }
+      ${everyType(2, '...Keys')}
     }
     fragment Keys on Node { ${keys} }`,
   );
@@ -213,39 +205,9 @@ describe('the limits', () => {
       expect(errors?.[0]?.message).toMatch(/complexity of 20306;/);
     }
   });
-
-  it('apply to the depth of the selection on an entity', async () => {
-    const deep = `${'... on DttSession { template { sessions { nodes { '.repeat(1)}${'trainer { sessions { nodes { '.repeat(8)} id ${'} } }'.repeat(8)} } } } }`;
-    expect(await messageFor(entities(deep), [])).toMatch(/levels deep; at most 20/);
-  });
-
-  it('apply to the nesting of a representation', async () => {
-    let value: unknown = 1;
-    for (let depth = 0; depth < 100; depth++) value = { value };
-    expect(await messageFor(entities(), [value])).toBe('The variables are nested too deeply');
-  });
 });
 
 describe('a request without a valid token', () => {
-  it('gets a 401 for entities', async () => {
-    const representations = [byId((await recordsOf(alice))[0] ?? expect.fail('there is none'))];
-    for (const token of [undefined, 'dvt_unknown'])
-      expect((await graphqlOnce(gateway, token, entities(), { representations })).status).toBe(401);
-  });
-
-  it('gets a 401 for entities after the token was revoked', async () => {
-    const carol = await createAccount(gateway.database.client, 'carol');
-    const representations = [{ __typename: 'User', databaseId: carol.userId }];
-    const ask = () => graphqlOnce(gateway, carol.token, entities(), { representations });
-    expect((await ask()).data._entities).toHaveLength(1);
-    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
-      where: { userId: carol.userId },
-    });
-    await revokeToken(gateway.database.client, id);
-    // The change of another connection reaches the gateway a moment later.
-    await expect.poll(async () => (await ask()).status).toBe(401);
-  });
-
   it('may read the SDL of the subgraph, like the schema, but not repeatedly in one operation', async () => {
     const ask = (query: string) => graphqlOnce(gateway, undefined, query);
     const { data } = await ask('{ _service { sdl } }');

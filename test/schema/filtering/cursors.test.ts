@@ -53,11 +53,10 @@ const encode = (text: string) => Buffer.from(text).toString('base64url');
 describe('a cursor', () => {
   it('of a list in its default order contains the time and the id', async () => {
     const { ids, cursors } = await sessions({ first: 1 });
-    expect(cursors).toEqual([encode(`${Date.parse('2026-01-01T01:00:00Z')}/${ids[0]}`)]);
+    const time = Date.parse('2026-01-01T01:00:00Z');
+    expect(cursors).toEqual([encode(JSON.stringify(['', ids[0], [time], null]))]);
     for (const nothing of [{ where: {} }, { where: { and: [] } }, { orderBy: [] }])
       expect((await sessions({ first: 1, ...nothing })).cursors).toEqual(cursors);
-    const devices = await page('devices', 'Device', { first: 1 });
-    expect(devices.cursors[0]).toMatch(new RegExp(`^${encode('DttDevice:17').slice(0, -2)}`));
   });
 
   it('of a filter is valid with an equivalent filter in another notation and another order of fields', async () => {

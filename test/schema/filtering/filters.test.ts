@@ -1,4 +1,4 @@
-/** The meaning of `where` and `orderBy`, case by case. `oracle.test.ts` compares them with Prisma's client. */
+/** The meaning of `where` and `orderBy` where it may surprise. `oracle.test.ts` compares all with Prisma's client. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { executions } from '../../../src/schema/compile.ts';
@@ -72,70 +72,31 @@ describe('a filter', () => {
   // `passed` of the sessions is null, false, true, false, true, false; the first is at 01:00, each next ten minutes earlier.
   it.each<[string, object, number[]]>([
     ['that is empty matches all', {}, all],
-    ['with empty comparisons matches all', { name: {}, passed: {} }, all],
-    ['by a boolean matches those with this value', { passed: { eq: true } }, [2, 4]],
-    ['by isNull: true matches those without a value', { passed: { isNull: true } }, [0]],
-    ['by isNull: false matches those with a value', { passed: { isNull: false } }, [1, 2, 3, 4, 5]],
-    [
-      'by several fields matches those that meet all conditions',
-      { passed: { eq: false }, createdAt: { gt: at(20) } },
-      [1, 3],
-    ],
     [
       'by a range of time includes the bound of gte and excludes that of lt',
       { createdAt: { gte: at(20), lt: at(50) } },
       [2, 3, 4],
     ],
     ['by a time accepts any offset', { createdAt: { eq: '2026-01-01T01:20:00+01:00' } }, [4]],
-    ['by a list of times matches those with one of them', { createdAt: { in: [at(10), at(40)] } }, [2, 5]],
-    ['by an empty list matches none', { createdAt: { in: [] } }, []],
-    ['by not with a time matches the others', { createdAt: { not: at(10) } }, [0, 1, 2, 3, 4]],
     ['by contains ignores case', { name: { contains: 'ION 3 OF' } }, [3]],
     ['by startsWith ignores case', { name: { startsWith: 'sEsSiOn' } }, [1, 2, 3, 4, 5]],
-    ['by startsWith does not match the middle of a name', { name: { startsWith: 'ession' } }, []],
-    ['by eq does not ignore case', { name: { eq: 'session 3 of alice' } }, []],
     [
       'by not with a name does not match those without a name',
       { name: { not: 'Session 3 of alice' } },
       [1, 2, 4, 5],
     ],
     ['by a percent sign matches it literally', { name: { contains: '%' } }, []],
-    ['by an underscore matches it literally', { name: { contains: 'Session_3' } }, []],
     ['by a backslash matches it literally', { name: { contains: '\\' } }, []],
-    ['by a quote matches it literally', { name: { contains: `'` } }, []],
     ['by contains with an empty text matches those with a name', { name: { contains: '' } }, [1, 2, 3, 4, 5]],
     ['with an empty or matches none', { or: [] }, []],
     ['with an or that has an empty condition matches all', { or: [{ passed: { eq: true } }, {}] }, all],
-    ['with an empty and matches all', { and: [] }, all],
-    [
-      'with or matches those that meet one of the conditions',
-      { or: [{ passed: { eq: true } }, { createdAt: { lte: at(10) } }] },
-      [2, 4, 5],
-    ],
-    [
-      'with and matches those that meet all conditions',
-      { and: [{ passed: { eq: true } }, { createdAt: { lte: at(20) } }] },
-      [4],
-    ],
     ['with or accepts a single condition without a list', { or: { passed: { eq: true } } }, [2, 4]],
-    ['with not matches exactly the others', { not: { passed: { eq: true } } }, [0, 1, 3, 5]],
-    [
-      'with not around a name also matches those without a name',
-      { not: { name: { contains: '3' } } },
-      [0, 1, 2, 4, 5],
-    ],
-    ['with not around not matches the same', { not: { not: { passed: { eq: true } } } }, [2, 4]],
     ['with not around an empty condition matches none', { not: {} }, []],
     ['with not around an empty list matches all', { not: { createdAt: { in: [] } } }, all],
     [
       'by an empty condition on a link matches those with a visible linked record',
       { template: {} },
       [1, 2, 3, 4],
-    ],
-    [
-      'with not around a link matches those without a visible linked record',
-      { not: { template: {} } },
-      [0, 5],
     ],
     [
       'by a field of the linked record matches those whose linked record meets the condition',
@@ -161,11 +122,6 @@ describe('a filter', () => {
       'by isActive of the linked template compares with the active template',
       { template: { isActive: { eq: true } } },
       [],
-    ],
-    [
-      'by two links matches those that meet the conditions on both',
-      { trainer: { lastVisitedAt: { gt: at(20) } }, template: { isPublic: { eq: true } } },
-      [2, 4],
     ],
   ])('%s', async (_, where, left) => {
     expect(await sessions(where)).toEqual(left);

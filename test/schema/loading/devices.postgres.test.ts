@@ -45,7 +45,9 @@ function order(a: Place, b: Place): number {
 }
 
 const cursorOf = ({ kind, time, id }: Place) =>
-  Buffer.from(`${kind}:${time ?? ''}/${id}`).toString('base64url');
+  Buffer.from(
+    JSON.stringify(['', id, [time === null || Number.isFinite(time) ? time : String(time)], kind]),
+  ).toString('base64url');
 
 let database: TestDatabase;
 let viewer: Viewer;
@@ -173,11 +175,11 @@ describe('a page of devices', () => {
   });
 
   it.each([
-    ['of a list of one kind', '0/1'],
-    ['with an unknown kind', 'User:0/1'],
-    ['with an invalid time', 'DttDevice:x/1'],
-    ['with an id that no record can have', 'DttDevice:0/2147483648'],
-    ['with additional text', 'DttDevice:0/1:x'],
+    ['of a list of one kind', '["",1,[0],null]'],
+    ['with an unknown kind', '["",1,[0],"User"]'],
+    ['with an invalid time', '["",1,["x"],"DttDevice"]'],
+    ['with an id that no record can have', '["",2147483648,[0],"DttDevice"]'],
+    ['with additional text', '["",1,[0],"DttDevice"]x'],
   ])('is an error for a cursor %s', async (_, text) => {
     for (const argument of ['after', 'before']) {
       const { data, errors } = await execute({

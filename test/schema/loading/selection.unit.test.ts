@@ -1,21 +1,13 @@
-import {
-  assertObjectType,
-  type DocumentNode,
-  execute,
-  getNamedType,
-  graphql,
-  isLeafType,
-  parse,
-} from 'graphql';
+import { assertObjectType, type DocumentNode, execute, graphql, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
+import { currentViewer, recordTypes } from '../../../src/database/models.ts';
 import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
 import { needsOf } from '../../../src/schema/loading/selection.ts';
-import { currentViewer, visible } from '../../../src/schema/loading/visible.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
 describe('the needs of a field', () => {
-  it.each(Object.keys(visible))('are declared for every field of %s', (name) => {
+  it.each(recordTypes)('are declared for every field of %s', (name) => {
     const type = assertObjectType(schema.getType(name));
     for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
   });
@@ -26,57 +18,6 @@ describe('the needs of a field', () => {
       'PageInfo.nothing does not say what it needs of its row',
     );
   });
-
-  /** The columns of fields whose names differ: columns have the names of the REST interface. */
-  const renamed: Readonly<Record<string, string>> = {
-    databaseId: 'id',
-    firmwareId: 'OSSMFirmwareId',
-    lastVisitedAt: 'lastVisited',
-    'DttDevice.createdAt': 'createdDate',
-    'DttTemplate.createdAt': 'createdDate',
-    'DttTemplate.isImported': 'ownerId',
-    'DttTemplate.viewerCanActivate': 'ownerId',
-    durationSeconds: 'duration',
-    breakRegularitySeconds: 'breakRegularity',
-    startedAt: 'startDate',
-    pairingExpiresAt: 'pairingExpires',
-    rawType: 'type',
-    gradePercent: 'percentGrade',
-    durationMeasuredSeconds: 'durationMeasured',
-    durationTargetSeconds: 'durationTarget',
-    distanceTravelledMetres: 'distanceTravelled',
-    timeInTargetDepthMilliseconds: 'longestDeepthroat',
-  };
-
-  const derived: Readonly<Record<string, string[]>> = {
-    'DttTemplate.ownerId': ['ownerId', 'foreignOwnerId'],
-    'DttSession.trainerId': ['trainerId', 'goneTrainerId'],
-    'DttSession.templateId': ['templateId', 'goneTemplateId'],
-    'LockSession.endsAt': ['endDate', 'isActive', 'startDate', 'duration'],
-  };
-
-  it.each(Object.keys(visible))(
-    'are one column for each scalar of %s, or the columns from which it is derived',
-    (name) => {
-      const type = assertObjectType(schema.getType(name));
-      const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
-      // A global id is derived from the id, which every row has. Whether a template is active depends on the viewer.
-      for (const field of values.map((value) => value.name)) {
-        const { filter: _, ...needs } = needsOf(type, field);
-        expect(needs, field).toEqual(
-          field === 'id'
-            ? {}
-            : `${name}.${field}` === 'DttTemplate.isActive'
-              ? { forViewer: expect.any(Function) }
-              : {
-                  columns: derived[`${name}.${field}`] ?? [
-                    renamed[`${name}.${field}`] ?? renamed[field] ?? field,
-                  ],
-                },
-        );
-      }
-    },
-  );
 });
 
 describe('a read', () => {

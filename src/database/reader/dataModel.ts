@@ -2,10 +2,10 @@
 
 import { getDatamodel } from '../generated/pothos.ts';
 import * as enums from '../generated/prisma/enums.ts';
-import type { Model } from './query.ts';
+import type { ModelName } from './query.ts';
 
 export interface Relation {
-  readonly model: Model;
+  readonly model: ModelName;
   readonly isList: boolean;
   /** The columns that the relation joins by: `here` is in the model of the field, `there` in the related model. */
   readonly here: string;
@@ -22,7 +22,7 @@ interface Field {
 }
 
 /** @throws when the model has no such field, or one that cannot be read. */
-export function fieldOf(model: Model, name: string): Field {
+export function fieldOf(model: ModelName, name: string): Field {
   const field = models.get(model)?.get(name);
   if (!field) throw new Error(`${model} has no field ${name}`);
   // In JSON these would be text, and no query of the gateway needs them.
@@ -31,21 +31,23 @@ export function fieldOf(model: Model, name: string): Field {
   return field;
 }
 
+export const hasField = (model: ModelName, name: string): boolean => models.get(model)?.has(name) ?? false;
+
 /** The column, qualified with the alias that its table has in the statement. */
-export function columnOf(model: Model, name: string, table: string): string {
+export function columnOf(model: ModelName, name: string, table: string): string {
   if (fieldOf(model, name).relation) throw new Error(`${model}.${name} is no column`);
   return `${table}."${name}"`;
 }
 
 /** A relation to a list of rows. Statements do not nest relations to a single row: the schema loads such rows by id, in batches. */
-export function listOf(model: Model, name: string): Relation {
+export function listOf(model: ModelName, name: string): Relation {
   const { relation } = fieldOf(model, name);
   if (!relation?.isList) throw new Error(`${model}.${name} is no list of rows`);
   return relation;
 }
 
 /** The link that leads to the row whose id the column holds. */
-export function linkBy(model: Model, column: string): string {
+export function linkBy(model: ModelName, column: string): string {
   for (const [name, { relation }] of models.get(model) ?? [])
     if (relation?.here === column && !relation.isList) return name;
   throw new Error(`no link of ${model} is by ${column}`);
@@ -62,9 +64,9 @@ export const valuesOf = (type: string): readonly string[] | undefined => enumera
  * The fields of each model, with the relations that refer to an `id`. If a foreign key has two columns, the first one
  * identifies the row, and the second one only ensures that both rows have the same owner.
  */
-function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
+function readModels(): ReadonlyMap<ModelName, ReadonlyMap<string, Field>> {
   // The data model that Prisma generates has exactly the models of the type.
-  const given = Object.entries(getDatamodel().datamodel.models) as [Model, DataModel][];
+  const given = Object.entries(getDatamodel().datamodel.models) as [ModelName, DataModel][];
   const foreignKeyOf = (model: string, relationName: string | undefined) => {
     const [, { fields }] = given.find(([name]) => name === model) ?? ['', { fields: [] }];
     return fields.find((field) => field.relationName === relationName && field.relationFromFields?.length)
@@ -87,7 +89,7 @@ function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
           const here = own ?? 'id';
           const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
           if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
-          return [[name, { ...column, relation: { model: type as Model, isList, here, there } }]];
+          return [[name, { ...column, relation: { model: type as ModelName, isList, here, there } }]];
         }),
       ),
     ]),

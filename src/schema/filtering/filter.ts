@@ -1,13 +1,30 @@
 /** Translates a client's `where` into a condition on rows. */
 
 import type { Viewer } from '../../auth/viewer.ts';
-import { fieldOf, linkBy } from '../../database/reader/models.ts';
+import { type ListedType, visibleTo } from '../../database/models.ts';
+import { fieldOf, linkBy } from '../../database/reader/dataModel.ts';
 import { argumentError } from '../../errors.ts';
 import { isText } from '../loading/cursors.ts';
-import { type Model, visible } from '../loading/visible.ts';
-import { bounds } from './bounds.ts';
-import { type FilterField, filterFields, type ListedType, modelOf } from './filterable.ts';
-import type { FilterInput } from './refs.ts';
+import { type FilterableType, type FilterField, filterFields, modelOf } from './fields.ts';
+
+/** A filter as a client writes it. */
+export interface FilterInput {
+  readonly [field: string]: unknown;
+}
+
+/** Limits of one filter and of one order. */
+export const bounds = {
+  /** Conditions of a filter: each comparison, each link, and each item of `and`, `or` and `not` counts. */
+  conditions: 50,
+  /** Levels of nested `and`, `or`, `not` and links. */
+  depth: 5,
+  /** Items of one `in` list. */
+  items: 100,
+  /** Characters of a `contains` or `startsWith` pattern. PostgreSQL evaluates the pattern again for each row. */
+  pattern: 200,
+  /** Fields of one `orderBy`. */
+  keys: 3,
+} as const;
 
 /** The state of reading one filter. */
 interface Reading {
@@ -26,7 +43,7 @@ const never = { id: { in: [] } };
  * @throws a client error about the argument `where`.
  */
 export function readFilter(
-  type: ListedType,
+  type: FilterableType,
   where: FilterInput | null | undefined,
   viewer: Viewer,
 ): object | undefined {
@@ -34,7 +51,7 @@ export function readFilter(
 }
 
 function readRecord(
-  type: ListedType,
+  type: FilterableType,
   where: FilterInput,
   path: string,
   depth: number,
@@ -59,7 +76,7 @@ function readRecord(
 }
 
 function readAll(
-  type: ListedType,
+  type: FilterableType,
   given: unknown,
   path: string,
   depth: number,
@@ -72,7 +89,7 @@ function readAll(
 }
 
 function readField(
-  type: ListedType,
+  type: FilterableType,
   field: FilterField,
   wanted: FilterInput,
   path: string,
@@ -82,7 +99,7 @@ function readField(
   const { target } = field;
   if ('link' in target) {
     const inner = readRecord(target.link, wanted, path, depth + 1, reading);
-    const seen = visible[target.link](reading.viewer);
+    const seen = visibleTo(reading.viewer, target.link);
     return { [linkBy(modelOf(type), target.by)]: inner ? { AND: [seen, inner] } : seen };
   }
   const comparisons = Object.entries(wanted).flatMap(([operator, value]): [string, unknown][] =>
@@ -111,7 +128,7 @@ function count(conditions: number, reading: Reading): void {
 
 /** Compares the value of the first column that is not null. */
 function compareColumns(
-  model: Model,
+  model: ListedType,
   [column, ...others]: readonly [string, ...string[]],
   operator: string,
   value: unknown,

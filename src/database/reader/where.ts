@@ -1,7 +1,8 @@
 /** Writes the conditions of a statement, its parameters, and its ORDER BY. */
 
-import { columnOf, fieldOf, type Relation } from './models.ts';
-import { type Model, type RowOrder, Slot, type SlotValues } from './query.ts';
+import { timeText } from './batch.ts';
+import { columnOf, fieldOf, type Relation } from './dataModel.ts';
+import { type ModelName, type RowOrder, Slot, type SlotValues } from './query.ts';
 
 /** Shared by all parts of one statement: its parameters and table names. */
 export interface Writer {
@@ -31,7 +32,7 @@ export function fillSlots(values: readonly unknown[], given: SlotValues = {}): u
   });
 }
 
-export function conditionOn(writer: Writer, model: Model, where: object, table: string): string {
+export function conditionOn(writer: Writer, model: ModelName, where: object, table: string): string {
   const parts = Object.entries(where).map(([name, wanted]: [string, unknown]) => {
     if (name === 'AND') return listedConditions(writer, model, name, wanted, table).join(' AND ');
     if (name === 'OR') return `(${listedConditions(writer, model, name, wanted, table).join(' OR ')})`;
@@ -49,7 +50,7 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
  */
 export function listedConditions(
   writer: Writer,
-  model: Model,
+  model: ModelName,
   name: string,
   wanted: unknown,
   table: string,
@@ -58,7 +59,7 @@ export function listedConditions(
   return wanted.map((each: unknown) => one(writer, model, name, each, table));
 }
 
-function one(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string {
+function one(writer: Writer, model: ModelName, name: string, wanted: unknown, table: string): string {
   if (!isRecord(wanted) || Object.keys(wanted).length === 0)
     throw new Error(`${name} takes conditions that say something`);
   return `(${conditionOn(writer, model, wanted, table)})`;
@@ -115,7 +116,7 @@ export const joinOn = ({ here, there }: Relation, inner: string, outer: string) 
   `${inner}."${there}" = ${outer}."${here}"`;
 
 /** The ORDER BY of a statement. By default both PostgreSQL and Prisma put nulls first in a descending order. */
-export function orderedBy(model: Model, orderBy: RowOrder | readonly RowOrder[], table: string): string {
+export function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrder[], table: string): string {
   const parts = [orderBy].flat().flatMap((each) =>
     Object.entries(each).map(([name, how]) => {
       const { sort, nulls } = typeof how === 'string' ? { sort: how, nulls: undefined } : how;
@@ -140,7 +141,7 @@ const places = new Map([
   ['last', ' NULLS LAST'],
 ]);
 
-/** A value as `pg` sends it. */
+/** A value as a parameter. */
 function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return timeText(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
@@ -149,14 +150,6 @@ function parameterOf(value: unknown): unknown {
   if (/\0|\p{Surrogate}/u.test(value))
     throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;
-}
-
-/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
-function timeText(time: Date): string {
-  const year = time.getUTCFullYear();
-  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
-  // The part after the year always has the same length in ISO 8601.
-  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { conditionsKey } from '../../src/schema/conditions.ts';
+import { conditionsKey } from '../../src/schema/directives.ts';
 
 it('the key of conditions depends on the values of boolean variables, and on no other value that a client may send for them', () => {
   const names = ['x', 'g', 'z'];

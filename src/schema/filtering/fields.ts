@@ -1,11 +1,19 @@
 /** The fields by which the lists of a type can be filtered and ordered, and what each field stands for in the database. */
 
 import { EnumRef } from '@pothos/core';
-import { fieldOf } from '../../database/reader/models.ts';
+import type { ListedType, ViewerRef } from '../../database/models.ts';
+import { fieldOf } from '../../database/reader/dataModel.ts';
 import { builder } from '../builder.ts';
 import type { FieldRequirements } from '../loading/selection.ts';
-import type { Model } from '../loading/visible.ts';
-import type { FilterTarget } from './filterTarget.ts';
+
+/** What a field of a list's filter stands for in the database. */
+export type FilterTarget =
+  /** A column, or the first of several columns that has a value. */
+  | { readonly columns: readonly [string, ...string[]] }
+  /** Whether a condition holds. The condition must never be null in SQL. */
+  | { readonly condition: (viewer: ViewerRef) => object }
+  /** A linked record, by the column that holds its id. */
+  | { readonly link: ListedType; readonly by: string };
 
 /** A field by which a list can be filtered. */
 export interface FilterField {
@@ -20,15 +28,15 @@ export interface FilterField {
 type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
 
 /** What a list consists of: records of a model, or devices of all kinds, which share the fields of their interface. */
-export type ListedType = Model | 'Device';
+export type FilterableType = ListedType | 'Device';
 
 /** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
-export const modelOf = (type: ListedType): Model => (type === 'Device' ? 'DttDevice' : type);
+export const modelOf = (type: FilterableType): ListedType => (type === 'Device' ? 'DttDevice' : type);
 
-const fieldsByType = new Map<ListedType, readonly FilterField[]>();
+const fieldsByType = new Map<FilterableType, readonly FilterField[]>();
 
 /** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
-export function filterFields(type: ListedType): readonly FilterField[] {
+export function filterFields(type: FilterableType): readonly FilterField[] {
   let fields = fieldsByType.get(type);
   if (!fields) {
     fields = [...interfacesOf(type), type].flatMap(ownFields);
@@ -73,7 +81,7 @@ function targetOf({
 }
 
 /** The type of a field's value in the data model. */
-export function columnType(type: ListedType, { target }: FilterField): string {
+export function columnType(type: FilterableType, { target }: FilterField): string {
   if ('condition' in target) return 'Boolean';
   if ('link' in target) return target.link;
   return fieldOf(modelOf(type), target.columns[0]).type;
@@ -89,7 +97,7 @@ export function orderColumn({ target }: FilterField): string | undefined {
  * order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since the
  * gateway merges them and does not know the collation of the database.
  */
-export function isOrderable(type: ListedType, field: FilterField): boolean {
+export function isOrderable(type: FilterableType, field: FilterField): boolean {
   const column = orderColumn(field);
   if (column === undefined || fieldOf(modelOf(type), column).isKey) return false;
   return type !== 'Device' || columnType(type, field) !== 'String';

@@ -1,0 +1,84 @@
+/**
+ * The one table of models: what the gateway has to know of each besides its columns and relations, which Prisma's data model says
+ * (`reader/dataModel.ts`). A type's file in `src/schema/types` says the rest.
+ */
+
+import type PrismaTypes from './generated/pothos.ts';
+import { type ModelName, Slot, type Where } from './reader/query.ts';
+
+/** Whose rows a condition is about: the viewer's, or those of the slot in a query that is planned once for all viewers. */
+export interface ViewerRef {
+  readonly id: number;
+}
+
+/** The viewer of the operation: each run of a query fills the slot. To the types it is the id that it stands for. */
+export const currentViewer: ViewerRef = { id: new Slot('viewer') as unknown as number };
+
+interface Model<M extends ModelName> {
+  /** The condition on rows that a viewer may see. A model without one has no type in the schema. */
+  readonly visibleTo?: (viewer: ViewerRef) => Where<M>;
+  /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
+  readonly order?: keyof PrismaTypes[M]['Shape'];
+  /** Whether `devices` lists it. */
+  readonly isDevice?: true;
+  /** Whether no response depends on its rows, so that no trigger announces their changes. */
+  readonly isSilent?: true;
+}
+
+const owned = ({ id }: ViewerRef) => ({ ownerId: id });
+
+/** A viewer may see the templates in their library: their own and imported ones (docs/rest.md#who-sees-what). */
+const inLibrary = ({ id }: ViewerRef) => ({ libraryEntries: { some: { userId: id } } });
+
+const ofOwnSession = (viewer: ViewerRef) => ({ session: owned(viewer) });
+
+export const models = {
+  User: { visibleTo: ({ id }) => ({ id }), order: 'id' },
+  ApiToken: {},
+  // The order of the kinds breaks ties between devices of different kinds.
+  DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
+  LkbxDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
+  OssmDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
+  DttTemplate: { visibleTo: inLibrary, order: 'createdDate' },
+  DttTemplateSegment: { visibleTo: (viewer) => ({ template: inLibrary(viewer) }) },
+  DttLibraryEntry: {},
+  DttSession: { visibleTo: owned, order: 'createdAt' },
+  TrainerSegment: { visibleTo: ofOwnSession },
+  LockTemplate: { visibleTo: owned, order: 'createdAt' },
+  LockSession: { visibleTo: owned, order: 'startDate' },
+  LockSegment: { visibleTo: ofOwnSession },
+  Mirror: { isSilent: true },
+  MirroredAccount: { isSilent: true },
+  RateLimit: { isSilent: true },
+} as const satisfies { readonly [M in ModelName]: Model<M> };
+
+type Models = typeof models;
+type ModelWith<Property extends string> = {
+  [M in ModelName]: Models[M] extends { readonly [P in Property]: unknown } ? M : never;
+}[ModelName];
+
+/** The models whose rows clients see, as records. */
+export type RecordType = ModelWith<'visibleTo'>;
+/** Those with lists. */
+export type ListedType = ModelWith<'order'>;
+/** Those whose records are devices. */
+export type DeviceType = ModelWith<'isDevice'>;
+
+const modelsWith = (property: keyof Model<ModelName>) =>
+  Object.entries(models).flatMap(([name, model]) => (property in model ? [name] : []));
+
+// The names are those of the types above, which are derived from the same table.
+export const tables = Object.keys(models) as ModelName[];
+export const recordTypes = modelsWith('visibleTo') as RecordType[];
+export const listedTypes = modelsWith('order') as ListedType[];
+export const deviceTypes = modelsWith('isDevice') as DeviceType[];
+/** The tables that responses come from. */
+export const announcedTables = tables.filter((table) => !modelsWith('isSilent').includes(table));
+
+export const isRecordType = (name: string): name is RecordType => recordTypes.some((each) => each === name);
+
+/** The condition on rows of a model that the viewer may see. Every read of records has it. */
+export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);
+
+/** The condition on the viewer's own rows of a model with owners. */
+export const ownedBy: (viewer: ViewerRef) => { readonly ownerId: number } = owned;

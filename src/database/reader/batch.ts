@@ -1,0 +1,177 @@
+/**
+ * Sends statements in one batch through a connection of `pg`, and reads their rows. It uses what `pg` offers to query objects of
+ * others, such as those of `pg-cursor`.
+ *
+ * The query class of `pg` takes as much time as all the rest of a small request. This one reads the values of a row by index,
+ * and does not ask the server to describe columns that are known in advance.
+ */
+
+import { LRUCache } from 'lru-cache';
+import pg from 'pg';
+
+/** A column of a row, and how its text is read. */
+export interface Column {
+  readonly name: string;
+  read(text: string): unknown;
+}
+
+export interface NamedStatement {
+  /** The name of the prepared statement; empty if it is not prepared. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly unknown[];
+  /** By default the server describes the columns, and `pg` reads them. */
+  readonly columns?: readonly Column[] | undefined;
+}
+
+/** The most statements that a connection has prepared: many times those of a frontend's operations. */
+export const maxStatements = 250;
+
+/**
+ * The statements that each connection has prepared, by name. A statement of a batch that failed may be prepared or not, and it
+ * may be outdated. It is closed before it is prepared again.
+ */
+const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, 'prepared' | 'unsure'>>();
+
+function preparedOn(connection: pg.Connection) {
+  const known = preparedStatements.get(connection);
+  if (known) return known;
+  const made = new LRUCache<string, 'prepared' | 'unsure'>({
+    max: maxStatements,
+    dispose(_state, name, reason) {
+      if (reason === 'evict') connection.close({ type: 'S', name }, true);
+    },
+  });
+  preparedStatements.set(connection, made);
+  return made;
+}
+
+/**
+ * Statements that run one after the other in one transaction: each sees the changes of those before it, and if one fails,
+ * none takes effect. `pg` calls the methods in the order in which the server responds.
+ */
+export class Batch implements pg.Submittable {
+  /** Set by `pg`. */
+  callback: ((error: unknown, results?: object[][]) => void) | undefined;
+  readonly statements: readonly NamedStatement[];
+  /** The values of each statement as text. A value that has none throws before anything is sent. */
+  readonly #values: readonly (string | null)[][];
+  readonly #results: object[][];
+  #connection: pg.Connection | undefined;
+  /** How many statements have completed. */
+  #done = 0;
+  /** The columns of the statement that the server runs now. */
+  #columns: readonly Column[];
+  #failure: unknown;
+
+  constructor(statements: readonly NamedStatement[]) {
+    this.statements = statements;
+    this.#values = statements.map(({ values }) => values.map(textOf));
+    this.#results = statements.map(() => []);
+    this.#columns = statements[0]?.columns ?? [];
+  }
+
+  /** The texts of the statements, for a log. */
+  get text(): string {
+    return this.statements.map(({ text }) => text).join('; ');
+  }
+
+  submit(connection: pg.Connection): void {
+    this.#connection = connection;
+    // Corked, since otherwise each message would be a packet of its own.
+    connection.stream.cork();
+    try {
+      for (const [index, statement] of this.statements.entries())
+        send(connection, statement, this.#values[index] ?? []);
+      connection.sync();
+    } finally {
+      connection.stream.uncork();
+    }
+  }
+
+  handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({
+      name,
+      read: pg.types.getTypeParser(dataTypeID, 'text'),
+    }));
+  }
+
+  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    if (this.#failure !== undefined) return;
+    try {
+      this.#results[this.#done]?.push(rowOf(this.#columns, fields));
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+
+  handleCommandComplete(): void {
+    this.#done++;
+    this.#columns = this.statements[this.#done]?.columns ?? [];
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure === undefined) this.callback?.(null, this.#results);
+    else this.callback?.(this.#failure);
+  }
+
+  handleError(error: unknown): void {
+    const prepared = this.#connection && preparedOn(this.#connection);
+    for (const { name } of this.statements) if (prepared?.has(name)) prepared.set(name, 'unsure');
+    this.callback?.(error);
+  }
+
+  // These messages bring nothing that is needed beside the rows.
+  handlePortalSuspended(): void {}
+  handleEmptyQuery(): void {}
+}
+
+/** Sends all messages of a statement but the Sync, which would end the transaction. */
+function send(
+  connection: pg.Connection,
+  { name, text, columns }: NamedStatement,
+  values: (string | null)[],
+): void {
+  const prepared = preparedOn(connection);
+  const state = name === '' ? undefined : prepared.get(name);
+  if (state !== 'prepared') {
+    if (state === 'unsure') connection.close({ type: 'S', name }, true);
+    if (name !== '') prepared.set(name, 'prepared');
+    connection.parse({ name, text, types: [] }, true);
+  }
+  connection.bind({ statement: name, values }, true);
+  if (!columns) connection.describe({ type: 'P', name: '' }, true);
+  connection.execute({}, true);
+}
+
+function rowOf(columns: readonly Column[], fields: readonly (string | null)[]): object {
+  const row: Record<string, unknown> = {};
+  for (let index = 0; index < columns.length; index++) {
+    const column = columns[index];
+    const text = fields[index];
+    if (column) row[column.name] = text == null ? null : column.read(text);
+  }
+  return row;
+}
+
+/** A parameter in the text format of PostgreSQL. */
+function textOf(value: unknown): string | null {
+  if (value == null) return null;
+  if (value instanceof Date) return timeText(value);
+  if (Array.isArray(value)) return `{${value.map(itemOf).join()}}`;
+  return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value);
+}
+
+function itemOf(item: unknown): string {
+  if (typeof item === 'number') return String(item);
+  const text = textOf(item);
+  return text === null ? 'NULL' : `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
+export function timeText(time: Date): string {
+  const year = time.getUTCFullYear();
+  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
+  // The part after the year always has the same length in ISO 8601.
+  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
+}

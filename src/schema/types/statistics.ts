@@ -1,0 +1,149 @@
+/** Statistics: the types, arguments and query that those of each kind of records have. */
+
+import { builder } from '../builder.ts';
+import { nullOnlyWithError } from '../fields.ts';
+import { filterRef } from '../filtering/refs.ts';
+import {
+  type Figure,
+  type FigureRow,
+  groupLimit,
+  readStatistics,
+  type StatsPeriod as Shape,
+  type Statistics,
+  type Subject,
+  typesOf,
+} from '../loading/statistics.ts';
+
+interface Options extends Subject {
+  readonly figures: Readonly<Record<string, Figure & { readonly description: string }>>;
+  /** What records can be grouped by besides periods: the values of `by`, each with the name of a key. */
+  readonly by: Readonly<Record<string, { readonly value: string; readonly description: string }>>;
+  /** What the records are called. */
+  readonly noun: string;
+  readonly descriptions: Readonly<Record<'query' | 'figures' | 'total' | 'period', string>>;
+}
+
+builder.scalarType('LocalDate', {
+  description: 'A day of the calendar, such as `2026-02-17`.',
+  specifiedByURL: 'https://scalars.graphql.org/andimarek/local-date.html',
+});
+
+const StatsPeriod = builder.objectRef<Shape>('StatsPeriod').implement({
+  description:
+    'A day, a week or a month by the clocks of a time zone. It is as long as its clocks make it: a day may have 23 or 25 hours.',
+  fields: (t) => ({
+    date: t.expose('date', {
+      type: 'LocalDate',
+      description: 'The day, the Monday that the week begins with, or the first of the month.',
+    }),
+    from: t.expose('from', { type: 'DateTime', description: 'The instant at which it begins.' }),
+    to: t.expose('to', { type: 'DateTime', description: 'The instant at which the next one begins.' }),
+  }),
+});
+
+/** The arguments that all statistics have in common. */
+const statsArguments = builder.args((t) => ({
+  timeZone: t.string({
+    defaultValue: 'UTC',
+    description:
+      'By whose clocks days, weeks and months begin: the name of a time zone, such as `Europe/Berlin`. Weeks begin on Monday.',
+  }),
+  fill: t.boolean({
+    defaultValue: false,
+    description:
+      'Whether periods without sessions have groups too, beside each of the other keys that occur: from the first session to the last, or ' +
+      'from and to where `where` bounds their time.',
+  }),
+  maxGroups: t.int({
+    defaultValue: groupLimit.default,
+    description: `How many groups there may be: more are an error. An integer from 1 to ${groupLimit.highest}.`,
+  }),
+}));
+
+type StatisticsRef = ReturnType<ReturnType<typeof builder.objectRef<Statistics>>['implement']>;
+
+/** The values of `by` that are units of periods. */
+const periodKeys = {
+  DAY: { value: 'day', description: 'By day. At most one of `DAY`, `WEEK` and `MONTH`.' },
+  WEEK: { value: 'week', description: 'By week, from Monday.' },
+  MONTH: { value: 'month', description: 'By month.' },
+} as const;
+
+/**
+ * Adds the query for statistics of a model's records, with its types.
+ * @returns the type of a group, to which the keys have to be added as fields.
+ */
+export function addStatistics<Keys>(options: Options) {
+  const { model, noun, descriptions } = options;
+  const figures = figuresOf(options);
+  const types = typesOf(options);
+  const total = builder.objectRef<FigureRow>(types.total).implement({
+    description: 'The figures of all sessions together.',
+    interfaces: [figures],
+  });
+  const group = builder.objectRef<FigureRow>(types.group).implement({
+    description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
+    interfaces: [figures],
+    fields: (t) => ({
+      period: t.expose('period', {
+        type: StatsPeriod,
+        nullable: true,
+        description: descriptions.period,
+      }),
+    }),
+  });
+  const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
+    description: `Statistics of ${noun}.`,
+    fields: (t) => ({
+      timeZone: t.exposeString('timeZone', { description: 'The time zone by whose clocks periods begin.' }),
+      total: t.expose('total', { type: total, description: descriptions.total }),
+      groups: t.expose('groups', {
+        type: [group],
+        description:
+          'The groups, none without `by`: from the first period to the last, and then by the other keys in ascending order.',
+      }),
+    }),
+  });
+  addQuery(options, statistics);
+  // A group has the keys of the options.
+  return group as unknown as ReturnType<typeof builder.objectRef<Keys>>;
+}
+
+const figuresOf = ({ model, figures, descriptions }: Options) =>
+  builder.interfaceRef<FigureRow>(`${model}Figures`).implement({
+    description: descriptions.figures,
+    fields: (t) =>
+      Object.fromEntries(
+        Object.entries(figures).map(([name, { does, description }]) => {
+          if (does === 'count') return [name, t.exposeInt(name, { description })];
+          const type = does === 'first' || does === 'last' ? 'DateTime' : 'Float';
+          return [name, t.expose(name, { type, nullable: true, description })];
+        }),
+      ),
+  });
+
+function addQuery(options: Options, type: StatisticsRef): void {
+  const { model, noun, by, descriptions } = options;
+  const keys = builder.enumType(`${model}StatsKey`, {
+    description: `What ${noun} can be grouped by.`,
+    values: { ...periodKeys, ...by },
+  });
+  builder.queryField(`${model.charAt(0).toLowerCase()}${model.slice(1)}Stats`, (t) =>
+    t.field({
+      type,
+      nullable: true,
+      description: descriptions.query,
+      extensions: { ...nullOnlyWithError },
+      args: {
+        where: t.arg({ type: filterRef(model), description: 'Only sessions that meet these conditions.' }),
+        by: t.arg({
+          type: [keys],
+          defaultValue: [],
+          description: 'What the sessions are grouped by: each group has one of each.',
+        }),
+        ...statsArguments,
+      },
+      resolve: readStatistics(options),
+    }),
+  );
+}
