@@ -23,7 +23,6 @@ import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from
 import { requestFailure } from './requestFailure.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { createTasks } from './tasks.ts';
-import type { EventStreams } from './transports/eventStreams.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
 
@@ -42,7 +41,6 @@ export interface GraphqlOptions
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
   readonly hasEnded: HasEnded;
-  readonly eventStreams: EventStreams;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
 }
@@ -59,18 +57,19 @@ export interface GraphqlApi {
   readonly persistedFile: PersistedFile;
 }
 
-/** PUT and DELETE are for event streams. */
-const methods = 'GET, HEAD, POST, PUT, DELETE';
+/** A client that asks for one event stream for all its operations begins with a PUT. */
+const otherMethod =
+  'GraphQL is asked by GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
-  const { config, createContext, isValid, hasEnded, eventStreams, schema } = options;
+  const { config, createContext, isValid, hasEnded, closing, schema } = options;
   const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
   const subscribe = createSubscribe(options.changes);
   const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
-  const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
+  const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid, closing });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
   const tasks = createTasks({ documents, persisted, fastPath, yogaWork });
@@ -82,18 +81,15 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
     const viewer = sender && (await hasEnded(sender, began)) ? null : sender;
-    const createTask = () => tasks.ofBody(exchange, body, viewer);
-    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
+    return batchOf(exchange, body, viewer) ?? tasks.ofBody(exchange, body, viewer);
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
     const { message } = exchange;
     if (message) return tasks.ofBody(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    const ofStream = eventStreams.handle(exchange, viewer);
-    if (ofStream) return ofStream;
     if (!isRead(exchange) && exchange.request.method !== 'POST')
-      return requestFailure(405, 'GraphQL is asked by GET or POST', { Allow: methods });
+      return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
     return isRead(exchange) ? tasks.ofRead(exchange, viewer) : readOther(exchange, viewer);
   };
   return { graphql, persistedFile: file };

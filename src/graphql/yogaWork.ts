@@ -31,6 +31,8 @@ export interface YogaWorkOptions {
   readonly maxSubscriptions: number;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
   /** How often, in milliseconds, a stream without results sends a heartbeat. */
   readonly heartbeat?: number;
 }
@@ -97,7 +99,7 @@ export function createYogaWork(
 }
 
 /** A function that makes the responses of subscriptions. */
-function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
+function createSubscribed({ maxSubscriptions, isValid, closing, heartbeat = 12_000 }: YogaWorkOptions) {
   const open = createUserQuota(maxSubscriptions);
   return async (
     { transport, request }: Exchange,
@@ -113,7 +115,7 @@ function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: Yog
     }
     const ended = () => open.release(viewer.id);
     const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
-    const stream = streamOf(results, { framing, heartbeat, reason, report });
+    const stream = streamOf(results, { framing, heartbeat, reason, report, closing });
     return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
   };
 }

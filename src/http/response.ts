@@ -191,8 +191,8 @@ export function matches(condition: string, etag: string): boolean {
 const slowestReader = 30_000;
 
 /**
- * Sends the stream piece by piece, no faster than the client reads it, until it ends, the client leaves or stops reading,
- * or the gateway closes.
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves or stops reading.
+ * @param closing aborted when the gateway closes, after which no client is waited for.
  */
 export async function sendStream(
   exchange: Exchange,
@@ -219,13 +219,14 @@ export async function sendStream(
   const end = () => {
     if (!response.writableEnded) response.end(response.destroyed ? undefined : encoder?.end());
   };
-  const leave = () => {
+  const stopWaiting = () => left.abort();
+  response.once('close', () => {
     reader?.cancel().catch(() => {});
-    left.abort();
+    stopWaiting();
     end();
-  };
-  response.once('close', leave);
-  closing.addEventListener('abort', leave);
+  });
+  // The stream ends by itself when the gateway closes, but not for a client that does not read.
+  closing.addEventListener('abort', stopWaiting);
   try {
     for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
       const { value } = piece;
@@ -240,7 +241,7 @@ export async function sendStream(
   } catch {
     response.destroy();
   } finally {
-    closing.removeEventListener('abort', leave);
+    closing.removeEventListener('abort', stopWaiting);
     ended();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The order of the steps of every request. Before it, a request may be shed early (`shedding.ts`); after it, `server.ts`
- * compresses, sends and logs the response. An operation that comes through a WebSocket or an event stream of many
- * operations takes the same steps (`transportOperations.ts`). A handler makes a response or a task, and never sends one.
+ * compresses, sends and logs the response. An operation that comes through a WebSocket takes the same steps
+ * (`transportOperations.ts`). A handler makes a response or a task, and never sends one.
  */
 
 import { createViewers, type Viewer } from '../auth/viewer.ts';
@@ -25,12 +25,11 @@ import { createAccess, rateKeyOf } from './access.ts';
 import { createAuthentication, type Shed } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
-import { createInnerRunner, responseOrError } from './innerRequests.ts';
+import { createInnerRunner } from './innerRequests.ts';
 import type { Pipeline, ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
 import type { Shedding } from './shedding.ts';
 import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
-import type { OpenOperation } from './transportOperations.ts';
 
 /** The steps of a request, each made by a module of its own. */
 interface Steps extends Pick<Pipeline, 'authorize'> {
@@ -85,9 +84,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     const task = reading instanceof Promise ? await reading : reading;
     if (isResponse(task)) return task;
     if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
-    return task.deliver
-      ? task.deliver(await responseOrError(exchange, () => runTask(exchange, viewer, task)))
-      : runTask(exchange, viewer, task);
+    return runTask(exchange, viewer, task);
   };
 }
 
@@ -119,7 +116,6 @@ async function respondToBatch(
 /** Makes the steps, and puts them together. */
 export function createPipeline(
   options: ServerOptions,
-  open: OpenOperation,
   { shed, statements }: Pick<Shedding, 'shed' | 'statements'>,
 ): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
@@ -137,7 +133,7 @@ export function createPipeline(
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const handlers = createHandlers(options, { viewers, connectionQuota, open, statements });
+  const handlers = createHandlers(options, { viewers, statements });
   const { page, graphql, rest, proxy, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
   const forward: RestProxy | undefined =

@@ -18,7 +18,7 @@ import { createRequestLog } from '../telemetry/requestLog.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
 import { createShedding } from './shedding.ts';
-import { createOpenOperation, createOperations } from './transportOperations.ts';
+import { createOperations } from './transportOperations.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
@@ -29,9 +29,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   metrics?.watchRequests(underway);
   const deadlines = createRequestDeadlines(underway, options);
   const listener = createListener(underway, options);
-  const open = createOpenOperation(listener);
   const { shed, statements, rejectEarly } = createShedding(options, deadlines);
-  const pipeline = createPipeline(options, open, { shed, statements });
+  const pipeline = createPipeline(options, { shed, statements });
   const sendResponse = createSender(options);
   const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
 
@@ -65,12 +64,10 @@ export function createGatewayServer(options: ServerOptions): Server {
     cors: pipeline.cors,
     listener,
     logger,
-    operations: createOperations(pipeline, open, deadlines.end),
+    operations: createOperations(pipeline, listener, deadlines.end),
     connectionQuota: pipeline.connectionQuota,
-    timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
     closing,
-    ...(options.mostUnknown !== undefined && { mostUnknown: options.mostUnknown }),
   });
   server.on('upgrade', (request, socket, head) =>
     connections.detach(socket, () => upgrade(request, socket, head)),
