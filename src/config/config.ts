@@ -219,7 +219,7 @@ export const settings = {
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
   MAX_SUBSCRIPTIONS: limit('subscriptions that a user may have open in one process', 50, 1_000_000),
   MAX_CONNECTIONS: limit(
-    'WebSockets and event streams of many operations that a user may have open in one process',
+    'WebSockets that a user may have open in one process',
     100,
     1_000_000,
   ),

@@ -49,7 +49,7 @@ function describeUnderway(registry: Registry, underway: Iterable<Exchange>): voi
   addGauge(
     registry,
     'dovetail_connections',
-    'WebSockets and event streams of many operations open',
+    'WebSockets open',
     count(isConnection),
   );
 }
@@ -151,7 +151,7 @@ function registerDurations(registry: Registry, all: () => Iterable<Durations>): 
   };
   const histogram = {
     name,
-    help: 'From the head of a request to the last byte of its response; subscriptions, WebSockets and event streams are not among them',
+    help: 'From the head of a request to the last byte of its response; subscriptions and WebSockets are not among them',
     type: 'histogram',
     aggregator: 'sum',
   };

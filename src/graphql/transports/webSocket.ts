@@ -14,8 +14,8 @@ const mostUnread = 64 * 1024;
 /** How many operations may run at a time, not counting subscriptions that have begun, which have a limit of their own. */
 const mostRunning = 100;
 
-/** How many milliseconds pass from one ping to the next, and how many in a row a client may leave without a response. */
-const pings = { every: 12_000, mostMissed: 2 };
+/** How many milliseconds pass from one ping to the next, and after how many without a response there is no next. */
+const pings = { every: 12_000, most: 2 };
 
 /** How many milliseconds a client has to read the last that it was sent, and to close its side as well. */
 export const goodbye = 2_000;
@@ -118,7 +118,7 @@ function keepAlive(socket: WebSocket): void {
   const timer = setInterval(() => {
     // No pong can be read while the client has to wait for its operations.
     const waits = socket.isPaused && socket.bufferedAmount === 0;
-    if (!waits && ++missed > pings.mostMissed) return socket.terminate();
+    if (!waits && ++missed > pings.most) return socket.terminate();
     if (socket.readyState === socket.OPEN) socket.ping();
   }, pings.every);
   socket.once('close', () => clearInterval(timer));
