@@ -46,12 +46,7 @@ function describeUnderway(registry: Registry, underway: Iterable<Exchange>): voi
     count((exchange) => !isLasting(exchange)),
   );
   addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', count(isSubscription));
-  addGauge(
-    registry,
-    'dovetail_connections',
-    'WebSockets open',
-    count(isConnection),
-  );
+  addGauge(registry, 'dovetail_connections', 'WebSockets open', count(isConnection));
 }
 
 interface RequestLabels {

@@ -49,11 +49,10 @@ export function createConnection(socket: WebSocket, opening: Exchange): Connecti
 
   const takeTurn = () =>
     new Promise<() => void>((begin) => {
-      const turn = (end: () => void) => {
+      void turns(() => {
         adjustReading();
-        begin(end);
-      };
-      void turns(() => new Promise<void>(turn));
+        return new Promise<void>((end) => begin(end));
+      });
       adjustReading();
     });
 
@@ -101,8 +100,9 @@ export function createConnection(socket: WebSocket, opening: Exchange): Connecti
         if (socket.bufferedAmount > mostUnread) socket.terminate();
       }, goodbye);
       socket.once('close', () => clearInterval(cut));
-      // Whoever has all the turns knows that no operation runs or waits.
-      await Promise.all(Array.from({ length: mostRunning }, takeTurn));
+      // The last turn, which nothing else runs beside.
+      turns.concurrency = 1;
+      await takeTurn();
       close(closeCodes.goingAway, 'The gateway closes');
     },
   };
