@@ -31,6 +31,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** After how many milliseconds in the queue requests count as overload; the usual time unless given. */
   longestWait?: number;
+  /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
+  mostUnknown?: number;
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;
   /** The features that only some gateways have. */

@@ -17,6 +17,8 @@ import { type Connection, closeCodes, createConnection, goodbye } from './webSoc
 export interface WebSocketsOptions extends Pick<ProtocolOptions, 'operations' | 'connectionQuota'> {
   /** How many bytes a message may have. */
   readonly longestMessage: number;
+  /** How many sockets may be open without being authenticated; 1,000 unless given. */
+  readonly mostUnknown?: number | undefined;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
 }
@@ -26,13 +28,15 @@ export interface WebSockets {
   accept(exchange: Exchange, socket: Duplex, head: Buffer): void;
 }
 
-/** How many sockets may be open without being authenticated. */
-const mostUnknown = 1_000;
-
 /** The close codes of a client that leaves in order, or without a code. */
 const inOrder = new Set([1000, 1001, 1005, 1006]);
 
-export function createWebSockets({ longestMessage, closing, ...options }: WebSocketsOptions): WebSockets {
+export function createWebSockets({
+  longestMessage,
+  mostUnknown = 1_000,
+  closing,
+  ...options
+}: WebSocketsOptions): WebSockets {
   const open = new Set<Connection>();
   /** Those that are not authenticated yet, the oldest first. */
   const unknown = new Set<Connection>();
