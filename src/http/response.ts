@@ -72,11 +72,6 @@ export function textResponse(
   };
 }
 
-/** A response without a body. */
-export function emptyResponse(status: number): HttpResponse {
-  return { status, headers: { 'Content-Length': 0, ...unstored }, body: Buffer.alloc(0) };
-}
-
 /** A response with a body of JSON text. */
 export function jsonResponse(
   status: number,
