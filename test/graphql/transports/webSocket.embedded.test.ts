@@ -88,13 +88,16 @@ describe('a connection', () => {
     expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
   });
 
-  it('with two different tokens is closed with 4400', async () => {
-    const socket = await openSocket(gateway, { headers: { authorization: 'Bearer other' } });
+  it('with two different tokens is closed with 4400, which is in its line of the log', async () => {
+    const headers = { authorization: 'Bearer other', 'X-Request-Id': 'differing' };
+    const socket = await openSocket(gateway, { headers });
     socket.send(initOf(alice.token));
     expect(await socket.closed).toEqual({
       code: 4400,
       reason: 'connection_init has another token than the Authorization header',
     });
+    const line = expect.stringMatching(/"request":"differing",.*"status":101,"code":"4400"/);
+    await expect.poll(() => gateway.log).toContainEqual(line);
   });
 
   it('responds to a ping with its payload, also before the acknowledgement, and to a pong with nothing', async () => {

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import type { PipelineAccess } from '../../../src/graphql/transports/operations.ts';
+import { OperationFailed, type PipelineAccess } from '../../../src/graphql/transports/operations.ts';
 import { createProtocol } from '../../../src/graphql/transports/protocol.ts';
 import { createConnection } from '../../../src/graphql/transports/webSocket.ts';
 import { createUserQuota } from '../../../src/graphql/userQuota.ts';
@@ -208,4 +208,21 @@ it('cancels a subscription that is completed, also if that is before its first r
   settle[1]?.(streamed());
   await settled();
   expect(cancel).toHaveBeenCalledTimes(4);
+});
+
+it('is closed with 4403 when an operation, or a subscription that has begun, finds that the token has ended', async () => {
+  const errors = [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }];
+  const stream = new ReadableStream({
+    start: (controller) => controller.error(new OperationFailed(errors)),
+  });
+  for (const response of [
+    { status: 401, headers: {}, body: Buffer.from(JSON.stringify({ errors })) },
+    { status: 200, headers: {}, stream, ended() {} },
+  ]) {
+    const { socket, subscribe, settle } = await openKnown();
+    await subscribe('1');
+    settle[0]?.(response);
+    await settled();
+    expect(socket.close).toHaveBeenCalledWith(4403, 'Unauthorized: the token is unknown or revoked');
+  }
 });
