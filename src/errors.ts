@@ -36,6 +36,7 @@ export const messages = {
   headersTooLarge: 'Request header fields too large',
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
+  closing: 'The gateway closes; subscribe again',
   internal: 'Internal server error',
   onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   wrongPosition:

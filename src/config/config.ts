@@ -218,11 +218,7 @@ export const settings = {
   MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
   MAX_SUBSCRIPTIONS: limit('subscriptions that a user may have open in one process', 50, 1_000_000),
-  MAX_CONNECTIONS: limit(
-    'WebSockets and event streams of many operations that a user may have open in one process',
-    100,
-    1_000_000,
-  ),
+  MAX_CONNECTIONS: limit('WebSockets that a user may have open in one process', 100, 1_000_000),
   MAX_BODY_KB: limit(
     'size of a GraphQL request’s body, or of a message through a WebSocket, in KiB',
     256,

@@ -27,7 +27,6 @@ import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from './persistedFile.ts';
 import { requestFailure } from './requestFailure.ts';
 import { createTasks, type TasksOptions } from './tasks.ts';
-import type { EventStreams } from './transports/eventStreams.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -42,7 +41,6 @@ export interface GraphqlOptions
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly hasEnded: HasEnded;
-  readonly eventStreams: EventStreams;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
 }
@@ -59,12 +57,13 @@ export interface GraphqlApi {
   readonly persistedFile: PersistedFile;
 }
 
-/** PUT and DELETE are for event streams. */
-const methods = 'GET, HEAD, POST, PUT, DELETE';
+/** A client that asks for one event stream for all its operations begins with a PUT. */
+const otherMethod =
+  'GraphQL is asked by GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
-  const { config, hasEnded, eventStreams, schema } = options;
+  const { config, hasEnded, schema } = options;
   const documents = createDocuments(config, schema);
   const persistedFile = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, file: persistedFile });
@@ -79,18 +78,15 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
     const viewer = sender && (await hasEnded(sender, began)) ? null : sender;
-    const createTask = () => tasks.ofBody(exchange, body, viewer);
-    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
+    return batchOf(exchange, body, viewer) ?? tasks.ofBody(exchange, body, viewer);
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
     const { message } = exchange;
     if (message) return tasks.ofBody(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    const ofStream = eventStreams.handle(exchange, viewer);
-    if (ofStream) return ofStream;
     if (!isRead(exchange) && exchange.request.method !== 'POST')
-      return requestFailure(405, 'GraphQL is asked by GET or POST', { Allow: methods });
+      return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
     return isRead(exchange) ? tasks.ofTarget(exchange, viewer) : readOther(exchange, viewer);
   };
   return { graphql, persistedFile };

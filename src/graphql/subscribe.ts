@@ -43,6 +43,8 @@ export interface SubscribeOptions {
   readonly maxSubscriptions: number;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
 }
 
 type Subscribe = (
@@ -52,7 +54,8 @@ type Subscribe = (
 ) => Promise<HttpResponse | StreamedResponse>;
 
 /** A function that makes the responses of subscriptions. */
-export function createSubscribe({ changes, maxSubscriptions, isValid }: SubscribeOptions): Subscribe {
+export function createSubscribe(options: SubscribeOptions): Subscribe {
+  const { changes, maxSubscriptions, isValid, closing } = options;
   const follow = createLiveQueries(changes);
   const open = createUserQuota(maxSubscriptions);
   const tooMany = `There are ${maxSubscriptions} subscriptions open; at most ${maxSubscriptions} are allowed`;
@@ -64,7 +67,7 @@ export function createSubscribe({ changes, maxSubscriptions, isValid }: Subscrib
     const ended = () => open.release(viewer.id);
     const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
     const results = follow(viewer, report, subscription);
-    const stream = streamOf(results, { framing, heartbeat, reason, report });
+    const stream = streamOf(results, { framing, heartbeat, reason, report, closing });
     return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
   };
 }

@@ -26,7 +26,7 @@ export interface Cors {
 }
 
 /** The methods of the two APIs, and the methods of requests that may be relayed to an upstream. */
-export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
+export const usualMethods = ['GET', 'HEAD', 'POST'];
 export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** The log names at most this many rejected origins: a client can make up any number of them. */

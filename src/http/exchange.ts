@@ -6,7 +6,7 @@ import type { HttpResponse } from './response.ts';
 import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
 /** The transports that carry the results of many operations. The log calls the request that opens one by this name. */
-export const transports = ['websocket', 'event stream'] as const;
+export const transports = ['websocket'] as const;
 
 export type Transport = (typeof transports)[number];
 
@@ -87,16 +87,15 @@ export interface MessageOptions {
   readonly id: string;
   readonly authorization: string | undefined;
   readonly message: OperationMessage;
-  readonly transport: Transport;
 }
 
 /**
- * Opens an exchange for an operation that came through a transport, such as a WebSocket. Handlers see a POST, from the
- * address of the request that opened the transport. Its response is never sent by HTTP; `endExchange` ends it.
+ * Opens an exchange for an operation that came through a WebSocket. Handlers see a POST, from the address of the
+ * request that opened the socket. Its response is never sent by HTTP; `endExchange` ends it.
  */
 export function openMessage(
   opening: IncomingMessage,
-  { id, authorization, message, transport }: MessageOptions,
+  { id, authorization, message }: MessageOptions,
   listener: ExchangeListener,
 ): Exchange {
   const { host, 'x-forwarded-for': forwarded } = opening.headers;
@@ -110,7 +109,7 @@ export function openMessage(
   const own = { method: 'POST', url: '/graphql', headers, rawHeaders: [], complete: true };
   const request: IncomingMessage = Object.create(opening, Object.getOwnPropertyDescriptors(own));
   const exchange = createExchange(request, new ServerResponse(request), { id, message, listener });
-  exchange.transport = transport;
+  exchange.transport = 'websocket';
   return exchange;
 }
 

@@ -69,11 +69,6 @@ export function textResponse(
   };
 }
 
-/** A response without a body. */
-export function emptyResponse(status: number): HttpResponse {
-  return { status, headers: { 'Content-Length': 0, ...unstored }, body: Buffer.alloc(0) };
-}
-
 /** A response with a body of JSON text. */
 export function jsonResponse(
   status: number,
@@ -188,8 +183,8 @@ export function matches(condition: string, etag: string): boolean {
 const slowestReader = 30_000;
 
 /**
- * Sends the stream piece by piece, no faster than the client reads it, until it ends, the client leaves or stops reading,
- * or the gateway closes.
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves or stops reading.
+ * @param closing aborted when the gateway closes, after which no client is waited for.
  */
 export async function sendStream(
   exchange: Exchange,
@@ -212,13 +207,17 @@ export async function sendStream(
   }
   const reader = stream?.getReader();
   const left = new AbortController();
-  const leave = () => {
-    reader?.cancel().catch(() => {});
-    left.abort();
-    response.end();
+  const end = () => {
+    if (!response.writableEnded) response.end();
   };
-  response.once('close', leave);
-  closing.addEventListener('abort', leave);
+  const stopWaiting = () => left.abort();
+  response.once('close', () => {
+    reader?.cancel().catch(() => {});
+    stopWaiting();
+    end();
+  });
+  // The stream ends by itself when the gateway closes, but not for a client that does not read.
+  closing.addEventListener('abort', stopWaiting);
   try {
     for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
       if (response.writableEnded) return;
@@ -231,7 +230,7 @@ export async function sendStream(
   } catch {
     response.destroy();
   } finally {
-    closing.removeEventListener('abort', leave);
+    closing.removeEventListener('abort', stopWaiting);
     ended();
   }
 }

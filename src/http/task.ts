@@ -8,8 +8,6 @@ export interface Task {
   readonly cacheKey: string | undefined;
   /** Finds out what is asked for. Called when there is no cached response, and the load allows. */
   prepare(): Work;
-  /** What the request gets in place of a response that goes elsewhere. Called once, however the task ends. */
-  deliver?(response: HttpResponse | StreamedResponse): HttpResponse;
 }
 
 /** A request of several parts, each of them a request of its own. */

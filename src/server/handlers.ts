@@ -1,11 +1,8 @@
 /** The handlers of requests, made from the options of the server. */
 
 import type { HasEnded, Viewer, Viewers } from '../auth/viewer.ts';
-import { workersOf } from '../config/config.ts';
 import { inTurn, type RunInTurn, type Turns } from '../database/turns.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createEventStreams } from '../graphql/transports/eventStreams.ts';
-import type { UserQuota } from '../graphql/userQuota.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
@@ -15,15 +12,12 @@ import { createWatchViewer } from '../schema/subscriptions.ts';
 import type { UpstreamAccounts } from '../upstream/access.ts';
 import type { ServerOptions } from './options.ts';
 import { createReadiness } from './readiness.ts';
-import type { OpenOperation } from './transportOperations.ts';
 
 /** How long, in milliseconds, a body may take before its token is looked up again. */
 const longestTrust = 1_000;
 
 interface HandlersOptions {
   readonly viewers: Viewers;
-  readonly connectionQuota: UserQuota;
-  readonly open: OpenOperation;
   readonly turns: Turns;
 }
 
@@ -50,7 +44,7 @@ export function createHandlers(
     closing,
     additions,
   }: ServerOptions,
-  { viewers, connectionQuota, open, turns }: HandlersOptions,
+  { viewers, turns }: HandlersOptions,
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -65,13 +59,6 @@ export function createHandlers(
   };
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
-  const isOnlyProcess = workersOf(config) === 1;
-  const eventStreams = createEventStreams({
-    operations: { begin: open, watch },
-    connectionQuota,
-    isOnlyProcess,
-    closing,
-  });
   return {
     watch,
     hasEnded,
@@ -83,7 +70,6 @@ export function createHandlers(
       demoTokenFor,
       isValid,
       hasEnded,
-      eventStreams,
       logger,
       closing,
       schema: additions?.schema,

@@ -2,26 +2,10 @@
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
-import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
+import { isResponse } from '../http/response.ts';
 import type { RestHandler } from '../rest/handler.ts';
 import type { TaskRunner } from './taskRunner.ts';
-
-type Response = HttpResponse | StreamedResponse;
-
-/** The response of a task, or to the error that it throws. */
-export async function responseOrError(
-  exchange: Exchange,
-  run: () => ReturnType<TaskRunner>,
-): Promise<Response> {
-  try {
-    return await run();
-  } catch (error) {
-    exchange.report(error);
-    return errorResponse(exchange.endpoint, httpErrors.internal);
-  }
-}
 
 interface InnerRunnerOptions {
   readonly graphql: GraphqlHandler;

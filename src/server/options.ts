@@ -6,7 +6,6 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
-import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import type { UserQuota } from '../graphql/userQuota.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { Cors } from '../http/cors.ts';
@@ -30,8 +29,6 @@ export interface ServerOptions {
   closing: AbortSignal;
   /** How long the server waits for clients; the usual timeouts unless given. */
   timeouts?: Timeouts;
-  /** How long it waits for the clients of WebSockets. */
-  socketTimeouts?: Partial<SocketTimeouts>;
   /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
   mostUnknown?: number;
   /** Set where the database mirrors accounts. */
@@ -50,6 +47,6 @@ export interface Pipeline {
   /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
   watch(viewer: Viewer, onEnded: () => void): () => void;
   readonly cors: Cors;
-  /** Counts the WebSockets and event streams of each user. */
+  /** Counts the WebSockets of each user. */
   readonly connectionQuota: UserQuota;
 }

@@ -1,6 +1,6 @@
 /**
- * The order of the steps of every request. After it, `server.ts` compresses, sends and logs the response. An operation that comes through a WebSocket or an event stream of many
- * operations takes the same steps (`transportOperations.ts`). A handler makes a response or a task, and never sends one.
+ * The order of the steps of every request. After it, `server.ts` compresses, sends and logs the response. An operation that comes
+ * through a WebSocket takes the same steps (`transportOperations.ts`). A handler makes a response or a task, and never sends one.
  */
 
 import { createViewers, type Viewer } from '../auth/viewer.ts';
@@ -23,12 +23,11 @@ import { createAccess, rateKeyOf } from './access.ts';
 import { createAuthentication } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
-import { createInnerRunner, responseOrError } from './innerRequests.ts';
+import { createInnerRunner } from './innerRequests.ts';
 import type { Pipeline, ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { type Shed, type Shedding, tooBusy } from './shedding.ts';
 import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
-import type { OpenOperation } from './transportOperations.ts';
 
 /** The steps of a request, each made by a module of its own. */
 interface Steps extends Pick<Pipeline, 'authorize'> {
@@ -83,9 +82,7 @@ function createRespond(steps: Steps): Pipeline['respond'] {
     const task = reading instanceof Promise ? await reading : reading;
     if (isResponse(task)) return task;
     if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
-    return task.deliver
-      ? task.deliver(await responseOrError(exchange, () => runTask(exchange, viewer, task)))
-      : runTask(exchange, viewer, task);
+    return runTask(exchange, viewer, task);
   };
 }
 
@@ -115,11 +112,7 @@ async function respondToBatch(
 }
 
 /** Makes the steps, and puts them together. */
-export function createPipeline(
-  options: ServerOptions,
-  open: OpenOperation,
-  { shed, turns }: Shedding,
-): Pipeline {
+export function createPipeline(options: ServerOptions, { shed, turns }: Shedding): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, replicas?.noteChange);
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
@@ -135,7 +128,7 @@ export function createPipeline(
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const handlers = createHandlers(options, { viewers, connectionQuota, open, turns });
+  const handlers = createHandlers(options, { viewers, turns });
   const { page, graphql, rest, proxy, watch, hasEnded, persistedFile } = handlers;
   const run = createInnerRunner({ graphql, rest, runTask });
   const forward: RestProxy | undefined =

@@ -17,7 +17,7 @@ import { createRequestLog } from '../telemetry/requestLog.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
 import { createShedding } from './shedding.ts';
-import { createOpenOperation, createOperations } from './transportOperations.ts';
+import { createOperations } from './transportOperations.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
@@ -28,8 +28,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   metrics?.watchRequests(underway);
   const deadlines = createRequestDeadlines(options);
   const listener = createListener(underway, deadlines, options);
-  const open = createOpenOperation(listener);
-  const pipeline = createPipeline(options, open, createShedding(options, deadlines));
+  const pipeline = createPipeline(options, createShedding(options, deadlines));
   const sendResponse = createSender(options);
   const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
 
@@ -61,12 +60,11 @@ export function createGatewayServer(options: ServerOptions): Server {
     cors: pipeline.cors,
     listener,
     logger,
-    operations: createOperations(pipeline, open, deadlines.end),
+    operations: createOperations(pipeline, listener, deadlines.end),
     connectionQuota: pipeline.connectionQuota,
-    timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
+    mostUnknown: options.mostUnknown,
     closing,
-    ...(options.mostUnknown !== undefined && { mostUnknown: options.mostUnknown }),
   });
   server.on('upgrade', (request, socket, head) =>
     connections.detach(socket, () => upgrade(request, socket, head)),

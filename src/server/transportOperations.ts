@@ -1,30 +1,17 @@
-/** Runs operations that come through sockets by the pipeline, as if each were a request. */
+/** Runs operations that come through WebSockets by the pipeline, as if each were a request. */
 
-import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import type { Incoming, PipelineAccess } from '../graphql/transports/operations.ts';
+import type { PipelineAccess } from '../graphql/transports/operations.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, endExchange, openMessage } from '../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Pipeline } from './options.ts';
 
-/** Opens an exchange for an operation that no request of its own has brought. */
-export type OpenOperation = (
-  opening: IncomingMessage,
-  incoming: Incoming,
-  cutShort?: (response: HttpResponse) => void,
-) => Exchange;
-
-export function createOpenOperation(listener: ExchangeListener): OpenOperation {
-  return (opening, { body, ...incoming }, cutShort = () => {}) =>
-    openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
-}
-
 /** @param responded told of each operation that has its response: that of a subscription then lasts as long as it likes. */
 export function createOperations(
   { respond, authorize, watch }: Pick<Pipeline, 'respond' | 'authorize' | 'watch'>,
-  open: OpenOperation,
+  listener: ExchangeListener,
   responded: (exchange: Exchange) => void,
 ): PipelineAccess {
   // What was read together with it goes first: that its client wants it no more, for one.
@@ -35,14 +22,13 @@ export function createOperations(
 
   return {
     watch,
-    begin: open,
 
-    run(opening, incoming) {
+    run(opening, { body, ...incoming }) {
       let cutShort = (_: HttpResponse) => {};
       const cut = new Promise<HttpResponse>((settle) => {
         cutShort = settle;
       });
-      const exchange = open(opening, incoming, cutShort);
+      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
       const running = requestSpans
         .tracePromise(respondInTurn, { exchange }, undefined, exchange)
         .catch((error: unknown) => {
@@ -55,8 +41,8 @@ export function createOperations(
       return { exchange, response };
     },
 
-    async identify(opening, incoming) {
-      const exchange = open(opening, incoming);
+    async identify(opening, { body, ...incoming }) {
+      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort() {} } }, listener);
       exchange.operation = 'connection_init';
       try {
         const who = await authorize(exchange);

@@ -43,12 +43,7 @@ function describeUnderway(registry: Registry, underway: Iterable<Exchange>): voi
     count((exchange) => !isLasting(exchange)),
   );
   addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', count(isSubscription));
-  addGauge(
-    registry,
-    'dovetail_connections',
-    'WebSockets and event streams of many operations open',
-    count(isConnection),
-  );
+  addGauge(registry, 'dovetail_connections', 'WebSockets open', count(isConnection));
 }
 
 interface RequestLabels {
@@ -136,7 +131,7 @@ function registerDurations(registry: Registry, all: () => Iterable<Durations>): 
   };
   const histogram = {
     name,
-    help: 'From the head of a request to the last byte of its response; subscriptions, WebSockets and event streams are not among them',
+    help: 'From the head of a request to the last byte of its response; subscriptions and WebSockets are not among them',
     type: 'histogram',
     aggregator: 'sum',
   };

@@ -29,7 +29,6 @@ export function findFault(
   if (word !== undefined) return `it says ${word}`;
   if (status === 304 || request.method === 'HEAD') return body === '' ? undefined : 'it has a body';
   const type = String(headers['content-type']);
-  if (status === 201) return faultOfReservation(request, type, body);
   if (status === 302) return faultOfRedirect(request, response);
   if (request.target.startsWith('/graphql')) return faultOfGraphql(type, response, others);
   if (!/^\/api\/v1($|[/?])/.test(request.target))
@@ -38,14 +37,7 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const expectedStatuses = new Set([200, 201, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
-
-/** The token of an event stream is the whole body. */
-function faultOfReservation({ method, target }: FuzzRequest, type: string, body: string): string | undefined {
-  if (method !== 'PUT' || !target.startsWith('/graphql')) return `the status is 201`;
-  if (type !== 'text/plain; charset=utf-8') return `it is ${type}`;
-  return /^[\w-]{43}$/.test(body) ? undefined : 'it is no token';
-}
+const expectedStatuses = new Set([200, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
 
 /** A browser without a token is sent from the base of the REST interface to its reference. */
 function faultOfRedirect(

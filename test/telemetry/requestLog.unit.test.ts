@@ -15,7 +15,7 @@ const outcomes = fc.record({
   id: text,
   endpoint: fc.constantFrom('rest', 'graphql', 'page'),
   method: fc.constantFrom('GET', 'POST', 'OPTIONS', 'M-SEARCH'),
-  transport: fc.constantFrom(undefined, 'websocket', 'event stream'),
+  transport: fc.constantFrom(undefined, 'websocket'),
   operation: fc.option(text, { nil: undefined }),
   errorCode: fc.option(text, { nil: undefined }),
   cache: fc.constantFrom(undefined, 'hit', 'miss'),

@@ -1,8 +1,10 @@
 /** Writes the results of a subscription as the body of a response, in the media type that the client asks for. */
 
-import { messages, unauthenticated } from '../../errors.ts';
+import type { GraphQLFormattedError } from 'graphql';
+import { type ErrorCode, messages, unauthorizedMessage } from '../../errors.ts';
 import { readAccept } from '../../http/accept.ts';
 import type { LiveResult } from '../readers.ts';
+import { OperationFailed } from './operations.ts';
 
 /** How a media type frames results. */
 export interface Framing {
@@ -22,18 +24,13 @@ export interface Framing {
 }
 
 /** Why results ended although the client did not want them to. */
-export type Reason = 'revoked' | 'failed';
+export type Reason = keyof typeof endings;
 
-/** The error of a stream that breaks off. */
-export class ResultsAborted extends Error {
-  override name = 'ResultsAborted';
-  readonly reason: Reason;
-
-  constructor(reason: Reason) {
-    super(`the results have ended: ${reason}`);
-    this.reason = reason;
-  }
-}
+const endings = {
+  revoked: { message: unauthorizedMessage('invalid'), code: 'UNAUTHENTICATED' },
+  failed: { message: messages.internal, code: 'INTERNAL_SERVER_ERROR' },
+  closing: { message: messages.closing, code: 'SERVICE_UNAVAILABLE' },
+} satisfies Record<string, { message: string; code: ErrorCode }>;
 
 const nextEvent = (text: string) => `event: next\ndata: ${text}\n\n`;
 
@@ -44,10 +41,12 @@ export const serverSentEvents: Framing = {
   result: nextEvent,
   heartbeat: ':\n\n',
   closing(reason) {
-    // A stream that breaks off is opened again by its client, which is right after a failure.
-    if (reason === 'failed') return undefined;
+    // Clients take a stream that breaks off for an error, and open it again.
+    if (reason === 'failed' || reason === 'closing') return undefined;
     const complete = 'event: complete\ndata:\n\n';
-    return reason === 'revoked' ? nextEvent(JSON.stringify(endingErrors(reason))) + complete : complete;
+    return reason === 'revoked'
+      ? nextEvent(JSON.stringify({ errors: endingErrors(reason) })) + complete
+      : complete;
   },
 };
 
@@ -67,22 +66,16 @@ export const multipart: Framing = {
   result: (text) => part(`{"payload":${text}}`),
   heartbeat: part('{}'),
   closing: (reason) =>
-    `${reason === undefined ? '' : part(JSON.stringify({ payload: null, ...endingErrors(reason) }))}--\r\n`,
+    `${reason === undefined ? '' : part(JSON.stringify({ payload: null, errors: endingErrors(reason) }))}--\r\n`,
 };
 
 /** The errors that end the results, though nothing is wrong with the operation. */
-function endingErrors(reason: Reason) {
-  const { message, extensions } =
-    reason === 'revoked'
-      ? unauthenticated('invalid')
-      : { message: messages.internal, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-  return { errors: [{ message, extensions: { code: extensions.code } }] };
+export function endingErrors(reason: Reason): readonly GraphQLFormattedError[] {
+  const { message, code } = endings[reason];
+  return [{ message, extensions: { code } }];
 }
 
-/**
- * Each result as a chunk of the stream, for WebSockets and event streams of many operations, which frame it
- * themselves.
- */
+/** Each result as a chunk of the stream, for WebSockets, which have heartbeats and an end of their own. */
 export const plain: Framing = {
   headers: {},
   opening: '',
@@ -111,53 +104,64 @@ interface StreamOptions {
   reason(): Promise<Reason | undefined>;
   /** Is told of errors that are hidden from the client. */
   report(error: unknown): void;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
 }
 
-/** The results as the body of a response. The next result is made when the client has read the one before. */
+/**
+ * The results as the body of a response. The next result is made when the client has read the one before. A stream that has to
+ * break off does so with an `OperationFailed`.
+ */
 export function streamOf(
   results: AsyncIterable<Pick<LiveResult, 'stringify'>>,
-  { framing, heartbeat, reason, report }: StreamOptions,
+  { framing, heartbeat, reason, report, closing }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const iterator = results[Symbol.asyncIterator]();
   let beat: NodeJS.Timeout | undefined;
+  let isClosing = false;
 
-  /** The next text, or the last one of the stream: undefined if the stream has to break off, for the reason beside it. */
-  async function next(): Promise<{ text: string } | { last: string | undefined; reason?: Reason }> {
-    let ending: Reason | undefined;
-    try {
-      const step = await iterator.next();
-      if (!step.done) return { text: framing.result(step.value.stringify()) };
-      ending = await reason();
-    } catch (error) {
-      report(error);
-      ending = 'failed';
-    }
-    return { last: framing.closing(ending), ...(ending !== undefined && { reason: ending }) };
-  }
+  // Nobody waits for the next result any more, nor wants to know of its failure.
+  const stop = () => void iterator.return?.()?.catch(() => {});
+  const close = () => {
+    isClosing = true;
+    stop();
+  };
+  const cleanUp = () => {
+    clearInterval(beat);
+    closing.removeEventListener('abort', close);
+  };
 
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      const write = (text: string) => text !== '' && controller.enqueue(encoder.encode(text));
-      write(framing.opening);
-      if (framing.heartbeat === '') return;
+      if (framing === plain) return;
+      controller.enqueue(encoder.encode(framing.opening));
       beat = setInterval(() => {
         // A client that has not read what was sent needs no heartbeat.
-        if ((controller.desiredSize ?? 0) > 0) write(framing.heartbeat);
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(framing.heartbeat));
       }, heartbeat);
+      closing.addEventListener('abort', close);
+      if (closing.aborted) close();
     },
     async pull(controller) {
-      const piece = await next();
-      if ('text' in piece) return controller.enqueue(encoder.encode(piece.text));
-      clearInterval(beat);
-      if (piece.last === undefined) return controller.error(new ResultsAborted(piece.reason ?? 'failed'));
-      if (piece.last !== '') controller.enqueue(encoder.encode(piece.last));
+      let ending: Reason | undefined;
+      try {
+        const step = await iterator.next();
+        if (!step.done) return controller.enqueue(encoder.encode(framing.result(step.value.stringify())));
+        ending = isClosing ? 'closing' : await reason();
+      } catch (error) {
+        report(error);
+        ending = 'failed';
+      }
+      cleanUp();
+      const last = framing.closing(ending);
+      if (last === undefined) return controller.error(new OperationFailed(endingErrors(ending ?? 'failed')));
+      if (last !== '') controller.enqueue(encoder.encode(last));
       controller.close();
     },
     cancel() {
-      clearInterval(beat);
-      // Nobody waits for the next result any more, nor wants to know of its failure.
-      iterator.return?.()?.catch(() => {});
+      cleanUp();
+      stop();
     },
   });
 }

@@ -8,10 +8,10 @@ import {
   multipart,
   plain,
   type Reason,
-  ResultsAborted,
   serverSentEvents,
   streamOf,
 } from '../../../src/graphql/transports/framing.ts';
+import { OperationFailed } from '../../../src/graphql/transports/operations.ts';
 
 interface Result {
   stringify(): string;
@@ -24,8 +24,10 @@ async function* results(...each: (object | Error)[]): AsyncGenerator<Result> {
   }
 }
 
+const open = new AbortController().signal;
+
 const written = (framing: Framing, given: AsyncIterable<Result>, reason?: Reason, report = () => {}) =>
-  text(streamOf(given, { framing, heartbeat: 1_000, reason: async () => reason, report }));
+  text(streamOf(given, { framing, heartbeat: 1_000, reason: async () => reason, report, closing: open }));
 
 describe('a client', () => {
   const apollo = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
@@ -84,12 +86,54 @@ describe('results', () => {
     expect(report).toHaveBeenCalledWith(new Error('secret'));
   });
 
-  it('abort an event stream when an error is thrown, and plain results with the reason', async () => {
+  it('abort an event stream when an error is thrown, and plain results with the errors to send', async () => {
     await expect(written(serverSentEvents, results(new Error('failed')))).rejects.toThrow();
-    await expect(written(plain, results(new Error('failed')))).rejects.toEqual(new ResultsAborted('failed'));
-    await expect(written(plain, results(one), 'revoked')).rejects.toEqual(new ResultsAborted('revoked'));
+    for (const [given, reason, code] of [
+      [results(new Error('failed')), undefined, 'INTERNAL_SERVER_ERROR'],
+      [results(one), 'revoked', 'UNAUTHENTICATED'],
+    ] as const) {
+      const failure: unknown = await written(plain, given, reason).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(OperationFailed);
+      expect(failure).toMatchObject({ errors: [{ extensions: { code } }] });
+    }
     expect(await written(plain, results(one))).toBe('{"data":{"number":1}}');
   });
+});
+
+describe('when the gateway closes', () => {
+  const closed = async (framing: Framing, isBefore: boolean) => {
+    const closing = new AbortController();
+    if (isBefore) closing.abort();
+    let end = () => {};
+    const ended = new Promise<IteratorResult<Result>>((settle) => {
+      end = () => settle({ done: true, value: undefined });
+    });
+    const endless = {
+      next: () => ended,
+      return() {
+        end();
+        return ended;
+      },
+    };
+    const reading = text(
+      streamOf(
+        { [Symbol.asyncIterator]: () => endless },
+        { framing, heartbeat: 1_000, reason: async () => undefined, report() {}, closing: closing.signal },
+      ),
+    );
+    closing.abort();
+    return reading;
+  };
+
+  it.each([false, true])(
+    'a stream ends as an error and not as complete; it began afterwards: %s',
+    async (isBefore) => {
+      await expect(closed(serverSentEvents, isBefore)).rejects.toThrow('The gateway closes');
+      expect(await closed(multipart, isBefore)).toMatch(
+        /\{"payload":null,"errors":\[\{"message":"The gateway closes; subscribe again","extensions":\{"code":"SERVICE_UNAVAILABLE"\}\}\]\}\r\n--graphql--\r\n$/,
+      );
+    },
+  );
 });
 
 describe('while there are no results', () => {
@@ -103,7 +147,7 @@ describe('while there are no results', () => {
     const never = { next: () => new Promise<never>(() => {}), return: vi.fn() };
     const stream = streamOf(
       { [Symbol.asyncIterator]: () => never },
-      { framing, heartbeat: 1_000, reason: async () => undefined, report() {} },
+      { framing, heartbeat: 1_000, reason: async () => undefined, report() {}, closing: open },
     );
     const reader = stream.getReader();
     await reader.read();

@@ -1,197 +1,228 @@
-/** A WebSocket whose client is slow or silent, with a fake socket and fake timers. */
+/** A WebSocket whose client is slow or silent, or reuses ids, with a fake socket and a fake pipeline. */
 
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import type { PipelineAccess } from '../../../src/graphql/transports/operations.ts';
-import { serveWebSocket, socketTimeouts } from '../../../src/graphql/transports/webSocket.ts';
+import { OperationFailed, type PipelineAccess } from '../../../src/graphql/transports/operations.ts';
+import { createProtocol } from '../../../src/graphql/transports/protocol.ts';
+import { createConnection } from '../../../src/graphql/transports/webSocket.ts';
 import { createUserQuota } from '../../../src/graphql/userQuota.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
+const settled = () => vi.advanceTimersByTimeAsync(0);
+
 /** A socket that buffers what is sent until the test flushes it. */
-function createSocket({
-  sendsInit = true,
-  ...given
-}: Partial<PipelineAccess> & { sendsInit?: boolean } = {}) {
-  const sentTexts: string[] = [];
+function createSocket() {
+  const sent: string[] = [];
   const waiting: (() => void)[] = [];
-  const report = vi.fn();
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,
     readyState: 1,
     protocol: 'graphql-transport-ws',
     bufferedAmount: 0,
     isPaused: false,
-    pause: vi.fn(() => {
+    pause() {
       socket.isPaused = true;
-    }),
-    resume: vi.fn(() => {
+    },
+    resume() {
       socket.isPaused = false;
-    }),
-    send(message: string | Buffer, _options: unknown, sent: () => void) {
+    },
+    send(message: string, onSent: () => void) {
       socket.bufferedAmount += message.length;
-      sentTexts.push(String(message));
-      waiting.push(sent);
+      sent.push(message);
+      waiting.push(onSent);
     },
     ping: vi.fn(),
-    pong(data: Buffer, _mask: boolean, sent: () => void) {
-      socket.bufferedAmount += data.length;
-      waiting.push(sent);
-    },
     close: vi.fn(),
     terminate: vi.fn(),
   });
-  function flush() {
+  async function flush() {
     socket.bufferedAmount = 0;
-    for (const sent of waiting.splice(0)) sent();
+    for (const onSent of waiting.splice(0)) onSent();
+    await settled();
   }
-  const opening = {
-    id: 'test',
-    request: { headers: {} },
-    response: { emit() {} },
-    report,
-  } as unknown as Exchange;
-  // The client is still being authenticated, unless the test says otherwise.
-  const operations = {
-    identify: () => new Promise(() => {}),
-    watch: () => () => {},
-    ...given,
-  } as PipelineAccess;
-  const options = { operations, connectionQuota: createUserQuota(1), timeouts: socketTimeouts, onKnown() {} };
-  const connection = serveWebSocket(socket as unknown as WebSocket, opening, options);
-  if (sendsInit) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
-  function sendPings(length: number) {
-    for (let rest = length; rest > 0; rest -= 5_000)
-      socket.emit('message', JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(5_000) } }), false);
-  }
-  const subscribe = (id: string) =>
-    socket.emit('message', JSON.stringify({ id, type: 'subscribe', payload: { query: '{ id }' } }), false);
-  return { socket, sendPings, subscribe, flush, report, connection, sentTexts };
+  return { socket, sent, flush };
 }
 
-/** An authenticated client, each of whose operations gets a result of 50,000 bytes. */
-async function createReader() {
-  const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(50_000) }));
-  const run = vi.fn(() => {
-    // Only the members that are used when an exchange ends.
-    const response = { headersSent: false, writeHead() {}, emit: () => true };
-    const exchange = { response, headers: {} } as unknown as Exchange;
-    return { exchange, response: Promise.resolve({ status: 200, headers: {}, body }) };
+/** An exchange with only the members that are used when it ends. */
+const createExchange = () =>
+  ({
+    headers: {},
+    response: { headersSent: false, writeHead() {}, emit: () => true },
+  }) as unknown as Exchange;
+
+/** Opens a socket for a client that has not sent anything. */
+function open(given: Partial<PipelineAccess> = {}) {
+  const { socket, ...others } = createSocket();
+  const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
+  const connection = createConnection(socket as unknown as WebSocket, opening);
+  const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given };
+  createProtocol({
+    operations: operations as PipelineAccess,
+    connectionQuota: createUserQuota(1),
+    onKnown() {},
+  }).opened(connection, connection);
+  const receive = async (message: object) => {
+    socket.emit('message', JSON.stringify(message), false);
+    await settled();
+  };
+  const subscribe = (id: string) => receive({ id, type: 'subscribe', payload: { query: '{ id }' } });
+  return { socket, connection, receive, subscribe, ...others };
+}
+
+/** A socket of an authenticated client, whose operations get their responses from the test, in their order. */
+async function openKnown() {
+  const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
+  const socket = open({
+    identify: async () => ({ viewer: { id: 1, tokenId: 1 } }),
+    run: () => ({ exchange: createExchange(), response: new Promise((done) => settle.push(done)) }),
   });
-  const reader = createSocket({ run, identify: async () => ({ viewer: { id: 1, tokenId: 1 } }) });
-  await vi.advanceTimersByTimeAsync(0);
-  reader.flush();
-  return { ...reader, run };
+  await socket.receive({ type: 'connection_init' });
+  await socket.flush();
+  socket.sent.length = 0;
+  return { ...socket, settle };
 }
 
-it('a WebSocket is paused while its client does not read, and resumed when it does', async () => {
-  const { socket, sendPings, flush } = createSocket();
-  sendPings(10_000);
-  expect(socket.isPaused).toBe(false);
-  sendPings(60_000);
-  expect(socket.isPaused).toBe(true);
-  flush();
-  expect(socket.isPaused).toBe(false);
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(socket.terminate).not.toHaveBeenCalled();
+const responseOf = (data: unknown): HttpResponse => ({
+  status: 200,
+  headers: {},
+  body: Buffer.from(JSON.stringify({ data })),
 });
 
-it('a WebSocket starts no operations while its client does not read, even those whose messages were read before', async () => {
-  const { socket, subscribe, flush, run, sentTexts } = await createReader();
-  for (let id = 1; id <= 10; id++) subscribe(String(id));
-  await vi.advanceTimersByTimeAsync(0);
-  const began = run.mock.calls.length;
-  for (let id = 11; id <= 20; id++) subscribe(String(id));
-  await vi.advanceTimersByTimeAsync(0);
-  expect(run).toHaveBeenCalledTimes(began);
-  expect(socket.isPaused).toBe(true);
-  for (let times = 0; times < 40; times++) {
-    flush();
-    await vi.advanceTimersByTimeAsync(0);
+const sendPings = async ({ receive }: ReturnType<typeof open>, length: number) => {
+  for (let rest = length; rest > 0; rest -= 5_000)
+    await receive({ type: 'ping', payload: { text: 'x'.repeat(5_000) } });
+};
+
+it('is paused while its client does not read, and resumed when it does', async () => {
+  const opened = open();
+  await sendPings(opened, 60_000);
+  expect(opened.socket.isPaused).toBe(false);
+  await sendPings(opened, 10_000);
+  expect(opened.socket.isPaused).toBe(true);
+  await opened.flush();
+  expect(opened.socket.isPaused).toBe(false);
+});
+
+it('runs a hundred operations at a time, whose clients have not read their results, and is paused meanwhile', async () => {
+  const { socket, subscribe, settle, flush } = await openKnown();
+  for (let id = 1; id <= 110; id++) await subscribe(String(id));
+  expect(settle).toHaveLength(100);
+  for (const [index, done] of settle.entries()) if (index < 20) done(responseOf(index));
+  await settled();
+  expect([settle.length, socket.isPaused]).toEqual([100, true]);
+  // The result, and the message that it is complete.
+  await flush();
+  await flush();
+  expect([settle.length, socket.isPaused]).toEqual([110, false]);
+});
+
+it('is terminated after two pings without a response, also while it is paused because its client does not read', async () => {
+  for (const unread of [0, 70_000]) {
+    const opened = open();
+    await sendPings(opened, unread);
+    await vi.advanceTimersByTimeAsync(12_000);
+    if (unread === 0) opened.socket.emit('pong');
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect(opened.socket.terminate).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(24_000);
+    expect(opened.socket.terminate).toHaveBeenCalled();
   }
-  expect(run).toHaveBeenCalledTimes(20);
-  expect(sentTexts.filter((text) => text.includes('complete'))).toHaveLength(20);
-  expect(socket.isPaused).toBe(false);
 });
 
-it('a WebSocket buffers at most one message above its limit while its client does not read', async () => {
-  const { socket, subscribe } = await createReader();
-  for (let id = 1; id <= 20; id++) subscribe(String(id));
-  await vi.advanceTimersByTimeAsync(0);
-  expect(socket.bufferedAmount).toBeLessThan(2 * 64 * 1024);
+it('is not terminated while it is paused because its operations take long', async () => {
+  const { socket, subscribe } = await openKnown();
+  for (let id = 1; id <= 101; id++) await subscribe(String(id));
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect([socket.isPaused, socket.terminate.mock.calls]).toEqual([true, []]);
 });
 
-it('a WebSocket is terminated when a message waits for half a minute, even if others are read meanwhile', async () => {
-  const { socket, subscribe, flush } = await createReader();
-  for (let id = 1; id <= 20; id++) subscribe(String(id));
-  for (let seconds = 0; seconds < 30; seconds += 10) {
-    expect(socket.terminate).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(10_000);
-    flush();
-  }
-  expect(socket.terminate).toHaveBeenCalled();
-});
-
-it('a WebSocket is paused while its client does not read pongs', () => {
-  const { socket, flush } = createSocket();
-  for (let count = 0; count < 600; count++) socket.emit('ping', Buffer.alloc(125));
-  expect(socket.isPaused).toBe(true);
-  expect(socket.bufferedAmount).toBeLessThan(70_000);
-  flush();
-  flush();
-  expect(socket.isPaused).toBe(false);
-});
-
-it('a WebSocket is terminated soon when the gateway closes and its client does not read', async () => {
-  const { socket, subscribe, connection } = await createReader();
-  for (let id = 1; id <= 5; id++) subscribe(String(id));
-  await vi.advanceTimersByTimeAsync(0);
-  void connection.leave();
-  await vi.advanceTimersByTimeAsync(socketTimeouts.closing);
-  expect(socket.terminate).toHaveBeenCalledOnce();
-});
-
-it('a WebSocket is terminated when nothing is read for half a minute, and not earlier for a missing pong', async () => {
-  const { socket, sendPings } = createSocket();
-  sendPings(70_000);
-  await vi.advanceTimersByTimeAsync(socketTimeouts.unread - 1);
-  expect(socket.terminate).not.toHaveBeenCalled();
-  await vi.advanceTimersByTimeAsync(1);
-  expect(socket.terminate).toHaveBeenCalledOnce();
-});
-
-it('a WebSocket is terminated when its client does not respond to a ping', async () => {
-  const { socket } = createSocket();
-  await vi.advanceTimersByTimeAsync(socketTimeouts.ping);
-  socket.emit('pong');
-  await vi.advanceTimersByTimeAsync(socketTimeouts.ping);
-  expect(socket.ping).toHaveBeenCalledTimes(2);
-  expect(socket.terminate).not.toHaveBeenCalled();
-  await vi.advanceTimersByTimeAsync(socketTimeouts.ping);
-  expect(socket.terminate).toHaveBeenCalledOnce();
-});
-
-it('a WebSocket is terminated when its client does not close its side', async () => {
-  const { socket } = createSocket();
-  socket.emit('message', '{', false);
-  expect(socket.close).toHaveBeenCalledWith(4400, expect.any(String));
-  await vi.advanceTimersByTimeAsync(socketTimeouts.goodbye);
-  expect(socket.terminate).toHaveBeenCalledOnce();
-});
-
-it('a WebSocket is closed with 4408 when its client does not initialise it in time, but not while its token is checked', async () => {
-  const [silent, known] = [createSocket({ sendsInit: false }), createSocket()];
-  await vi.advanceTimersByTimeAsync(socketTimeouts.init);
+it('is closed with 4408 when its client does not initialise it in time, but not while its token is checked', async () => {
+  const [silent, known] = [open(), open()];
+  await known.receive({ type: 'connection_init' });
+  await vi.advanceTimersByTimeAsync(5_000);
   expect(silent.socket.close).toHaveBeenCalledWith(4408, 'Connection initialisation timeout');
   expect(known.socket.close).not.toHaveBeenCalled();
 });
 
-it('a WebSocket is closed with 4500 after an unexpected error, which is reported and hidden from the client', async () => {
-  const { socket, report } = createSocket({ identify: () => Promise.reject(new Error('unforeseen')) });
-  await vi.advanceTimersByTimeAsync(0);
-  expect(socket.close).toHaveBeenCalledWith(4500, 'Internal server error');
-  expect(report).toHaveBeenCalledWith(new Error('unforeseen'));
+it('when the gateway closes, a running query gets its result, and a subscription ends without a message', async () => {
+  const { socket, subscribe, settle, sent, connection, flush } = await openKnown();
+  for (const id of ['query', 'subscription']) await subscribe(id);
+  settle[1]?.({ status: 200, headers: {}, stream: new ReadableStream(), ended() {} });
+  await settled();
+  void connection.leave();
+  await subscribe('late');
+  settle[0]?.(responseOf(1));
+  await settled();
+  expect(socket.close).not.toHaveBeenCalled();
+  await flush();
+  await flush();
+  expect(sent).toEqual([
+    '{"id":"query","type":"next","payload":{"data":1}}',
+    '{"id":"query","type":"complete"}',
+  ]);
+  expect(socket.close).toHaveBeenCalledWith(1001, 'The gateway closes');
+});
+
+it('is terminated soon when the gateway closes and its client does not read', async () => {
+  const { socket, subscribe, settle, connection } = await openKnown();
+  await subscribe('1');
+  settle[0]?.(responseOf('x'.repeat(70_000)));
+  await settled();
+  void connection.leave();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(socket.terminate).toHaveBeenCalledOnce();
+});
+
+it('sends no result and no end of an operation that was completed, even if its id is used again', async () => {
+  const { receive, subscribe, settle, sent, flush } = await openKnown();
+  await subscribe('1');
+  await receive({ id: '1', type: 'complete' });
+  await subscribe('1');
+  settle[0]?.(responseOf('old'));
+  await settled();
+  settle[1]?.(responseOf('new'));
+  await settled();
+  await flush();
+  await flush();
+  expect(sent).toEqual(['{"id":"1","type":"next","payload":{"data":"new"}}', '{"id":"1","type":"complete"}']);
+});
+
+it('cancels a subscription that is completed, also if that is before its first result', async () => {
+  const { receive, subscribe, settle } = await openKnown();
+  const cancel = vi.fn();
+  const streamed = () => ({
+    status: 200,
+    headers: {},
+    stream: new ReadableStream({ cancel }),
+    ended: cancel,
+  });
+  for (const id of ['begun', 'early']) await subscribe(id);
+  settle[0]?.(streamed());
+  await settled();
+  for (const id of ['begun', 'early']) await receive({ id, type: 'complete' });
+  settle[1]?.(streamed());
+  await settled();
+  expect(cancel).toHaveBeenCalledTimes(4);
+});
+
+it('is closed with 4403 when an operation, or a subscription that has begun, finds that the token has ended', async () => {
+  const errors = [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }];
+  const stream = new ReadableStream({
+    start: (controller) => controller.error(new OperationFailed(errors)),
+  });
+  for (const response of [
+    { status: 401, headers: {}, body: Buffer.from(JSON.stringify({ errors })) },
+    { status: 200, headers: {}, stream, ended() {} },
+  ]) {
+    const { socket, subscribe, settle } = await openKnown();
+    await subscribe('1');
+    settle[0]?.(response);
+    await settled();
+    expect(socket.close).toHaveBeenCalledWith(4403, 'Unauthorized: the token is unknown or revoked');
+  }
 });
