@@ -8,16 +8,9 @@ import type { PGlite } from '@electric-sql/pglite';
 import { errorText } from '../../errors.ts';
 import { type } from './protocol.ts';
 
-/** Passes messages to the engine. Its replies come in pieces, which may end within a message. */
-export type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
-
 export interface Engine {
-  readonly run: Run;
-  ask<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Runs several statements at once, and returns the rows of each. */
-  askAll<Rows extends unknown[]>(sql: readonly string[]): Promise<{ [Each in keyof Rows]: Rows[Each][] }>;
-  /** Runs commands that reset the session. If one of them fails, the engine has failed. */
-  reset(commands: readonly string[]): Promise<void>;
+  /** Passes complete messages to the engine, and returns its replies. */
+  run(messages: Uint8Array): Promise<Buffer>;
   /** Settles when the engine has failed. */
   readonly failure: Promise<Error>;
   hasFailed(): boolean;
@@ -35,52 +28,36 @@ export function createEngine(pglite: PGlite, findObstacle: () => Error | undefin
     if (obstacle) fail(obstacle);
   };
   const assertUsable = () => {
-    check();
     const error = failed();
     if (error) throw error;
   };
 
+  async function run(messages: Uint8Array): Promise<Buffer> {
+    check();
+    assertUsable();
+    const pieces: Buffer[] = [];
+    try {
+      await pglite.execProtocolRawStream(messages, {
+        onRawData(data) {
+          // Copied, since the next piece overwrites this one in the memory of the engine.
+          const piece = Buffer.from(data);
+          // An error message is always at the beginning of a piece.
+          if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
+          pieces.push(piece);
+        },
+      });
+    } catch (error) {
+      // An error of a statement comes as a reply, so this is a failure of the engine.
+      if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+    // Replies of an engine that has failed are not passed on.
+    assertUsable();
+    return Buffer.concat(pieces);
+  }
+
   return {
-    run: (messages, onReply) =>
-      pglite.runExclusive(async () => {
-        assertUsable();
-        try {
-          await pglite.execProtocolRawStream(messages, {
-            onRawData(data) {
-              // Replies of an engine that has failed are ignored.
-              if (failed()) return;
-              // Copied, since the next piece overwrites this one in the memory of the engine.
-              const piece = Buffer.from(data);
-              // An error message is always at the beginning of a piece.
-              if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
-              onReply(piece);
-            },
-          });
-        } catch (error) {
-          // An error of a statement comes as a reply, so this is a failure of the engine.
-          if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
-          throw error;
-        }
-      }),
-    async ask<Row>(sql: string, values?: unknown[]) {
-      assertUsable();
-      return (await pglite.query<Row>(sql, values)).rows;
-    },
-    async askAll<Rows extends unknown[]>(sql: readonly string[]) {
-      assertUsable();
-      const results = await pglite.exec(sql.join(';'));
-      // One result for each statement, whose columns the caller knows.
-      return results.map(({ rows }) => rows) as { [Each in keyof Rows]: Rows[Each][] };
-    },
-    async reset(commands) {
-      assertUsable();
-      try {
-        for (const command of commands) await pglite.exec(command);
-      } catch (error) {
-        if (!pglite.closed) fail(new Error('the session could not be reset', { cause: error }));
-        throw error;
-      }
-    },
+    run: (messages) => pglite.runExclusive(() => run(messages)),
     failure,
     hasFailed: () => failed() !== undefined,
     check,

@@ -10,10 +10,19 @@ import { SetupError } from '../../errors.ts';
 /** The name of the socket file that PostgreSQL clients expect. */
 export const socketName = '.s.PGSQL.5432';
 
-/** PGlite has one user and one database, and needs no password: the mode of the folder keeps other users out. */
-export function connectionTo(host: string): pg.ClientConfig {
-  return { host, user: 'postgres', database: 'postgres' };
+/**
+ * How a client connects.
+ *
+ * PGlite has one user and one database, and needs no password: the mode of the folder keeps other users out.
+ * @param name by which the server knows the client. It keeps out programs that do not know how to share a session, and
+ *   is no secret.
+ */
+export function connectionTo(host: string, name: string): pg.ClientConfig {
+  return { host, user: 'postgres', database: 'postgres', application_name: name, ssl: false };
 }
+
+/** The name of the gateway's commands. */
+export const commandName = 'dovetail';
 
 /** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
 const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;

@@ -479,11 +479,11 @@ describe('a new database', () => {
     const dataDir = join(folder, 'new');
     const packed = join(folder, 'packed');
     await writeFile(packed, (await readFile(await newDatabaseFile())).subarray(0, -1));
-    await expect(openEmbedded(dataDir, { packed })).rejects.toThrow(
+    await expect(openEmbedded(dataDir, packed)).rejects.toThrow(
       `${packed} cannot be unpacked, build or install it again: unexpected end of file`,
     );
     expect(await readdir(dataDir)).toEqual(['.lock.1']);
-    const write = vi.spyOn(filesystem, 'writeSync').mockImplementation(() => {
+    const write = vi.spyOn(filesystem, 'writeFileSync').mockImplementation(() => {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
     });
     onTestFinished(() => {
@@ -491,7 +491,7 @@ describe('a new database', () => {
       syncBuiltinESMExports();
     });
     syncBuiltinESMExports();
-    await expect(openEmbedded(dataDir, { packed: await newDatabaseFile() })).rejects.toThrow(
+    await expect(openEmbedded(dataDir, await newDatabaseFile())).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ENOSPC: no space left on device, write`,
     );
     expect(await readdir(dataDir)).toEqual(['.lock.2']);
@@ -508,14 +508,14 @@ describe('a new database', () => {
        import { openEmbedded } from ${JSON.stringify(source.href)};
        const [, dataDir, packed, count] = process.argv;
        const kill = () => process.kill(process.pid, 'SIGKILL');
-       const { openSync } = fs;
-       let opened = 0;
-       fs.openSync = (path, ...how) => {
-         if (path.includes('postgres.new') && opened++ === Number(count)) kill();
-         return openSync(path, ...how);
+       const { writeFileSync } = fs;
+       let written = 0;
+       fs.writeFileSync = (path, ...what) => {
+         if (path.includes('postgres.new') && written++ === Number(count)) kill();
+         return writeFileSync(path, ...what);
        };
        syncBuiltinESMExports();
-       await openEmbedded(dataDir, { packed });
+       await openEmbedded(dataDir, packed);
        console.log('open');
        kill();`,
         dataDir,
@@ -524,7 +524,7 @@ describe('a new database', () => {
       );
       expect((await killed.exit).stdout).toBe(count === 'all' ? 'open\n' : '');
       expect(await hasDatabase(dataDir)).toBe(count === 'all');
-      const opened = await openEmbedded(dataDir, { packed });
+      const opened = await openEmbedded(dataDir, packed);
       try {
         expect(await query(opened, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
       } finally {
