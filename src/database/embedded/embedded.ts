@@ -16,12 +16,12 @@ import { join, resolve } from 'node:path';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
-import { openEngine, unusableFolder } from './engineStart.ts';
-import { assertFileDescriptors } from './fileDescriptors.ts';
-import { makeFolder } from './folder.ts';
+import { makeFolder, openEngine, unusableFolder } from './engineStart.ts';
+import { findFileLimit } from './fileDescriptors.ts';
 import { lockFolder } from './folderLock.ts';
-import { adviceForDenied, assertOwnDatabase, engineFolder, findForeignOwner } from './owner.ts';
-import { type NotificationListener, serveEngine } from './server.ts';
+import { adviceForDenied, engineFolder, findForeignOwner, rejectProblem } from './owner.ts';
+import type { NotificationListener } from './protocol.ts';
+import { serveEngine } from './server.ts';
 import { commandName, connectionTo, isListening, reachableFolder, socketName } from './socketFolder.ts';
 
 export interface EmbeddedPostgres {
@@ -44,11 +44,11 @@ export class FolderInUse extends SetupError {}
  * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
 export async function openEmbedded(dataDir: string, packed?: string): Promise<EmbeddedPostgres> {
-  await assertFileDescriptors();
+  rejectProblem(await findFileLimit());
   await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusableFolder(dataDir, error);
   });
-  await assertOwnDatabase(dataDir);
+  rejectProblem(await findForeignOwner(dataDir));
   // Functions that close what was opened, to be called in reverse order.
   const opened: (() => unknown)[] = [];
   const close = async () => {
@@ -75,30 +75,24 @@ export async function openEmbedded(dataDir: string, packed?: string): Promise<Em
     const ownName = `${commandName}-${randomUUID()}`;
     const server = serveEngine(engine, {
       names: [ownName, commandName],
-      listeners,
+      onNotification(channel, payload) {
+        for (const listener of listeners) listener(channel, payload);
+      },
       findObstacle: () => (isHeld() ? undefined : lost(dataDir)),
     });
+    const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
     // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
-    opened.push(() => server.hasFailed() || engine.close());
+    opened.push(() => server.failed.aborted || engine.close());
     server.listen(socket);
     await once(server, 'listening');
     const watch = setInterval(server.check, lockInterval).unref();
     opened.push(() => {
       clearInterval(watch);
       server.check();
-      // Closing the server removes the socket file, which may belong to another process.
-      if (isHeld()) server.close();
-      else server.unref();
-      server.closeConnections();
+      server.stop();
     });
     await chmod(socket, 0o600);
-    return {
-      connection: connectionTo(folder.path, ownName),
-      engine,
-      listeners,
-      failure: server.failure,
-      close,
-    };
+    return { connection: connectionTo(folder.path, ownName), engine, listeners, failure, close };
   } catch (error) {
     await close();
     throw error;
@@ -112,13 +106,12 @@ export async function findProblem(dataDir: string): Promise<Diagnosis | undefine
   const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
   try {
     const path = join(copy, engineFolder);
-    const failure = await cp(join(dataDir, engineFolder), path, { recursive: true }).then(
-      () => undefined,
-      (error: unknown) => uncopied(dataDir, error),
-    );
-    if (failure) return failure;
-    const engine = await openEngine(dataDir, path);
-    await engine.close();
+    try {
+      await cp(join(dataDir, engineFolder), path, { recursive: true });
+    } catch (error) {
+      return uncopied(dataDir, error);
+    }
+    await (await openEngine(dataDir, path)).close();
     return undefined;
   } catch (error) {
     const advice = 'Move it away, and restore a copy or start with a new one.';

@@ -11,30 +11,28 @@ import { type } from './protocol.ts';
 export interface Engine {
   /** Passes complete messages to the engine, and returns its replies. */
   run(messages: Uint8Array): Promise<Buffer>;
-  /** Settles when the engine has failed. */
-  readonly failure: Promise<Error>;
-  hasFailed(): boolean;
+  /** Aborted, with the error, when the engine has failed. */
+  readonly failed: AbortSignal;
   /** Makes the engine fail if `findObstacle` returns an error. */
   check(): void;
 }
 
 /** @param findObstacle is called before each use of the engine. It returns an error if the engine must not be used any more. */
 export function createEngine(pglite: PGlite, findObstacle: () => Error | undefined): Engine {
-  const { fail, failure, failed } = createFailure();
+  // Its first reason stays.
+  const failure = new AbortController();
+  const failed = failure.signal;
+  const fail = (error: Error) => failure.abort(error);
   stopAtExceptions(pglite, fail);
 
   const check = () => {
-    const obstacle = failed() ?? findObstacle();
+    const obstacle = findObstacle();
     if (obstacle) fail(obstacle);
-  };
-  const assertUsable = () => {
-    const error = failed();
-    if (error) throw error;
   };
 
   async function run(messages: Uint8Array): Promise<Buffer> {
     check();
-    assertUsable();
+    failed.throwIfAborted();
     const pieces: Buffer[] = [];
     try {
       await pglite.execProtocolRawStream(messages, {
@@ -52,30 +50,11 @@ export function createEngine(pglite: PGlite, findObstacle: () => Error | undefin
       throw error;
     }
     // Replies of an engine that has failed are not passed on.
-    assertUsable();
+    failed.throwIfAborted();
     return Buffer.concat(pieces);
   }
 
-  return {
-    run: (messages) => pglite.runExclusive(() => run(messages)),
-    failure,
-    hasFailed: () => failed() !== undefined,
-    check,
-  };
-}
-
-/** The first error with which the engine failed, if it has. */
-function createFailure() {
-  let first: Error | undefined;
-  let settle = (_error: Error) => {};
-  const failure = new Promise<Error>((resolve) => {
-    settle = resolve;
-  });
-  const fail = (error: Error) => {
-    first ??= error;
-    settle(first);
-  };
-  return { fail, failure, failed: () => first };
+  return { run: (messages) => pglite.runExclusive(() => run(messages)), failed, check };
 }
 
 /** Part of the error message of a panic, after which the state of the engine is unknown, as when the disk is full. */

@@ -90,30 +90,30 @@ export function applicationNameIn(first: Buffer): string | undefined {
 /** The major version of the protocol: the upper 16 bits of the version in the start-up message. */
 const protocolVersion = 3;
 
-export type Notification = readonly [channel: string, payload: string];
+export type NotificationListener = (channel: string, payload: string) => void;
 
 /**
  * Reads the replies of the engine to one call.
  * @param wasIdle whether the engine was idle before.
- * @returns whether it is idle now, outside of any transaction, and the notifications among the replies.
+ * @returns whether it is idle now, outside of any transaction.
  */
-export function readReplies(replies: Buffer, wasIdle: boolean) {
-  const notifications: Notification[] = [];
+export function readReplies(
+  replies: Buffer,
+  wasIdle: boolean,
+  onNotification: NotificationListener,
+): boolean {
   let isIdle = wasIdle;
-  for (let at = 0; at < replies.length; at += 1 + replies.readInt32BE(at + 1)) {
+  let end = 0;
+  for (let at = 0; at < replies.length; at = end) {
+    end = at + 1 + replies.readInt32BE(at + 1);
     const kind = replies[at];
-    if (kind === type('A')) notifications.push(notificationAt(replies, at));
-    // Neither this nor notices and settings, which may come at any time, say what the engine is doing.
-    else if (kind !== type('N') && kind !== type('S'))
+    if (kind === type('A')) {
+      // A process id of four bytes, the channel and the payload, each of which ends with a zero byte.
+      const [channel = '', payload = ''] = replies.toString('utf8', at + headLength + 4, end).split('\0');
+      onNotification(channel, payload);
+      // Notices and settings too may come at any time, and do not say what the engine is doing.
+    } else if (kind !== type('N') && kind !== type('S'))
       isIdle = kind === type('Z') && replies[at + headLength] === type('I');
   }
-  return { isIdle, notifications };
-}
-
-/** After the head of its message, a notification has a process id of four bytes, the channel and the payload. */
-function notificationAt(buffer: Buffer, at: number): Notification {
-  const [channel = '', payload = ''] = buffer
-    .toString('utf8', at + headLength + 4, at + 1 + buffer.readInt32BE(at + 1))
-    .split('\0');
-  return [channel, payload];
+  return isIdle;
 }

@@ -13,35 +13,23 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import { createMutex, type Mutex } from '../mutex.ts';
 import { createEngine, type Engine } from './engine.ts';
-import {
-  applicationNameIn,
-  fatal,
-  message,
-  type Notification,
-  readMessages,
-  readReplies,
-} from './protocol.ts';
-
-export type NotificationListener = (...notification: Notification) => void;
+import type { NotificationListener } from './protocol.ts';
+import { applicationNameIn, fatal, message, readMessages, readReplies } from './protocol.ts';
 
 export interface ServerOptions {
   /** The names by which clients are known: the `application_name` with which they connect. */
   readonly names: readonly string[];
   /** Called with each notification. Only the gateway listens, but in a session that all clients share. */
-  readonly listeners: ReadonlySet<NotificationListener>;
+  readonly onNotification: NotificationListener;
   /** Called before each use of the engine. Returns an error if the engine must not be used any more. */
   readonly findObstacle?: () => Error | undefined;
   /** How long, in milliseconds, a client may send nothing during its turn while others wait. */
   readonly silenceLimit?: number | undefined;
 }
 
-export interface EngineServer extends Server {
-  closeConnections(): void;
-  /** Resolves when the engine has failed. It is not used any more then, and all connections are closed. */
-  readonly failure: Promise<Error>;
-  hasFailed(): boolean;
-  /** Checks whether the engine may still be used, and makes it fail if not. */
-  check(): void;
+export interface EngineServer extends Server, Pick<Engine, 'failed' | 'check'> {
+  /** Stops listening, and closes all connections. An engine that has failed is stopped already. */
+  stop(): void;
 }
 
 export function serveEngine(
@@ -50,28 +38,27 @@ export function serveEngine(
 ): EngineServer {
   const sockets = new Set<Socket>();
   const engine = createEngine(pglite, findObstacle);
-  const { failure, hasFailed, check } = engine;
+  const { failed, check } = engine;
   const service = { ...options, silenceLimit, engine, queue: createMutex() };
   const server = createServer((socket) => {
-    if (hasFailed()) return socket.destroy();
+    if (failed.aborted) return socket.destroy();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
     serveClient(socket, service)
       .catch(() => {})
       .finally(() => socket.destroy());
   });
-  const closeConnections = () => {
+  const stop = () => {
+    // Closing a server removes its socket file, which may belong to another process by now.
+    if (findObstacle()) server.unref();
+    else server.close();
     for (const socket of sockets) socket.destroy();
   };
-  failure.then(() => {
-    // Closing a server removes its socket file, which may belong to another process by now.
-    if (!findObstacle()) server.close();
-    closeConnections();
-  });
-  return Object.assign(server, { closeConnections, failure, hasFailed, check });
+  failed.addEventListener('abort', stop);
+  return Object.assign(server, { stop, failed, check });
 }
 
-interface Service extends Pick<ServerOptions, 'names' | 'listeners'> {
+interface Service extends Pick<ServerOptions, 'names' | 'onNotification'> {
   readonly engine: Engine;
   readonly queue: Mutex;
   readonly silenceLimit: number;
@@ -79,7 +66,7 @@ interface Service extends Pick<ServerOptions, 'names' | 'listeners'> {
 
 /** Serves one client until it disconnects, or an error ends its connection. */
 async function serveClient(socket: Socket, service: Service): Promise<void> {
-  const { names, listeners, engine, queue, silenceLimit } = service;
+  const { names, onNotification, engine, queue, silenceLimit } = service;
   let isKnown = false;
   let isIdle = true;
   let endTurn: (() => void) | undefined;
@@ -97,10 +84,8 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
         if (socket.destroyed) return;
       }
       const replies = await engine.run(messages);
-      const found = readReplies(replies, isIdle);
-      isIdle = found.isIdle;
-      // Before the client learns that its statement has been carried out.
-      for (const listen of listeners) for (const each of found.notifications) listen(...each);
+      // Notifications are passed on before the client learns that its statement has been carried out.
+      isIdle = readReplies(replies, isIdle, onNotification);
       socket.write(replies);
       if (!isIdle) continue;
       endTurn();
@@ -133,12 +118,10 @@ const rollback = Buffer.concat([
 function dropWhenSilent(socket: Socket, limit: number, keepsOthersWaiting: () => boolean): void {
   // The engine runs in this thread, where no timer fires meanwhile, and then its reply counts as a sign of life.
   socket.setTimeout(limit).on('timeout', () => {
-    if (!keepsOthersWaiting()) {
-      socket.setTimeout(limit);
-      return;
-    }
-    socket.write(silentTooLong);
-    socket.destroy();
+    if (keepsOthersWaiting()) {
+      socket.write(silentTooLong);
+      socket.destroy();
+    } else socket.setTimeout(limit);
   });
 }
 

@@ -27,7 +27,7 @@ const cleanUps: (() => unknown)[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-socket-'));
   engine = await PGlite.create();
-  server = serveEngine(engine, { names: ['other', name], listeners: new Set(), silenceLimit });
+  server = serveEngine(engine, { names: ['other', name], onNotification: () => {}, silenceLimit });
   server.listen(join(folder, '.s.PGSQL.5432'));
   await once(server, 'listening');
 });
@@ -41,8 +41,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 afterAll(async () => {
-  server.close();
-  server.closeConnections();
+  server.stop();
   await engine.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -378,10 +377,10 @@ describe('an engine that has failed', () => {
       },
     } as unknown as PGlite;
     const path = join(folder, `.broken-${Math.random()}`);
-    const failing = serveEngine(broken, { names: [name], listeners: new Set() });
+    const failing = serveEngine(broken, { names: [name], onNotification: () => {} });
     failing.listen(path);
     await once(failing, 'listening');
-    cleanUps.push(() => failing.close(), failing.closeConnections);
+    cleanUps.push(failing.stop);
     const socket = connect(path);
     socket.on('error', () => {});
     socket.write(startupMessage);
@@ -390,9 +389,8 @@ describe('an engine that has failed', () => {
 
   it('is recognised by its panic, is not used again, and has its clients disconnected', async () => {
     const { failing, socket, calls } = await connectTo(panic);
-    expect((await failing.failure).message).toContain('No space left on device');
-    expect(failing.hasFailed()).toBe(true);
     await once(socket.resume(), 'close');
+    expect(failing.failed.reason.message).toContain('No space left on device');
     expect(failing.listening).toBe(false);
     await pause(20);
     expect(calls).toHaveLength(1);
@@ -401,7 +399,7 @@ describe('an engine that has failed', () => {
   it('is not assumed when only a statement fails', async () => {
     const { failing, socket } = await connectTo(error);
     await once(socket, 'data');
-    expect(failing.hasFailed()).toBe(false);
+    expect(failing.failed.aborted).toBe(false);
     expect(failing.listening).toBe(true);
   });
 });
