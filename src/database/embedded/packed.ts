@@ -2,6 +2,8 @@
  * Packs a folder into one file and unpacks it. The build packs a migrated database once, and every new data folder begins
  * with its files, which takes a moment instead of the seconds to create and migrate a database. `pack` is used by the build
  * alone; it is here since both functions define the format.
+ *
+ * PGlite has `dumpDataDir` and `loadDataDir` for this. With them a first start took more than twice as long, and 110 MiB more.
  */
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
