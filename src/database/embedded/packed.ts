@@ -3,7 +3,7 @@
  * with its files, which takes a moment instead of the seconds to create and migrate a database. `pack` is used by the build
  * alone; it is here since both functions define the format.
  *
- * PGlite has `dumpDataDir` and `loadDataDir` for this. With them a first start took more than twice as long, and 110 MiB more.
+ * PGlite has `dumpDataDir` and `loadDataDir` for this. With them it took more than twice as long, and 110 MiB more.
  */
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -73,6 +73,6 @@ export async function unpack(file: string, folder: string): Promise<void> {
     // The zeros are written, not left as a hole, so that later writes cannot run out of disk space.
     const whole = Buffer.alloc(size);
     packed.copy(whole, 0, start + from, start + to);
-    writeFileSync(join(folder, path), whole, { flag: 'wx', mode: 0o600 });
+    writeFileSync(join(folder, path), whole, { mode: 0o600 });
   }
 }
