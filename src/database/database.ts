@@ -77,7 +77,7 @@ export async function openDatabase(
 ): Promise<Database> {
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
   if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
-  const postgres = await openEmbedded(config.DATA_DIR, { packed: await newDatabaseFile() });
+  const postgres = await openEmbedded(config.DATA_DIR, await newDatabaseFile());
   const { connection } = postgres;
   try {
     await migrate(connection, undefined, listener);

@@ -8,7 +8,7 @@ import { digestOfMigrations } from './migrate.ts';
 const built = new URL('dist/', root);
 
 /** To be raised with every change of how it is made or packed. */
-const edition = 1;
+const edition = 2;
 
 /**
  * The file that has it. It is named after all that it depends on, so that one of another version is none of this one's:

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
@@ -100,7 +101,7 @@ describe('dovetail token', () => {
     }
 
     it('reports in one line that the database did not respond, while another client occupies it', async () => {
-      const holder = new pg.Client({ host: folder, user: 'postgres', database: 'postgres' });
+      const holder = new pg.Client(connectionTo(folder, commandName));
       await holder.connect();
       await holder.query('BEGIN; SELECT 1');
       expect(await token('create', '--user', 'demo', '--name', 'late')).toEqual({

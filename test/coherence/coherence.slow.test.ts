@@ -29,7 +29,6 @@ import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgb
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
-import { sessionStatements, type Visit, visit } from './guests.ts';
 import { announceBy, endReaders, lag, type Way } from './log.ts';
 import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
@@ -235,7 +234,6 @@ type Step = {
   | { readonly kind: 'import'; readonly wanted: boolean; readonly held?: Holding }
   | { readonly kind: 'token'; readonly makes: boolean }
   | { readonly kind: 'restore'; readonly table: (typeof leaves)[number] }
-  | ({ readonly kind: 'guest' } & Visit)
   | { readonly kind: 'cut' }
   | { readonly kind: 'lag'; readonly milliseconds: number }
   | { readonly kind: 'end readers' }
@@ -291,13 +289,6 @@ const stepOf = {
   ),
   token: fc.record({ ...where, kind: fc.constant('token' as const), makes: fc.boolean() }),
   restore: fc.record({ ...where, kind: fc.constant('restore' as const), table: fc.constantFrom(...leaves) }),
-  guest: fc.record({
-    ...where,
-    kind: fc.constant('guest' as const),
-    statements: fc.array(fc.nat(sessionStatements.length - 1), { minLength: 1, maxLength: 3 }),
-    table: fc.constantFrom(...tables),
-    cut: fc.boolean(),
-  }),
   cut: fc.record({ ...where, kind: fc.constant('cut' as const) }),
   lag: fc.record({
     ...where,
@@ -318,7 +309,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: stepOf.import },
   { weight: 2, arbitrary: stepOf.token },
   // Restoring takes the COPY protocol or files on the server, neither of which the embedded engine has.
-  ...(isServer ? [{ weight: 1, arbitrary: stepOf.restore }] : [{ weight: 2, arbitrary: stepOf.guest }]),
+  ...(isServer ? [{ weight: 1, arbitrary: stepOf.restore }] : []),
 );
 /** Templates that their owners change while other accounts import and remove them. */
 const sharing: fc.Arbitrary<Step> = fc.oneof(
@@ -375,9 +366,6 @@ async function change(
 ) {
   const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'token') return changeTokens(account, next.makes);
-  // The engine distinguishes the gateway from guests by the name of the application.
-  if (next.kind === 'guest')
-    return visit({ ...database.pool.options, application_name: 'guest' }, account, next);
   if (next.kind === 'restore') return hold(own, atOnce, (client) => restore(client, next.table));
   if (next.kind === 'import') {
     const [alice, bob] = accounts;

@@ -1,6 +1,6 @@
 /** How the examples of the documentation are run: one shell runs all blocks of a page, in their order. */
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 import type { Block } from './markdown.ts';
@@ -11,6 +11,9 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm ci  ': 'installs all packages from the registry, which .ci/run does',
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
+  'psql postgresql://': 'needs a PostgreSQL of that name',
+  '# While the table "OssmDevice" is missing':
+    'needs a broken database; test/rest/errors.postgres.test.ts has one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
   '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
@@ -42,9 +45,7 @@ export function exitCodeOf(command: string): number {
 /** Why a block is not run, or undefined if it is run. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
-  if (reason !== undefined) return reason;
-  const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
-  return needsPsql ? 'needs psql, which is not installed' : undefined;
+  return reason;
 }
 
 /** Where examples are run. */

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { failoverHead, measureFailover } from './failover.ts';
 import { type FaultyProxy, openFaultyProxy } from './faultyProxy.ts';
@@ -298,7 +299,7 @@ async function runEmbeddedFaults(folder: string): Promise<void> {
   const gateway = await superviseGateway({ DATA_DIR: dataDir, STATEMENT_TIMEOUT: String(statementTimeout) });
   try {
     await until('the gateway is ready', gateway.isReady);
-    const engine = { host: dataDir, user: 'postgres', database: 'postgres' };
+    const engine = connectionTo(dataDir, commandName);
     const accounts = await addAccounts(engine, 3);
     await query(engine, junk);
     const embedded = (fault: Fault): Fault => ({ ...fault, name: `embedded: ${fault.name}` });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { createServer } from './server.ts';
 import { superviseGateway, until } from './supervised.ts';
@@ -156,7 +157,7 @@ export async function measureOverload(folder: string, seconds = 6): Promise<stri
       try {
         await until('the gateway is ready', gateway.isReady);
         const accounts = await addAccounts(
-          engine === 'PostgreSQL' ? server.admin : { host: dataDir, user: 'postgres', database: 'postgres' },
+          engine === 'PostgreSQL' ? server.admin : connectionTo(dataDir, commandName),
           10,
         );
         const url = new URL(gateway.url);

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
-import { report } from '../../src/database/embedded/protocol.ts';
+import { fatal } from '../../src/database/embedded/protocol.ts';
 
 /** A database with a pool of connections, such as a `Database`. */
 export interface Target {
@@ -74,7 +74,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
         if (one === near && stalling !== undefined && data.includes(stalling)) held.add(near);
         if (ending && one === far) {
           ending = false;
-          near.end(Buffer.concat([data, report('FATAL', '57P01', 'terminating connection')]));
+          near.end(Buffer.concat([data, fatal('57P01', 'terminating connection')]));
           return;
         }
         if (!holding && !held.has(near)) other.write(data);

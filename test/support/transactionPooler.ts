@@ -7,7 +7,7 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import pg from 'pg';
-import { message, textAt } from '../../src/database/embedded/protocol.ts';
+import { message } from '../../src/database/embedded/protocol.ts';
 
 export interface TransactionPooler {
   readonly url: string;
@@ -182,4 +182,9 @@ function onMessages(socket: Socket, tell: (given: Buffer) => void): void {
       rest = rest.subarray(length);
     }
   });
+}
+
+/** The text from an offset in a message up to the next zero byte. */
+function textAt(buffer: Buffer, at: number): string {
+  return buffer.toString('utf8', at, buffer.indexOf(0, at));
 }

@@ -1,4 +1,12 @@
-/** The embedded PostgreSQL: its data is in DATA_DIR, and it listens on a Unix socket in that folder. */
+/**
+ * The embedded PostgreSQL: PGlite on a folder, for a gateway without a database server.
+ *
+ * It promises that one process at a time has the folder, that a process that is killed loses nothing that it has
+ * acknowledged, and that an engine that has failed is not used again. The gateway and its commands connect through a Unix
+ * socket in the folder and take turns (`server.ts`); all other clients are rejected, since PGlite has one session only.
+ *
+ * It may be replaced by a PostgreSQL server: set DATABASE_URL. Then only this folder and `database.ts` know the difference.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,17 +16,16 @@ import { join, resolve } from 'node:path';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
-import { openEngine, unusableFolder } from './engineStart.ts';
-import { assertFileDescriptors } from './fileDescriptors.ts';
-import { makeFolder } from './folder.ts';
+import { makeFolder, openEngine, unusableFolder } from './engineStart.ts';
+import { findFileLimit } from './fileDescriptors.ts';
 import { lockFolder } from './folderLock.ts';
-import { adviceForDenied, assertOwnDatabase, engineFolder, findForeignOwner } from './owner.ts';
-import type { NotificationListener } from './replies.ts';
-import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
-import { connectionTo, isListening, reachableFolder, socketName } from './socketFolder.ts';
+import { adviceForDenied, engineFolder, findForeignOwner, rejectProblem } from './owner.ts';
+import type { NotificationListener } from './protocol.ts';
+import { serveEngine } from './server.ts';
+import { commandName, connectionTo, isListening, reachableFolder, socketName } from './socketFolder.ts';
 
 export interface EmbeddedPostgres {
-  /** The settings with which `pg`, Prisma or `psql` connect to the engine, from this process or another. */
+  /** The settings with which `pg` or Prisma connect to the engine from this process. */
   readonly connection: pg.ClientConfig;
   readonly engine: PGlite;
   /** Called for each notification, on the channels that the engine was told to `LISTEN` to. */
@@ -28,27 +35,20 @@ export interface EmbeddedPostgres {
   close(): Promise<void>;
 }
 
-export interface EmbeddedOptions extends Pick<SocketOptions, 'silenceLimit'> {
-  /** The file from which a new database is unpacked (`packed.ts`). If it does not exist, the engine creates the database. */
-  readonly packed?: string;
-}
-
 /** Another process has the folder open. */
 export class FolderInUse extends SetupError {}
 
 /**
  * Opens the database of the folder, creating it if there is none.
+ * @param packed the file from which a new database is unpacked (`packed.ts`). If it does not exist, the engine creates one.
  * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
-export async function openEmbedded(
-  dataDir: string,
-  { packed, ...options }: EmbeddedOptions = {},
-): Promise<EmbeddedPostgres> {
-  await assertFileDescriptors();
+export async function openEmbedded(dataDir: string, packed?: string): Promise<EmbeddedPostgres> {
+  rejectProblem(await findFileLimit());
   await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusableFolder(dataDir, error);
   });
-  await assertOwnDatabase(dataDir);
+  rejectProblem(await findForeignOwner(dataDir));
   // Functions that close what was opened, to be called in reverse order.
   const opened: (() => unknown)[] = [];
   const close = async () => {
@@ -71,28 +71,28 @@ export async function openEmbedded(
     const socket = join(folder.path, socketName);
     await rm(socket, { force: true });
     const listeners = new Set<NotificationListener>();
-    const tell: NotificationListener = (channel, payload) => {
-      for (const listener of listeners) listener(channel, payload);
-    };
-    const ownName = ownNamePrefix + randomUUID();
-    const findObstacle = () => (isHeld() ? undefined : lost(dataDir));
-    const server = serveEngine(engine, tell, { ...options, ownName, findObstacle });
+    // A name of its own: the client of a gateway whose folder was replaced must not use the engine of another gateway.
+    const ownName = `${commandName}-${randomUUID()}`;
+    const server = serveEngine(engine, {
+      names: [ownName, commandName],
+      onNotification(channel, payload) {
+        for (const listener of listeners) listener(channel, payload);
+      },
+      findObstacle: () => (isHeld() ? undefined : lost(dataDir)),
+    });
+    const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
     // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
-    opened.push(() => server.hasFailed() || engine.close());
+    opened.push(() => server.failed.aborted || engine.close());
     server.listen(socket);
     await once(server, 'listening');
     const watch = setInterval(server.check, lockInterval).unref();
     opened.push(() => {
       clearInterval(watch);
       server.check();
-      // Closing the server removes the socket file, which may belong to another process.
-      if (isHeld()) server.close();
-      else server.unref();
-      server.closeConnections();
+      server.stop();
     });
     await chmod(socket, 0o600);
-    const connection = { ...connectionTo(folder.path), application_name: ownName };
-    return { connection, engine, listeners, failure: server.failure, close };
+    return { connection: connectionTo(folder.path, ownName), engine, listeners, failure, close };
   } catch (error) {
     await close();
     throw error;
@@ -106,13 +106,12 @@ export async function findProblem(dataDir: string): Promise<Diagnosis | undefine
   const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
   try {
     const path = join(copy, engineFolder);
-    const failure = await cp(join(dataDir, engineFolder), path, { recursive: true }).then(
-      () => undefined,
-      (error: unknown) => uncopied(dataDir, error),
-    );
-    if (failure) return failure;
-    const engine = await openEngine(dataDir, path);
-    await engine.close();
+    try {
+      await cp(join(dataDir, engineFolder), path, { recursive: true });
+    } catch (error) {
+      return uncopied(dataDir, error);
+    }
+    await (await openEngine(dataDir, path)).close();
     return undefined;
   } catch (error) {
     const advice = 'Move it away, and restore a copy or start with a new one.';
@@ -151,7 +150,7 @@ export function hasDatabase(dataDir: string): Promise<boolean> {
 export async function findEmbedded(dataDir: string) {
   const folder = await reachableFolder(resolve(dataDir));
   if (await isListening(join(folder.path, socketName)))
-    return { connection: connectionTo(folder.path), close: folder.release };
+    return { connection: connectionTo(folder.path, commandName), close: folder.release };
   await folder.release();
   return undefined;
 }

@@ -8,97 +8,53 @@ import type { PGlite } from '@electric-sql/pglite';
 import { errorText } from '../../errors.ts';
 import { type } from './protocol.ts';
 
-/** Passes messages to the engine. Its replies come in pieces, which may end within a message. */
-export type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
-
 export interface Engine {
-  readonly run: Run;
-  ask<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Runs several statements at once, and returns the rows of each. */
-  askAll<Rows extends unknown[]>(sql: readonly string[]): Promise<{ [Each in keyof Rows]: Rows[Each][] }>;
-  /** Runs commands that reset the session. If one of them fails, the engine has failed. */
-  reset(commands: readonly string[]): Promise<void>;
-  /** Settles when the engine has failed. */
-  readonly failure: Promise<Error>;
-  hasFailed(): boolean;
+  /** Passes complete messages to the engine, and returns its replies. */
+  run(messages: Uint8Array): Promise<Buffer>;
+  /** Aborted, with the error, when the engine has failed. */
+  readonly failed: AbortSignal;
   /** Makes the engine fail if `findObstacle` returns an error. */
   check(): void;
 }
 
 /** @param findObstacle is called before each use of the engine. It returns an error if the engine must not be used any more. */
 export function createEngine(pglite: PGlite, findObstacle: () => Error | undefined): Engine {
-  const { fail, failure, failed } = createFailure();
+  // Its first reason stays.
+  const failure = new AbortController();
+  const failed = failure.signal;
+  const fail = (error: Error) => failure.abort(error);
   stopAtExceptions(pglite, fail);
 
   const check = () => {
-    const obstacle = failed() ?? findObstacle();
+    const obstacle = findObstacle();
     if (obstacle) fail(obstacle);
   };
-  const assertUsable = () => {
+
+  async function run(messages: Uint8Array): Promise<Buffer> {
     check();
-    const error = failed();
-    if (error) throw error;
-  };
+    failed.throwIfAborted();
+    const pieces: Buffer[] = [];
+    try {
+      await pglite.execProtocolRawStream(messages, {
+        onRawData(data) {
+          // Copied, since the next piece overwrites this one in the memory of the engine.
+          const piece = Buffer.from(data);
+          // An error message is always at the beginning of a piece.
+          if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
+          pieces.push(piece);
+        },
+      });
+    } catch (error) {
+      // An error of a statement comes as a reply, so this is a failure of the engine.
+      if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+    // Replies of an engine that has failed are not passed on.
+    failed.throwIfAborted();
+    return Buffer.concat(pieces);
+  }
 
-  return {
-    run: (messages, onReply) =>
-      pglite.runExclusive(async () => {
-        assertUsable();
-        try {
-          await pglite.execProtocolRawStream(messages, {
-            onRawData(data) {
-              // Replies of an engine that has failed are ignored.
-              if (failed()) return;
-              // Copied, since the next piece overwrites this one in the memory of the engine.
-              const piece = Buffer.from(data);
-              // An error message is always at the beginning of a piece.
-              if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
-              onReply(piece);
-            },
-          });
-        } catch (error) {
-          // An error of a statement comes as a reply, so this is a failure of the engine.
-          if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
-          throw error;
-        }
-      }),
-    async ask<Row>(sql: string, values?: unknown[]) {
-      assertUsable();
-      return (await pglite.query<Row>(sql, values)).rows;
-    },
-    async askAll<Rows extends unknown[]>(sql: readonly string[]) {
-      assertUsable();
-      const results = await pglite.exec(sql.join(';'));
-      // One result for each statement, whose columns the caller knows.
-      return results.map(({ rows }) => rows) as { [Each in keyof Rows]: Rows[Each][] };
-    },
-    async reset(commands) {
-      assertUsable();
-      try {
-        for (const command of commands) await pglite.exec(command);
-      } catch (error) {
-        if (!pglite.closed) fail(new Error('the session could not be reset', { cause: error }));
-        throw error;
-      }
-    },
-    failure,
-    hasFailed: () => failed() !== undefined,
-    check,
-  };
-}
-
-/** The first error with which the engine failed, if it has. */
-function createFailure() {
-  let first: Error | undefined;
-  let settle = (_error: Error) => {};
-  const failure = new Promise<Error>((resolve) => {
-    settle = resolve;
-  });
-  const fail = (error: Error) => {
-    first ??= error;
-    settle(first);
-  };
-  return { fail, failure, failed: () => first };
+  return { run: (messages) => pglite.runExclusive(() => run(messages)), failed, check };
 }
 
 /** Part of the error message of a panic, after which the state of the engine is unknown, as when the disk is full. */

@@ -1,13 +1,13 @@
 /** The limit on open files, which the embedded engine reaches sooner than any client of a server would. */
 
 import { readFile } from 'node:fs/promises';
-import { type Diagnosis, SetupError } from '../../errors.ts';
+import type { Diagnosis } from '../../errors.ts';
 
 /** The engine has about 150 files open, and each client and connection is one more. */
 const fewest = 256;
 
 /**
- * The lack of descriptors, if there is one.
+ * The lack of descriptors, if there is one. The engine would report it as files that are there already.
  * @param path the limits of the process as Linux shows them. Other systems have no such file, and are not checked.
  */
 export async function findFileLimit(path = '/proc/self/limits'): Promise<Diagnosis | undefined> {
@@ -18,13 +18,4 @@ export async function findFileLimit(path = '/proc/self/limits'): Promise<Diagnos
     says: `The embedded database needs ${fewest} open files, and this process may have ${limit}`,
     advice: 'Raise the limit (ulimit -n 1024), or set DATABASE_URL.',
   };
-}
-
-/**
- * Has to be called before the engine is opened, which reports a lack of descriptors as files that are there already.
- * @throws {SetupError} if the process may have too few files open.
- */
-export async function assertFileDescriptors(): Promise<void> {
-  const limit = await findFileLimit();
-  if (limit) throw new SetupError(`${limit.says}. ${limit.advice}`);
 }

@@ -18,19 +18,14 @@ export async function findForeignOwner(dataDir: string): Promise<Diagnosis | und
   return foreignOwner(dataDir, await ownerOf(join(dataDir, engineFolder)));
 }
 
-/** @throws {SetupError} when DATA_DIR has a database that belongs to another user. */
-export async function assertOwnDatabase(dataDir: string): Promise<void> {
-  reject(await findForeignOwner(dataDir));
-}
-
 /**
- * The same for a command, which as root does not make a database either where the folder belongs to another user. For a
+ * Makes sure that a command may use DATA_DIR. As root it does not even make a database in a folder of another user. For a
  * gateway that may be meant: in a container that runs as root, DATA_DIR is often a folder of a user of the host.
  * @throws {SetupError}
  */
 export async function assertOwnFolder(dataDir: string): Promise<void> {
   const owner = await ownerOf(join(dataDir, engineFolder));
-  reject(foreignOwner(dataDir, owner ?? (ownUser() === 0 ? await ownerOf(dataDir) : undefined)));
+  rejectProblem(foreignOwner(dataDir, owner ?? (ownUser() === 0 ? await ownerOf(dataDir) : undefined)));
 }
 
 function foreignOwner(dataDir: string, owner: number | undefined): Diagnosis | undefined {
@@ -42,7 +37,8 @@ function foreignOwner(dataDir: string, owner: number | undefined): Diagnosis | u
   };
 }
 
-function reject(problem: Diagnosis | undefined): void {
+/** @throws {SetupError} where there is a problem. */
+export function rejectProblem(problem: Diagnosis | undefined): void {
   if (problem) throw new SetupError(`${problem.says}. ${problem.advice}`);
 }
 

@@ -1,5 +1,6 @@
 /** The socket of an embedded database: where it is in the file system, and how clients connect to it. */
 
+import { once } from 'node:events';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,9 +11,12 @@ import { SetupError } from '../../errors.ts';
 /** The name of the socket file that PostgreSQL clients expect. */
 export const socketName = '.s.PGSQL.5432';
 
+/** The name by which the server knows the gateway's commands. It is no secret: it keeps out clients that cannot take turns. */
+export const commandName = 'dovetail';
+
 /** PGlite has one user and one database, and needs no password: the mode of the folder keeps other users out. */
-export function connectionTo(host: string): pg.ClientConfig {
-  return { host, user: 'postgres', database: 'postgres' };
+export function connectionTo(host: string, name: string): pg.ClientConfig {
+  return { host, user: 'postgres', database: 'postgres', application_name: name, ssl: false };
 }
 
 /** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
@@ -36,12 +40,12 @@ export async function reachableFolder(path: string): Promise<{ path: string; rel
 }
 
 /** Whether a process listens on the socket. */
-export function isListening(path: string): Promise<boolean> {
-  return new Promise((settle) => {
-    const socket = connect(path, () => {
-      socket.destroy();
-      settle(true);
-    });
-    socket.once('error', () => settle(false));
-  });
+export async function isListening(path: string): Promise<boolean> {
+  const socket = connect(path);
+  const isThere = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isThere;
 }

@@ -130,11 +130,6 @@ async function expectPrivate(dataDir: string): Promise<void> {
 }
 
 describe('a folder', () => {
-  it('has the same data when it is opened again', async () => {
-    await openAndQuery(folder, 'CREATE TABLE stored AS SELECT 7 AS value');
-    expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
-  });
-
   it('is created with its parents for its owner only, whatever the umask, and has no socket once it is closed', async () => {
     const dataDir = join(folder, 'a', 'b');
     // Copies a database instead of creating one, which takes long.
@@ -306,49 +301,24 @@ describe('a second process', () => {
     expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
   });
 
-  it('connects to the engine of the first through its socket', async () => {
-    expect(await findEmbedded(folder)).toBeUndefined();
-    const holder = startHolder(folder, "await engine.exec('CREATE TABLE stored AS SELECT 7 AS value');");
-    await written(holder, /open/);
-    const { connection, close } = (await findEmbedded(folder)) ?? {};
-    const client = new pg.Client(connection);
-    await client.connect();
-    expect((await client.query('SELECT value FROM stored')).rows).toEqual([{ value: 7 }]);
-    await client.end();
-    await close?.();
-  });
-
-  it('waits, if it is a command, for one that has the folder and does not listen yet, or any more', async () => {
-    const lock = await lockFolder(folder);
-    if ('holder' in lock) throw new Error('the folder is new');
-    const joining = joinDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-    await sleep(300);
-    await lock.release();
-    const { pool, close } = await joining;
-    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
-    await close();
-  });
-
-  it('waits, if it is a gateway, for one that soon leaves the folder, as a command does', async () => {
-    const lock = await lockFolder(folder);
-    if ('holder' in lock) throw new Error('the folder is new');
-    const opening = openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' }));
-    await sleep(300);
-    await lock.release();
-    const gateway = await opening;
-    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-    await gateway.close();
-  });
-
-  it('opens the folder of one that was killed', async () => {
-    const holder = startHolder(folder);
-    await written(holder, /open/);
-    holder.child.kill('SIGKILL');
-    await holder.exit;
-    const left = await readdir(folder);
-    expect(left).toContain('.s.PGSQL.5432');
-    expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-  });
+  it.each<[string, () => Promise<{ close(): Promise<void> }>]>([
+    ['a command', () => joinDatabase({ DATABASE_URL: undefined, DATA_DIR: folder })],
+    ['a gateway', () => openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' }))],
+  ])(
+    'waits, if it is %s, for one that has the folder and does not listen yet, or any more',
+    async (_, open) => {
+      const lock = await lockFolder(folder);
+      if ('holder' in lock) throw new Error('the folder is new');
+      let isOpen = false;
+      const opening = open().finally(() => {
+        isOpen = true;
+      });
+      await sleep(300);
+      expect(isOpen).toBe(false);
+      await lock.release();
+      await (await opening).close();
+    },
+  );
 
   it('opens the database of one that was killed while the engine wrote its own lock file', async () => {
     // The engine creates the file first, and writes to it afterwards.
@@ -421,15 +391,18 @@ describe('a folder that is removed while it is open', () => {
       `process.once('SIGTERM', () => close().then(() => failure).then((error) => {
          console.log(error.message);
          process.exit();
-       }));`,
+       }));
+       console.log(JSON.stringify(connection));`,
     );
-    await written(first, /open/);
+    const [connection = ''] = /{.*}/.exec(await written(first, /open/)) ?? [];
     // It is suspended meanwhile, so that it cannot notice the removal before it is ended.
     first.child.kill('SIGSTOP');
     await rm(folder, { recursive: true });
     await made(folder);
     await copyTemplateTo(folder);
     const second = await openEmbedded(folder);
+    // The first may still connect by the path of its socket.
+    await expect(new pg.Client(JSON.parse(connection)).connect()).rejects.toThrow('set DATABASE_URL');
     first.child.kill('SIGTERM');
     first.child.kill('SIGCONT');
     expect((await first.exit).stdout).toContain(lost(folder));
@@ -479,11 +452,11 @@ describe('a new database', () => {
     const dataDir = join(folder, 'new');
     const packed = join(folder, 'packed');
     await writeFile(packed, (await readFile(await newDatabaseFile())).subarray(0, -1));
-    await expect(openEmbedded(dataDir, { packed })).rejects.toThrow(
+    await expect(openEmbedded(dataDir, packed)).rejects.toThrow(
       `${packed} cannot be unpacked, build or install it again: unexpected end of file`,
     );
     expect(await readdir(dataDir)).toEqual(['.lock.1']);
-    const write = vi.spyOn(filesystem, 'writeSync').mockImplementation(() => {
+    const write = vi.spyOn(filesystem, 'writeFileSync').mockImplementation(() => {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
     });
     onTestFinished(() => {
@@ -491,7 +464,7 @@ describe('a new database', () => {
       syncBuiltinESMExports();
     });
     syncBuiltinESMExports();
-    await expect(openEmbedded(dataDir, { packed: await newDatabaseFile() })).rejects.toThrow(
+    await expect(openEmbedded(dataDir, await newDatabaseFile())).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ENOSPC: no space left on device, write`,
     );
     expect(await readdir(dataDir)).toEqual(['.lock.2']);
@@ -508,14 +481,14 @@ describe('a new database', () => {
        import { openEmbedded } from ${JSON.stringify(source.href)};
        const [, dataDir, packed, count] = process.argv;
        const kill = () => process.kill(process.pid, 'SIGKILL');
-       const { openSync } = fs;
-       let opened = 0;
-       fs.openSync = (path, ...how) => {
-         if (path.includes('postgres.new') && opened++ === Number(count)) kill();
-         return openSync(path, ...how);
+       const { writeFileSync } = fs;
+       let written = 0;
+       fs.writeFileSync = (path, ...what) => {
+         if (path.includes('postgres.new') && written++ === Number(count)) kill();
+         return writeFileSync(path, ...what);
        };
        syncBuiltinESMExports();
-       await openEmbedded(dataDir, { packed });
+       await openEmbedded(dataDir, packed);
        console.log('open');
        kill();`,
         dataDir,
@@ -524,7 +497,7 @@ describe('a new database', () => {
       );
       expect((await killed.exit).stdout).toBe(count === 'all' ? 'open\n' : '');
       expect(await hasDatabase(dataDir)).toBe(count === 'all');
-      const opened = await openEmbedded(dataDir, { packed });
+      const opened = await openEmbedded(dataDir, packed);
       try {
         expect(await query(opened, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
       } finally {

@@ -66,12 +66,4 @@ describe('a packed folder', () => {
     expect(blocks * 512).toBeGreaterThanOrEqual(size);
     expect((await stat(join(to, 'wal'))).mode & 0o777).toBe(0o700);
   });
-
-  it('is not unpacked over existing files', async () => {
-    const [from, to] = [await emptied(join(folder, 'from')), await emptied(join(folder, 'to'))];
-    for (const path of [from, to]) await writeFile(join(path, '1'), path);
-    pack(from, join(folder, 'packed'));
-    await expect(unpack(join(folder, 'packed'), to)).rejects.toThrow('EEXIST');
-    expect(await readFile(join(to, '1'), 'utf8')).toBe(to);
-  });
 });
