@@ -52,7 +52,7 @@ export function createPersistedOperations({
   registered = createRegisteredQueries(),
 }: PersistedOptions): PersistedOperations {
   const only = config.PERSISTED_OPERATIONS === 'only';
-  const isAutomatic = config.AUTOMATIC_PERSISTED_QUERIES === 'on' && !only;
+  const isAutomatic = !only;
 
   function register(query: string, hash: string, { id }: Pick<Viewer, 'id'>): string | GraphQLError {
     if (registered.find(id, hash) === query) return query;

@@ -65,17 +65,13 @@ export interface MirrorServiceOptions {
   readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
   readonly idle?: number;
+  /** After how many milliseconds a token is checked upstream again, at the latest; a minute unless given. */
+  readonly tokenMaxAge?: number;
 }
 
 type Settings = Pick<
   Config,
-  | 'DATABASE_URL'
-  | 'DATA_DIR'
-  | 'UPSTREAM_URL'
-  | 'UPSTREAM_TOKEN'
-  | 'UPSTREAM_INTERVAL'
-  | 'UPSTREAM_RATE'
-  | 'UPSTREAM_TOKEN_TTL'
+  'DATABASE_URL' | 'DATA_DIR' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
 >;
 
 /** For requests that a client waits for: no retries, and no long pause. */
@@ -191,7 +187,10 @@ function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: stri
 }
 
 /** The tokens that clients bring. Each lets its account be read while it is in use. */
-function openTokens({ accounts, check, config, sql, logger }: Parts, idle: number): UpstreamTokens {
+function openTokens(
+  { accounts, check, sql, logger, tokenMaxAge = 60_000 }: Parts,
+  idle: number,
+): UpstreamTokens {
   const closing = new AbortController();
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
@@ -213,7 +212,7 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
       logger.warn(
         'the upstream says that a token belongs to another user: what it was used for here has ended',
       ),
-    ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
+    ttl: tokenMaxAge,
     idle,
   });
   return {

@@ -26,7 +26,7 @@ import { createAuthentication, type Shed } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
 import { createInnerRunner, responseOrError } from './innerRequests.ts';
-import type { Pipeline, ServerOptions } from './options.ts';
+import { cacheMaxAge, mostConnections, type Pipeline, type ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
 import type { Shedding } from './shedding.ts';
 import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
@@ -123,12 +123,12 @@ export function createPipeline(
   { shed, statements }: Pick<Shedding, 'shed' | 'statements'>,
 ): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
-  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, replicas?.noteChange);
+  const viewers = createViewers(database.sql, feed, cacheMaxAge, replicas?.noteChange);
   const limitRate = createRateLimits(config, database);
   const authenticate = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const authorize = createAccess({ authenticate, limitRate });
   const cors = createConfiguredCors(options);
-  const connectionQuota = createUserQuota(config.MAX_CONNECTIONS);
+  const connectionQuota = createUserQuota(options.mostConnections ?? mostConnections);
   const onChanged = createOnChanged(options);
   const positions = database.embedded
     ? undefined

@@ -8,19 +8,16 @@ import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { serverOf } from '../database/connection/server.ts';
 import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';
-import { createLogger } from '../telemetry/log.ts';
+import { createLogger, standardError } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
 import { prepareWorker, reportServing, startWorkers } from './cluster.ts';
 import { openGateway } from './gateway.ts';
-import { collectWhenIdle } from './idleMemory.ts';
-import { createObjectsAmongYoungest } from './pretenuring.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
-  createObjectsAmongYoungest();
   if (cluster.isWorker) prepareWorker();
   const config = readConfig({ ...process.env, ...options });
   const stopping = new AbortController();
@@ -43,14 +40,12 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   }
   if (cluster.isWorker) reportServing({ url: gateway.url, hasUsers: gateway.hasUsers });
   else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
-  const stopCollecting = collectWhenIdle();
   let failed = false;
   gateway.failure?.then(() => {
     failed = true;
     stop();
   });
   await stopped;
-  stopCollecting();
   await gateway.close();
   // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
@@ -118,7 +113,8 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   // Workers ask this process for the messages in the log, where changes are announced by those.
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const sharing = url === undefined ? undefined : shareMessages(serverOf(url));
-  const workers = await startWorkers(workersOf(config), createLogger(config.LOG_LEVEL), {
+  const logger = createLogger(config.LOG_LEVEL, await standardError());
+  const workers = await startWorkers(workersOf(config), logger, {
     stopping,
     onStart: sharing?.serve,
   });

@@ -38,7 +38,7 @@ export const habits = {
   /** The visits of a user in a day, and the number of responses that are cached at each. */
   visits: 2,
   cached: 5,
-  /** In seconds: CACHE_MAX_AGE. */
+  /** In seconds. */
   cachedFor: 300,
   /** The share of users with a subscription, in the busiest minutes. */
   subscribed: 0.02,

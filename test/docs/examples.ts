@@ -12,7 +12,7 @@ export const notRun: Readonly<Record<string, string>> = {
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
-  '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
+  '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':

@@ -66,8 +66,6 @@ beforeAll(async () => {
       RATE_LIMIT: '0',
       RATE_LIMIT_ANONYMOUS: '0',
       DATABASE_CONNECTIONS: String(databaseConnections),
-      // Each PUT reserves an event stream for half a minute.
-      MAX_CONNECTIONS: '10000',
     }),
   );
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';

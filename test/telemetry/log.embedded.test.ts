@@ -1,10 +1,9 @@
 /** Errors in the log: enough to find their cause, and no personal data. */
 
-import { stripVTControlCharacters } from 'node:util';
-import { pino } from 'pino';
+import { execFile } from 'node:child_process';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
-import { terminal } from '../../src/telemetry/prettyLog.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { setProperty } from '../support/property.ts';
 
@@ -167,36 +166,74 @@ it('the log has these descriptions of errors', async () => {
 });
 
 describe('the destination of the log', () => {
-  /** Runs a test with a standard error that is a terminal or not, and passes it what is written there. */
-  function withStandardError(isTTY: boolean, run: (written: readonly unknown[][]) => void): void {
-    const restore = setProperty(process.stderr, 'isTTY', isTTY);
-    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-    try {
-      run(written.mock.calls);
-    } finally {
-      written.mockRestore();
-      restore();
-    }
+  /** What a process writes to standard error that logs before it ends. */
+  const written = (source: string, redirection = '') =>
+    promisify(execFile)('/bin/sh', [
+      '-c',
+      `"$0" --import tsx --input-type=module --eval "$1" ${redirection}`,
+      process.execPath,
+      `import { createLogger, standardError } from '${new URL('../../src/telemetry/log.ts', import.meta.url)}';
+       const logger = createLogger('info', await standardError());
+       ${source}`,
+    ]).then(({ stderr }) => stderr.split('\n').filter((line) => line.startsWith('{')));
+
+  it.each([
+    ['a socket', ''],
+    ['a pipe', '2>&1 | cat >&2'],
+  ])('has all lines in their order when the process ends, in %s', async (_, redirection) => {
+    const lines = await written(
+      `for (let n = 0; n < 200; n++) logger.info({ n }, 'x'.repeat(100)); process.exit();`,
+      redirection,
+    );
+    expect(lines.map((line) => JSON.parse(line).n)).toEqual(Array.from({ length: 200 }, (_, n) => n));
+  });
+
+  it('has a line a moment later, although none follows it', async () => {
+    const lines = await written(
+      `logger.info('one'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 2_000);`,
+      '|| true',
+    );
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['one']);
+  });
+
+  it('is left out while its reader is too slow, and its process goes on', async () => {
+    const lines = await written(
+      `for (let n = 0; n < 50_000; n++) logger.info({ n }, 'x'.repeat(100)); process.exit();`,
+      '2>&1 | (sleep 2; cat) >&2',
+    );
+    expect(lines.length).toBeLessThan(20_000);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ n: 0 });
+  });
+});
+
+it.each<[object, string, string]>([
+  [
+    { request: 'id', endpoint: 'rest', method: 'GET', operation: 'GET /dtt', status: 200, ms: 0.42 },
+    'responded',
+    'INFO: responded GET /dtt 200 0.42 ms {"request":"id","endpoint":"rest","method":"GET"}',
+  ],
+  [{ request: 'id', sql: 'SELECT 1', ms: 3 }, 'statement', 'INFO: statement SELECT 1 3 ms {"request":"id"}'],
+  [{ a: 1 }, 'said', 'INFO: said {"a":1}'],
+  [{}, 'a\u001b[2Jb', 'INFO: a[2Jb'],
+])('a terminal is shown %o as a line for people', async (entry, message, line) => {
+  const restore = [
+    setProperty(process.stderr, 'isTTY', true),
+    setProperty(process.stderr, 'hasColors', () => false),
+  ];
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    vi.resetModules();
+    const log = await import('../../src/telemetry/log.ts');
+    log.createLogger('info', await log.standardError()).info(entry, message);
+    const shown = write.mock.calls.map(([text]) => stripVTControlCharacters(String(text)));
+    expect(
+      shown
+        .join('')
+        .replace(/^\[[\d:]{8}\] /, '')
+        .trimEnd(),
+    ).toBe(line);
+  } finally {
+    write.mockRestore();
+    for (const undo of restore) undo();
   }
-
-  it('is standard error in readable form if that is a terminal', () => {
-    withStandardError(true, (written) => {
-      createLogger('info').info({ a: 1 }, 'said');
-      expect(written.map(([text]) => stripVTControlCharacters(String(text)))).toEqual([
-        expect.stringMatching(/^[\d:]{8} info {2}said a=1\n$/),
-      ]);
-    });
-  });
-
-  it('is one file descriptor for all loggers, without the stream of the process, if standard error is not a terminal', () => {
-    withStandardError(false, (written) => {
-      // Pino stores its destination under this name.
-      const [one, other] = [createLogger('info'), createLogger('warn')].map((logger) =>
-        Reflect.get(logger, pino.symbols.streamSym),
-      );
-      expect(one).toBe(other);
-      expect(one).not.toBe(terminal);
-      expect(written).toEqual([]);
-    });
-  });
 });

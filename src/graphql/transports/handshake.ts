@@ -52,7 +52,7 @@ export function authorizationOf(
 }
 
 /**
- * The viewer, who is counted for `MAX_CONNECTIONS`.
+ * The viewer, whose connections are counted.
  * @throws {CloseSocket} for a client without a valid token, or with too many requests or connections.
  */
 export async function authenticateSocket(

@@ -15,7 +15,7 @@ let bob: Account;
 const leaving: AbortController[] = [];
 
 beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { MAX_CONNECTIONS: '2' } });
+  gateway = await openTestGateway(undefined, { mostConnections: 2 });
   alice = await createAccount(gateway.database.client, 'alice');
   bob = await createAccount(gateway.database.client, 'bob');
 });
