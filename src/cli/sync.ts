@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import ora, { type Ora } from 'ora';
+import ora from 'ora';
 import { type Config, readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { readId } from '../database/ids.ts';
@@ -39,23 +39,22 @@ async function runSync({ from, full = false, json = false, ...ids }: Flags): Pro
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not report its width has 0 columns, for which ora would clear lines without end.
-  const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
+  const progress = showProgress();
   /** Why the latest request had to be repeated, until one succeeds. */
   let lastError: string | undefined;
   const upstream = createUpstream({
     ...accountOf(config),
     onRetry({ reason, attempt, attempts }) {
       lastError = reason;
-      progress.retrying(`${reason}; trying again (${attempt} of ${attempts})`);
+      say(`${reason}; trying again (${attempt} of ${attempts})`);
     },
   });
   const listener: SyncListener = {
+    ...progress,
     advanced(...args) {
       lastError = undefined;
       progress.advanced?.(...args);
     },
-    finished: progress.finished,
   };
   const database = await joinDatabase(config, createMigrationReporter(config));
   try {
@@ -103,47 +102,27 @@ async function syncWhenFree(options: SyncOptions) {
   }
 }
 
-/** ora does not regard NO_COLOR, which is set if it is not empty (no-color.org). */
-const startBar = () =>
-  ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
-
 interface Progress extends SyncListener {
-  finished: NonNullable<SyncListener['finished']>;
-  /** @param line says what went wrong, and which attempt follows. */
-  retrying(line: string): void;
   close(): void;
 }
 
-/** Progress on a terminal: a bar for the kind of records that is being read. */
-function showBars(): Progress {
-  let bar: Ora | undefined;
+/** A line for each kind of records that has been read. A terminal is shown as well how far the present one is. */
+function showProgress(): Progress {
+  const { isTTY, columns } = process.stderr;
+  // ora does not regard NO_COLOR, which is set if it is not empty (no-color.org).
+  const color = process.env.NO_COLOR ? false : 'cyan';
+  // A terminal that does not report its width has 0 columns, for which ora would clear lines without end.
+  const spinner =
+    isTTY && columns > 0 ? ora({ stream: process.stderr, discardStdin: false, color }) : undefined;
   return {
     advanced(kind, fetched, expected = 0) {
-      bar ??= startBar();
-      const share = Math.min(1, fetched / Math.max(expected, fetched, 1));
-      const drawn = expected > 0 ? ` ${'█'.repeat(Math.round(share * 24)).padEnd(24, '░')}` : '';
-      bar.text = `${kind}${drawn} ${fetched}${expected > 0 ? ` of about ${expected}` : ''}`;
+      spinner?.start(`${kind} ${fetched}${expected > 0 ? ` of about ${expected}` : ''}`);
     },
-    finished(kind, { fetched }) {
-      bar ??= startBar();
-      bar.succeed(`${kind} ${fetched}`);
-      bar = undefined;
+    finished(kind, { fetched, created, updated }) {
+      spinner?.stop();
+      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`);
     },
-    retrying(line) {
-      bar ??= startBar();
-      bar.text = line;
-    },
-    close: () => bar?.stop(),
-  };
-}
-
-/** Progress for a file or a pipe: a line for each kind of records that has been read. */
-function printLines(): Progress {
-  return {
-    finished: (kind, { fetched, created, updated }) =>
-      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
-    retrying: say,
-    close() {},
+    close: () => spinner?.stop(),
   };
 }
 
