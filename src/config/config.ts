@@ -1,4 +1,8 @@
-/** The settings: every environment variable that Dovetail reads, with its check and its documentation. */
+/**
+ * The settings: every environment variable that Dovetail reads, with its check and its documentation. Promises that a wrong
+ * value stops a start with a line that says what the setting takes, and that no message shows a secret. Any other source of a
+ * `Config` may replace it, such as a file.
+ */
 
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';

@@ -1,6 +1,7 @@
 /**
  * The demo account, which has data for every query. A new embedded database starts with it; `dovetail demo` loads it into
- * any other database. It is written by SQL: a first start would take a quarter of a second longer with Prisma's client.
+ * any other database. It never mixes with the data of other users. Any script that inserts rows may replace it. It is written
+ * by SQL: a first start would take a quarter of a second longer with Prisma's client.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';

@@ -24,8 +24,8 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // It may come twice: from a terminal and from npm, which passes on what its child has had already, or as a worker from
-    // whoever signals all processes. Not to listen any more would let the second one end the process at once.
+    // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a
+    // listener the second one would end the process at once.
     process.on(signal, stop);
   }
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
@@ -47,7 +47,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   });
   await stopped;
   await gateway.close();
-  // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
+  // A supervisor starts it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
 }
 
@@ -80,7 +80,7 @@ function hasTerminal(): boolean {
 /** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
 const longestStart = 5_000;
 
-/** Ends a process that was told to stop while it started, unless it comes to serve in time and closes as it should. */
+/** Ends a process that was told to stop while it started, unless it serves in time and closes as it should. */
 async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
   // What a server has not committed it forgets.
   const longest = DATABASE_URL === undefined ? longestStart : 0;
@@ -139,7 +139,7 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
 }
 
 /**
- * Looks before anything is made: whoever starts a second gateway by mistake is to find no second database.
+ * Looks before anything is made: a second gateway that was started by mistake makes no second database.
  * @throws {SetupError} when a port cannot be listened on.
  */
 async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {

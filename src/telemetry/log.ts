@@ -3,6 +3,7 @@
  * errors are stripped of values that may be personal. Any logger with pino's interface may replace it.
  */
 
+import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { systemCodeOf } from '../errors.ts';
 
@@ -24,7 +25,7 @@ const blockSize = 4_096;
 /** How long, in milliseconds, a line may wait for its block to be filled. */
 const longestWait = 100;
 
-/** How much, in bytes, may wait for a slow reader before further blocks are left out. */
+/** How much, in characters, may wait for a slow reader or a full disk before further lines are left out. */
 const mostWaiting = 1024 * 1024;
 
 /**
@@ -32,23 +33,38 @@ const mostWaiting = 1024 * 1024;
  * of its processor time.
  */
 function openBlocks(): DestinationStream {
-  const { stderr } = process;
-  let block = '';
+  // Its first use makes a pipe non-blocking. By itself it would write nothing more once a disk was full.
+  const { fd } = process.stderr;
+  let waiting = '';
+  let isBehind = false;
   let timer: NodeJS.Timeout | undefined;
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (block !== '' && stderr.writableLength < mostWaiting) stderr.write(block);
-    block = '';
+    waiting = writeTo(fd, waiting);
+    isBehind = waiting !== '';
+    if (isBehind) timer = setTimeout(flush, longestWait).unref();
   }
   process.on('exit', flush);
   return {
     write(line) {
-      if (block.length + line.length > blockSize) flush();
-      block += line;
+      if (!isBehind && waiting.length + line.length > blockSize) flush();
+      if (waiting.length > mostWaiting) return;
+      waiting += line;
       timer ??= setTimeout(flush, longestWait).unref();
     },
   };
+}
+
+/** Returns what there was no room for. */
+function writeTo(file: number, text: string): string {
+  const bytes = Buffer.from(text);
+  try {
+    return bytes.subarray(writeSync(file, bytes)).toString();
+  } catch (error) {
+    // Nobody reads the pipe any more.
+    return systemCodeOf(error) === 'EPIPE' ? '' : text;
+  }
 }
 
 /** A line for each entry, with the stack of an error below it. Loaded only where there is a terminal. */
@@ -66,7 +82,10 @@ async function openTerminal(): Promise<DestinationStream> {
       .concat('{if ms} {ms} ms{end}'),
     ignore: 'pid,hostname,operation,status,code,sql,ms',
   });
-  return { write: (line) => void stderr.write(readable(line)) };
+  return {
+    // JSON has these control characters as they are, and a terminal would interpret them: errors may quote anything.
+    write: (line) => void stderr.write(readable(line.replace(/[\u007f-\u009f]/g, ' '))),
+  };
 }
 
 /** An error as it stands in the log. */

@@ -138,13 +138,13 @@ describe('a path outside both APIs', () => {
   it.each([
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],
-    ['/nothing', 404, 'Nothing is here. The page / lists everything that there is.\n'],
+    ['/nothing', 404, 'Not found. The home page lists all pages.\n'],
     ...['/graphql/', '//graphql', '/api/graphql', '/GraphQL'].map((path): [string, number, string] => [
       path,
       404,
-      'Nothing is here. GraphQL is at /graphql, without a slash behind it. The page / lists everything that there is.\n',
+      'Not found. GraphQL is at /graphql, without a slash behind it. The home page lists all pages.\n',
     ]),
-    ['/docsx', 404, 'Nothing is here. The page / lists everything that there is.\n'],
+    ['/docsx', 404, 'Not found. The home page lists all pages.\n'],
   ])('needs no token: %s', async (path, status, text) => {
     const { url } = await open();
     const response = await fetch(url + path);

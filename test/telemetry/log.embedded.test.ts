@@ -196,13 +196,27 @@ describe('the destination of the log', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['one']);
   });
 
-  it('is left out while its reader is too slow, and its process goes on', async () => {
+  it('has further lines once a slow reader has read, is limited, and delays nothing', async () => {
     const lines = await written(
-      `for (let n = 0; n < 50_000; n++) logger.info({ n }, 'x'.repeat(100)); process.exit();`,
-      '2>&1 | (sleep 2; cat) >&2',
+      `const began = Date.now();
+       for (let n = 0; n < 20_000; n++) logger.info({ n }, 'x'.repeat(100));
+       const took = Date.now() - began;
+       setTimeout(() => { logger.info({ took }, 'last'); process.exit(); }, 3_500);`,
+      '2>&1 | (sleep 0.5; cat) >&2',
     );
-    expect(lines.length).toBeLessThan(20_000);
-    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ n: 0 });
+    const { msg, took } = JSON.parse(lines.at(-1) ?? '');
+    expect([msg, took < 1_500]).toEqual(['last', true]);
+    expect(lines.length).toBeLessThan(10_000);
+    expect(lines.slice(0, -1).map((line) => JSON.parse(line).n)).toEqual(lines.slice(0, -1).map((_, n) => n));
+  });
+
+  it('ends no process whose reader has gone', async () => {
+    const lines = await written(
+      `setTimeout(() => logger.error('gone'), 500);
+       setTimeout(() => { console.log('{"is":"alive"}'); process.exit(); }, 1_500);`,
+      '3>&2 2>&1 >&3 3>&- | true',
+    );
+    expect(lines).toEqual(['{"is":"alive"}']);
   });
 });
 
@@ -214,7 +228,8 @@ it.each<[object, string, string]>([
   ],
   [{ request: 'id', sql: 'SELECT 1', ms: 3 }, 'statement', 'INFO: statement SELECT 1 3 ms {"request":"id"}'],
   [{ a: 1 }, 'said', 'INFO: said {"a":1}'],
-  [{}, 'a\u001b[2Jb', 'INFO: a[2Jb'],
+  [{}, 'a\u001b[2Jb\u009b', 'INFO: a[2Jb'],
+  [{ a: '\u001b[2J\u009b' }, 'said', 'INFO: said {"a":"\\u001b[2J "}'],
 ])('a terminal is shown %o as a line for people', async (entry, message, line) => {
   const restore = [
     setProperty(process.stderr, 'isTTY', true),
