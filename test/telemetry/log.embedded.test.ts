@@ -171,14 +171,18 @@ it('the log has these descriptions of errors', async () => {
 describe('the destination of the log', () => {
   /** What a process writes to standard error that logs before it ends. */
   const written = (source: string, redirection = '') =>
-    promisify(execFile)('/bin/sh', [
-      '-c',
-      `"$0" --import tsx --input-type=module --eval "$1" ${redirection}`,
-      process.execPath,
-      `import { createLogger, standardError } from '${new URL('../../src/telemetry/log.ts', import.meta.url)}';
+    promisify(execFile)(
+      '/bin/sh',
+      [
+        '-c',
+        `"$0" --import tsx --input-type=module --eval "$1" ${redirection}`,
+        process.execPath,
+        `import { createLogger, standardError } from '${new URL('../../src/telemetry/log.ts', import.meta.url)}';
        const logger = createLogger('info', await standardError());
        ${source}`,
-    ]).then(({ stderr }) => stderr.split('\n').filter((line) => line.startsWith('{')));
+      ],
+      { maxBuffer: 16 * 1024 * 1024 },
+    ).then(({ stderr }) => stderr.split('\n').filter((line) => line.startsWith('{')));
 
   it.each([
     ['a socket', ''],
