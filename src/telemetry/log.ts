@@ -76,17 +76,19 @@ async function openTerminal(): Promise<DestinationStream> {
     translateTime: 'SYS:HH:MM:ss',
     singleLine: true,
     // What an entry is about comes first.
-    messageFormat: ['operation', 'status', 'code', 'sql']
-      .map((name) => `{if ${name}} {${name}}{end}`)
-      .reduce((format, part) => format + part, '{msg}')
-      .concat('{if ms} {ms} ms{end}'),
+    messageFormat: ({ msg, operation, status, code, sql, ms }) =>
+      [msg, operation, status, code, sql, ms === undefined ? undefined : `${ms} ms`]
+        .filter((part) => part !== undefined)
+        .join(' ')
+        .replace(controls, ' '),
     ignore: 'pid,hostname,operation,status,code,sql,ms',
   });
-  return {
-    // JSON has these control characters as they are, and a terminal would interpret them: errors may quote anything.
-    write: (line) => void stderr.write(readable(line.replace(/[\u007f-\u009f]/g, ' '))),
-  };
+  // JSON escapes the other control characters.
+  return { write: (line) => void stderr.write(readable(line.trimEnd().replace(controls, ' '))) };
 }
+
+/** A terminal would interpret them, and errors may quote anything. */
+const controls = /\p{Cc}/gu;
 
 /** An error as it stands in the log. */
 export interface DescribedError {
