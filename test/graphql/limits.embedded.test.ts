@@ -596,8 +596,6 @@ describe('the time to check a document', () => {
 describe('a limit', () => {
   it.each([
     [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
-    [{}, '31 aliases; at most 30', `{ ${many(31, (index) => `a${index}: __typename`)} }`],
-    [{}, '31 directives; at most 30', `{ ${many(31, (index) => `f${index} @skip(if: true)`)} }`],
     [{ MAX_TOKENS: '5' }, 'more than 5 tokens; at most 5', '{ viewer { id } }'],
     [{}, 'a field 51 times in one selection; at most 50', `{ viewer { ${'id '.repeat(51)} } }`],
     [
