@@ -1,4 +1,7 @@
-/** The command line tool: `dovetail serve`, and the commands beside it. */
+/**
+ * The command line tool: `dovetail serve`, and the commands beside it. Promises data on standard output, messages on standard
+ * error, and the exit codes below. All but `serve` use the database alone: SQL, or the console, may replace them.
+ */
 
 import cluster from 'node:cluster';
 import { inspect, styleText } from 'node:util';

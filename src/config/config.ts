@@ -1,4 +1,8 @@
-/** The settings: every environment variable that Dovetail reads, with its check and its documentation. */
+/**
+ * The settings: every environment variable that Dovetail reads, with its check and its documentation. Promises that a wrong
+ * value stops a start with a line that says what the setting takes, and that no message shows a secret. Any other source of a
+ * `Config` may replace it, such as a file.
+ */
 
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -136,11 +140,6 @@ export const settings = {
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
   ),
-  CACHE_MAX_AGE: setting(
-    'seconds that anything is cached, responses and valid tokens alike, even if no change is heard of',
-    'an integer from 1 to 86400',
-    integer(1, 86_400).default(300),
-  ),
   COMPRESSION: setting(
     'whether responses of both APIs are compressed, for clients that take them so',
     'on or off',
@@ -198,11 +197,6 @@ export const settings = {
     'only, or nothing',
     z.literal('only').optional(),
   ),
-  AUTOMATIC_PERSISTED_QUERIES: setting(
-    'whether clients may send the hash of a query instead of the query, once they have sent both; not with PERSISTED_OPERATIONS=only',
-    'on or off',
-    onOff.default('on'),
-  ),
   BATCHING: setting(
     'whether a POST may have a list of up to 10 operations, which counts as so many requests',
     'on or off',
@@ -214,11 +208,8 @@ export const settings = {
     20_000,
     1_000_000_000,
   ),
-  MAX_ALIASES: limit('aliases that a document may have', 30, 100_000),
-  MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
   MAX_SUBSCRIPTIONS: limit('subscriptions that a user may have open in one process', 50, 1_000_000),
-  MAX_CONNECTIONS: limit('WebSockets that a user may have open in one process', 100, 1_000_000),
   MAX_BODY_KB: limit(
     'size of a GraphQL request’s body, or of a message through a WebSocket, in KiB',
     256,
@@ -284,11 +275,6 @@ export const settings = {
     'an integer from 0 to 1000000',
     integer(0, 1_000_000).default(60),
   ),
-  UPSTREAM_TOKEN_TTL: setting(
-    'seconds after which a token of the upstream is checked there again, at the latest',
-    'an integer from 1 to 3600',
-    integer(1, 3_600).default(60),
-  ),
 } satisfies Record<string, Setting<unknown>>;
 
 /** The names of settings from before 0.1.0, with the present ones. An old name is an error, since ignoring it would be a surprise. */
@@ -300,10 +286,10 @@ export const renamed: Readonly<Record<string, Name>> = {
 /** Settings that have no effect without another one. Setting only the first is an error. */
 const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
+  DATABASE_REPLICA_URLS: 'DATABASE_URL',
   UPSTREAM_TOKEN: 'UPSTREAM_URL',
   UPSTREAM_INTERVAL: 'UPSTREAM_URL',
   UPSTREAM_RATE: 'UPSTREAM_URL',
-  UPSTREAM_TOKEN_TTL: 'UPSTREAM_URL',
 };
 
 /**
@@ -362,6 +348,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     complaints.push(
       'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
     );
+  // What a mirror has just brought here is read at once.
+  if (config.DATABASE_REPLICA_URLS && config.UPSTREAM_URL)
+    complaints.push('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));

@@ -37,7 +37,7 @@ export interface PersistedOperations {
 type UserRef = Pick<Viewer, 'id'>;
 
 export interface PersistedOptions {
-  readonly config: Pick<Config, 'PERSISTED_OPERATIONS' | 'AUTOMATIC_PERSISTED_QUERIES'>;
+  readonly config: Pick<Config, 'PERSISTED_OPERATIONS'>;
   readonly file: Pick<PersistedFile, 'textOf'>;
 }
 
@@ -46,7 +46,7 @@ const onlyPersisted =
 
 export function createPersistedOperations({ config, file }: PersistedOptions): PersistedOperations {
   const only = config.PERSISTED_OPERATIONS === 'only';
-  const isAutomatic = config.AUTOMATIC_PERSISTED_QUERIES === 'on' && !only;
+  const isAutomatic = !only;
   const registered = createRegisteredQueries();
 
   /** The hash with which a request sends its query to have it registered. */

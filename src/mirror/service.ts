@@ -72,17 +72,13 @@ export interface MirrorServiceOptions {
   readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
   readonly idle?: number;
+  /** After how many milliseconds a token is checked upstream again, at the latest; a minute unless given. */
+  readonly tokenMaxAge?: number;
 }
 
 type Settings = Pick<
   Config,
-  | 'DATABASE_URL'
-  | 'DATA_DIR'
-  | 'UPSTREAM_URL'
-  | 'UPSTREAM_TOKEN'
-  | 'UPSTREAM_INTERVAL'
-  | 'UPSTREAM_RATE'
-  | 'UPSTREAM_TOKEN_TTL'
+  'DATABASE_URL' | 'DATA_DIR' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
 >;
 
 /** How long, in milliseconds, an activation waits at most until all gateways have been told. */
@@ -97,6 +93,9 @@ const usualWaits: WaitLimits = {
   awakening: 3_000,
   forwarding: 15_000,
 };
+
+/** After how many milliseconds a token is checked upstream again. */
+const usualTokenMaxAge = 60_000;
 
 /** What the functions below share. */
 interface Parts extends MirrorServiceOptions {
@@ -181,7 +180,10 @@ export async function openMirrorService(
  * Mirrors the account of the one token that the settings name, once the upstream says whose it is. If it becomes another account's,
  * nothing is read or forwarded with it any more: clients have tokens of the first account.
  */
-function mirrorConfiguredAccount({ accounts, check, config, logger }: Parts, token: string) {
+function mirrorConfiguredAccount(
+  { accounts, check, config, logger, tokenMaxAge = usualTokenMaxAge }: Parts,
+  token: string,
+) {
   const end = new AbortController();
   const { signal } = end;
   let account: MirroredAccount | undefined;
@@ -211,8 +213,8 @@ function mirrorConfiguredAccount({ accounts, check, config, logger }: Parts, tok
       if (checked.kind === 'valid' && account?.id !== checked.userId) endWithToken();
       if (checked.kind === 'invalid')
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
-      const pause = account ? config.UPSTREAM_TOKEN_TTL : config.UPSTREAM_INTERVAL;
-      await sleep(pause * 1_000, undefined, { signal }).catch(() => {});
+      const pause = account ? tokenMaxAge : config.UPSTREAM_INTERVAL * 1_000;
+      await sleep(pause, undefined, { signal }).catch(() => {});
     }
   })();
   return {
@@ -225,7 +227,10 @@ function mirrorConfiguredAccount({ accounts, check, config, logger }: Parts, tok
 }
 
 /** The tokens that clients bring. Each lets its account be read while it is in use. */
-function openTokens({ accounts, check, config, sql, logger }: Parts, idle: number): UpstreamTokens {
+function openTokens(
+  { accounts, check, sql, logger, tokenMaxAge = usualTokenMaxAge }: Parts,
+  idle: number,
+): UpstreamTokens {
   const closing = new AbortController();
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
@@ -247,7 +252,7 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
       logger.warn(
         'the upstream says that a token belongs to another user: what it was used for here has ended',
       ),
-    ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
+    ttl: tokenMaxAge,
     idle,
   });
   return {

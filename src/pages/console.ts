@@ -46,7 +46,7 @@ export function createConsole({ demoTokenFor, hasGraphiql }: ConsoleOptions): Pa
     const { request, path } = exchange;
     if (path.startsWith('/console/assets/')) {
       const found = files.get(path);
-      return found ? found(exchange) : textResponse(404, 'Nothing is here. Try /console.');
+      return found ? found(exchange) : textResponse(404, 'Not found. Try /console.');
     }
     const demoToken = demoTokenFor(request);
     let page = pages.get(demoToken);

@@ -23,7 +23,7 @@ export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
   return async (exchange) => {
     const { request, path } = exchange;
     const file = files.get(path);
-    if (!file && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
+    if (!file && path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
     if (file) return file(exchange);
     return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };

@@ -83,5 +83,5 @@ function nothingAt(path: string): string {
   const hint = /^\/+(api\/+)?graphql\/*$/i.test(path)
     ? 'GraphQL is at /graphql, without a slash behind it. '
     : '';
-  return `Nothing is here. ${hint}The page / lists everything that there is.`;
+  return `Not found. ${hint}The home page lists all pages.`;
 }

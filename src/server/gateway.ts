@@ -24,11 +24,12 @@ import { SetupError } from '../errors.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { openMirrorService } from '../mirror/service.ts';
-import { createLogger } from '../telemetry/log.ts';
+import { createLogger, standardError } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
-import { logStatements } from '../telemetry/statementLog.ts';
+import { logStatements } from '../telemetry/requestLog.ts';
 import { release } from '../version.ts';
 import { loadOptionalFeatures } from './optionalFeatures.ts';
+import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
 export interface Gateway {
@@ -52,7 +53,6 @@ const longestLeaving = 3_000;
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config): Promise<Gateway> {
-  checkStandbys(config);
   const parts = createParts();
   try {
     return await openParts(config, parts);
@@ -68,7 +68,7 @@ const boundsOf = ({ DATABASE_CONNECTIONS, STATEMENT_TIMEOUT }: Config): PoolLimi
 });
 
 async function openParts(config: Config, parts: Parts): Promise<Gateway> {
-  const logger = createLogger(config.LOG_LEVEL);
+  const logger = createLogger(config.LOG_LEVEL, await standardError());
   if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
   const bounds = boundsOf(config);
   const open = () => openDatabase(config, bounds, logMigrations(logger));
@@ -80,7 +80,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
-    maxAge: config.CACHE_MAX_AGE,
+    maxAge: cacheMaxAge,
   });
   const onChanged = responseCache.invalidate;
   const mirror = await openMirrorService(config, { pool, direct, sql, feed, logger, onChanged });
@@ -204,22 +204,6 @@ async function openTraces(
   if (endpoint === undefined) return;
   const { startTraces } = await import('../telemetry/traces.ts');
   parts.add(startTraces(endpoint, logger));
-}
-
-/** @throws {SetupError} for standbys that could not be read from. */
-function checkStandbys({
-  DATABASE_REPLICA_URLS: urls,
-  DATABASE_URL: primary,
-  UPSTREAM_URL: upstream,
-}: Config): void {
-  if (urls === undefined) return;
-  if (primary === undefined)
-    throw new SetupError(
-      'DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.',
-    );
-  // What a mirror has just brought here is read at once.
-  if (upstream !== undefined)
-    throw new SetupError('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
 }
 
 /** Loaded only where the settings ask for them. */

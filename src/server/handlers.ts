@@ -10,7 +10,7 @@ import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
 import type { UpstreamAccounts } from '../upstream/access.ts';
-import type { ServerOptions } from './options.ts';
+import { cacheMaxAge, type ServerOptions } from './options.ts';
 import { createReadiness } from './readiness.ts';
 
 /** How long, in milliseconds, a body may take before its token is looked up again. */
@@ -47,7 +47,7 @@ export function createHandlers(
   { viewers, turns }: HandlersOptions,
 ) {
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
-  const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
+  const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextsBy = createContexts({ database, replicas, mirror });

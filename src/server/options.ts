@@ -17,6 +17,12 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Access } from './authentication.ts';
 import type { OptionalFeatures } from './optionalFeatures.ts';
 
+/** In seconds: how long anything is cached, responses and valid tokens alike, even if no change is heard of. */
+export const cacheMaxAge = 300;
+
+/** How many WebSockets and event streams of many operations a user may have open in one process. */
+export const mostConnections = 100;
+
 export interface ServerOptions {
   config: Config;
   database: Database;
@@ -31,6 +37,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
   mostUnknown?: number;
+  /** How many WebSockets and event streams of many operations a user may have open; the usual number unless given. */
+  mostConnections?: number;
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;
   /** The features that only some gateways have. */

@@ -24,7 +24,7 @@ import { createAuthentication } from './authentication.ts';
 import { runBatch } from './batchRunner.ts';
 import { createHandlers } from './handlers.ts';
 import { createInnerRunner } from './innerRequests.ts';
-import type { Pipeline, ServerOptions } from './options.ts';
+import { cacheMaxAge, mostConnections, type Pipeline, type ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { type Shed, type Shedding, tooBusy } from './shedding.ts';
 import { createTaskRunner, type TaskRunner } from './taskRunner.ts';
@@ -114,12 +114,12 @@ async function respondToBatch(
 /** Makes the steps, and puts them together. */
 export function createPipeline(options: ServerOptions, { shed, turns }: Shedding): Pipeline {
   const { config, database, feed, responseCache, mirror, replicas } = options;
-  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, replicas?.noteChange);
+  const viewers = createViewers(database.sql, feed, cacheMaxAge, replicas?.noteChange);
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
   const authenticate = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const authorize = createAccess({ authenticate, limitRate });
   const cors = createConfiguredCors(options);
-  const connectionQuota = createUserQuota(config.MAX_CONNECTIONS);
+  const connectionQuota = createUserQuota(options.mostConnections ?? mostConnections);
   const onChanged = createOnChanged(options);
   const positions = database.embedded
     ? undefined

@@ -8,27 +8,24 @@ import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { serverOf } from '../database/connection/server.ts';
 import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';
-import { createLogger } from '../telemetry/log.ts';
+import { createLogger, standardError } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
 import { prepareWorker, reportServing, startWorkers } from './cluster.ts';
 import { openGateway } from './gateway.ts';
-import { collectWhenIdle } from './idleMemory.ts';
-import { createObjectsAmongYoungest } from './pretenuring.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
-  createObjectsAmongYoungest();
   if (cluster.isWorker) prepareWorker();
   const config = readConfig({ ...process.env, ...options });
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // It may come twice: from a terminal and from npm, which passes on what its child has had already, or as a worker from
-    // whoever signals all processes. Not to listen any more would let the second one end the process at once.
+    // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a
+    // listener the second one would end the process at once.
     process.on(signal, stop);
   }
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
@@ -43,16 +40,14 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   }
   if (cluster.isWorker) reportServing({ url: gateway.url, hasUsers: gateway.hasUsers });
   else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
-  const stopCollecting = collectWhenIdle();
   let failed = false;
   gateway.failure?.then(() => {
     failed = true;
     stop();
   });
   await stopped;
-  stopCollecting();
   await gateway.close();
-  // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
+  // A supervisor starts it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
 }
 
@@ -85,7 +80,7 @@ function hasTerminal(): boolean {
 /** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
 const longestStart = 5_000;
 
-/** Ends a process that was told to stop while it started, unless it comes to serve in time and closes as it should. */
+/** Ends a process that was told to stop while it started, unless it serves in time and closes as it should. */
 async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
   // What a server has not committed it forgets.
   const longest = DATABASE_URL === undefined ? longestStart : 0;
@@ -118,7 +113,8 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   // Workers ask this process for the messages in the log, where changes are announced by those.
   const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const sharing = url === undefined ? undefined : shareMessages(serverOf(url));
-  const workers = await startWorkers(workersOf(config), createLogger(config.LOG_LEVEL), {
+  const logger = createLogger(config.LOG_LEVEL, await standardError());
+  const workers = await startWorkers(workersOf(config), logger, {
     stopping,
     onStart: sharing?.serve,
   });
@@ -143,7 +139,7 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
 }
 
 /**
- * Looks before anything is made: whoever starts a second gateway by mistake is to find no second database.
+ * Looks before anything is made: a second gateway that was started by mistake makes no second database.
  * @throws {SetupError} when a port cannot be listened on.
  */
 async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {

@@ -1,26 +1,94 @@
 /**
  * The log: lines of JSON on standard error, or readable lines if that is a terminal. They contain no personal data, and
- * errors are stripped of values that may be personal.
+ * errors are stripped of values that may be personal. Any logger with pino's interface may replace it.
  */
 
+import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { systemCodeOf } from '../errors.ts';
-import { createLineWriter, type LineWriter } from './logBlocks.ts';
-import { terminal } from './prettyLog.ts';
 
-export function createLogger(level: string, destination: DestinationStream = standardError()): Logger {
+export function createLogger(level: string, destination: DestinationStream): Logger {
   return pino({ level, serializers: { err: describeError } }, destination);
 }
 
 /** The destination of all loggers of the process that have none of their own. */
-let lines: LineWriter | undefined;
+let standard: DestinationStream | undefined;
 
-function standardError(): DestinationStream {
-  // The first use of `process.stderr` also makes a pipe or a socket non-blocking, as the line writer needs it.
-  if (process.stderr.isTTY) return terminal;
-  lines ??= createLineWriter(2);
-  return lines;
+export async function standardError(): Promise<DestinationStream> {
+  standard ??= process.stderr.isTTY ? await openTerminal() : openBlocks();
+  return standard;
 }
+
+/** In characters. Writes to a pipe of at most so many bytes are not mixed with those of other processes (`PIPE_BUF`). */
+const blockSize = 4_096;
+
+/** How long, in milliseconds, a line may wait for its block to be filled. */
+const longestWait = 100;
+
+/** How much, in characters, may wait for a slow reader or a full disk before further lines are left out. */
+const mostWaiting = 1024 * 1024;
+
+/**
+ * Lines are written in blocks: a write for each, or pino's own destination, would cost a cached response more than a tenth
+ * of its processor time.
+ */
+function openBlocks(): DestinationStream {
+  // Its first use makes a pipe non-blocking. By itself it would write nothing more once a disk was full.
+  const { fd } = process.stderr;
+  let waiting = '';
+  let isBehind = false;
+  let timer: NodeJS.Timeout | undefined;
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    waiting = writeTo(fd, waiting);
+    isBehind = waiting !== '';
+    if (isBehind) timer = setTimeout(flush, longestWait).unref();
+  }
+  process.on('exit', flush);
+  return {
+    write(line) {
+      if (!isBehind && waiting.length + line.length > blockSize) flush();
+      if (waiting.length > mostWaiting) return;
+      waiting += line;
+      timer ??= setTimeout(flush, longestWait).unref();
+    },
+  };
+}
+
+/** Returns what there was no room for. */
+function writeTo(file: number, text: string): string {
+  const bytes = Buffer.from(text);
+  try {
+    return bytes.subarray(writeSync(file, bytes)).toString();
+  } catch (error) {
+    // Nobody reads the pipe any more.
+    return systemCodeOf(error) === 'EPIPE' ? '' : text;
+  }
+}
+
+/** A line for each entry, with the stack of an error below it. Loaded only where there is a terminal. */
+async function openTerminal(): Promise<DestinationStream> {
+  const { prettyFactory } = await import('pino-pretty');
+  const { stderr } = process;
+  const readable = prettyFactory({
+    colorize: stderr.hasColors(),
+    translateTime: 'SYS:HH:MM:ss',
+    singleLine: true,
+    // What an entry is about comes first.
+    messageFormat: ({ msg, operation, status, code, sql, ms }) =>
+      [msg, operation, status, code, sql, ms === undefined ? undefined : `${ms} ms`]
+        .filter((part) => part !== undefined)
+        .join(' ')
+        .replace(controls, ' '),
+    ignore: 'pid,hostname,operation,status,code,sql,ms',
+  });
+  // JSON escapes the other control characters.
+  return { write: (line) => void stderr.write(readable(line.trimEnd().replace(controls, ' '))) };
+}
+
+/** A terminal would interpret them, and errors may quote anything. */
+const controls = /\p{Cc}/gu;
 
 /** An error as it stands in the log. */
 export interface DescribedError {

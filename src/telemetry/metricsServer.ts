@@ -13,7 +13,7 @@ export interface MetricsServer {
 }
 
 /**
- * Serves metrics at `/metrics`, for the network of whoever runs the gateway.
+ * Serves metrics at `/metrics`, for the operator's network.
  * @param print gives those of this process; without it, those of all workers together.
  * @throws {SetupError} when the port cannot be listened on.
  */
@@ -24,7 +24,7 @@ export async function serveMetrics(
   const read = print ?? createAggregate();
   const server = createServer((request, response) => {
     if (request.url?.split('?', 1)[0] !== '/metrics') {
-      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Nothing is here. Try /metrics.\n');
+      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Not found. Try /metrics.\n');
       return;
     }
     read().then(

@@ -1,7 +1,7 @@
 /**
  * Traces for OpenTelemetry, with spans for each request, its operations and its statements. Loaded only if
  * OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans contain nothing that a client wrote: no targets, no variables and no values of
- * statements.
+ * statements. Anything that subscribes to the same channels may replace it.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -16,10 +16,10 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { ExportResultCode, setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
 import { errorText } from '../errors.ts';
@@ -33,6 +33,9 @@ export interface Traces {
 
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;
+
+/** How often, in milliseconds, the log says that spans are lost: there is a batch every few seconds. */
+const tellEvery = 60_000;
 
 /** The methods that a span may name. Any other is text of the client's. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -100,34 +103,19 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
 }
 
 function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  setGlobalErrorHandler((error) => {
+    if (performance.now() - toldAt < tellEvery) return;
+    logger.warn({ reason: errorText(error), endpoint }, 'traces not delivered');
+    toldAt = performance.now();
+  });
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
   return new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    spanProcessors: [new BatchSpanProcessor(tellOnce(exporter, endpoint, logger))],
+    spanProcessors: [new BatchSpanProcessor(exporter)],
   });
-}
-
-/** Logs when spans begin to be lost and when they are delivered again, not for every batch, of which there is one every few seconds. */
-function tellOnce(exporter: SpanExporter, endpoint: string, logger: Logger): SpanExporter {
-  let isLosing = false;
-  setGlobalErrorHandler((error) => {
-    if (!isLosing) logger.warn({ reason: errorText(error), endpoint }, 'traces not delivered');
-    isLosing = true;
-  });
-  return {
-    export(spans, done) {
-      exporter.export(spans, (result) => {
-        if (isLosing && result.code === ExportResultCode.SUCCESS) {
-          isLosing = false;
-          logger.info({ endpoint }, 'traces delivered again');
-        }
-        done(result);
-      });
-    },
-    shutdown: () => exporter.shutdown(),
-  };
 }
 
 const propagator = new W3CTraceContextPropagator();

@@ -5,6 +5,7 @@ import {
   commandLine,
   isOrigin,
   readConfig,
+  settings,
   shellWord,
   workersOf,
 } from '../../src/config/config.ts';
@@ -30,60 +31,16 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(readConfig({ KEEP_ANSWERS_MB: '' }).RESPONSE_CACHE_MB).toBe(64);
   });
 
-  const defaults = {
-    HOST: '127.0.0.1',
-    PORT: 4000,
-    DATABASE_URL: undefined,
-    DATABASE_REPLICA_URLS: undefined,
-    DATA_DIR: '.data',
-    CHANGE_FEED: 'auto',
-    DATABASE_CONNECTIONS: 10,
-    STATEMENT_TIMEOUT: 10,
-    MAX_WAITING: 100,
-    WORKERS: 1,
-    RESPONSE_CACHE_MB: 64,
-    CACHE_MAX_AGE: 300,
-    COMPRESSION: 'on',
-    CONSOLE: 'on',
-    FEDERATION: 'off',
-    GRAPHIQL: 'on',
-    MCP: 'off',
-    SHOW_DEMO_TOKEN: 'off',
-    INTROSPECTION: 'on',
-    CORS_ORIGINS: undefined,
-    PERSISTED_OPERATIONS_FILE: undefined,
-    PERSISTED_OPERATIONS: undefined,
-    AUTOMATIC_PERSISTED_QUERIES: 'on',
-    BATCHING: 'off',
-    MAX_DEPTH: 20,
-    MAX_COMPLEXITY: 20_000,
-    MAX_ALIASES: 30,
-    MAX_DIRECTIVES: 30,
-    MAX_TOKENS: 1_000,
-    MAX_SUBSCRIPTIONS: 50,
-    MAX_CONNECTIONS: 100,
-    MAX_BODY_KB: 256,
-    RATE_LIMIT: 6_000,
-    RATE_LIMIT_ANONYMOUS: 300,
-    TRUST_PROXY: 0,
-    METRICS_PORT: undefined,
-    OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
-    LOG_LEVEL: 'info',
-    UPSTREAM_URL: undefined,
-    UPSTREAM_TOKEN: undefined,
-    UPSTREAM_INTERVAL: 60,
-    UPSTREAM_RATE: 60,
-    UPSTREAM_TOKEN_TTL: 60,
-  };
+  const defaults = readConfig({});
 
   it.each([
-    ['nothing is set', {}],
     ['settings are empty', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
     ['only other variables are set', { USER: 'me', HOSTNAME: 'here' }],
   ])('returns the defaults when %s', (_, env) => {
     expect(readConfig(env)).toEqual(defaults);
   });
 
+  const primary = { DATABASE_URL: 'postgres://h/d' };
   const accepted: [env: Record<string, string>, expected: Partial<Config>][] = [
     [{ HOST: '::' }, { HOST: '::' }],
     [{ HOST: 'localhost' }, { HOST: 'localhost' }],
@@ -93,14 +50,17 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     [{ PORT: '65535' }, { PORT: 65535 }],
     [{ DATABASE_URL: 'postgres://u:p@h/d' }, { DATABASE_URL: 'postgres://u:p@h/d' }],
     [
-      { DATABASE_REPLICA_URLS: 'postgres://a/d, postgres://b/d postgres://a/d' },
-      { DATABASE_REPLICA_URLS: ['postgres://a/d', 'postgres://b/d'] },
+      { ...primary, DATABASE_REPLICA_URLS: 'postgres://a/d, postgres://b/d postgres://a/d' },
+      { ...primary, DATABASE_REPLICA_URLS: ['postgres://a/d', 'postgres://b/d'] },
     ],
     [
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
     ],
-    [{ DATABASE_REPLICA_URLS: ' postgres://a/d ' }, { DATABASE_REPLICA_URLS: ['postgres://a/d'] }],
+    [
+      { ...primary, DATABASE_REPLICA_URLS: ' postgres://a/d ' },
+      { ...primary, DATABASE_REPLICA_URLS: ['postgres://a/d'] },
+    ],
     [
       { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
       { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
@@ -142,30 +102,11 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
   });
 
-  it.each([
-    ['PORT', 0, 65_535],
-    ['DATABASE_CONNECTIONS', 1, 1_000],
-    ['STATEMENT_TIMEOUT', 1, 3_600],
-    ['MAX_WAITING', 1, 100_000],
-    ['WORKERS', 1, 256],
-    ['RESPONSE_CACHE_MB', 0, 65_536],
-    ['CACHE_MAX_AGE', 1, 86_400],
-    ['MAX_DEPTH', 1, 10_000],
-    ['MAX_COMPLEXITY', 1, 1_000_000_000],
-    ['MAX_ALIASES', 1, 100_000],
-    ['MAX_DIRECTIVES', 1, 100_000],
-    ['MAX_TOKENS', 1, 100_000],
-    ['MAX_SUBSCRIPTIONS', 1, 1_000_000],
-    ['MAX_CONNECTIONS', 1, 1_000_000],
-    ['MAX_BODY_KB', 1, 65_536],
-    ['RATE_LIMIT', 0, 1_000_000_000],
-    ['RATE_LIMIT_ANONYMOUS', 0, 1_000_000_000],
-    ['TRUST_PROXY', 0, 16],
-    ['METRICS_PORT', 0, 65_535],
-    ['UPSTREAM_INTERVAL', 1, 86_400],
-    ['UPSTREAM_RATE', 0, 1_000_000],
-    ['UPSTREAM_TOKEN_TTL', 1, 3_600],
-  ])('accepts for %s only an integer from %i to %i', (name, min, max) => {
+  const ranges = Object.entries(settings).flatMap(([name, { takes }]) => {
+    const [, min, max] = /^an integer from (\d+) to (\d+)/.exec(takes) ?? [];
+    return max === undefined ? [] : [[name, Number(min), Number(max)] as const];
+  });
+  it.each(ranges)('accepts for %s only an integer from %i to %i', (name, min, max) => {
     const beside = name.startsWith('UPSTREAM_') ? { UPSTREAM_URL: 'https://h/api/v1' } : {};
     for (const border of [min, max])
       expect(readConfig({ ...beside, [name]: String(border) })).toEqual({
@@ -206,19 +147,8 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       wrong,
       'origins such as https://app.example.com, separated by commas',
     ]);
-  for (const wrong of ['true', 'no', '1', 'ON']) {
-    for (const name of [
-      'COMPRESSION',
-      'CONSOLE',
-      'FEDERATION',
-      'GRAPHIQL',
-      'SHOW_DEMO_TOKEN',
-      'INTROSPECTION',
-      'AUTOMATIC_PERSISTED_QUERIES',
-      'BATCHING',
-    ])
-      wrongSettings.push([name, wrong, 'on or off']);
-  }
+  for (const [name, { takes }] of Object.entries(settings))
+    if (takes === 'on or off') for (const wrong of ['true', 'ON']) wrongSettings.push([name, wrong, takes]);
   for (const wrong of ['on', 'true', 'READ', 'read,write'])
     wrongSettings.push(['MCP', wrong, 'off, read or write']);
   for (const wrong of ['on', 'Notify']) wrongSettings.push(['CHANGE_FEED', wrong, 'auto, notify or logical']);
@@ -275,26 +205,31 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
 
   it('rejects several hosts in the URL of a standby, which is one server', () => {
     for (const url of ['postgres://a,b/d', 'postgres://a/d postgres://b/d?target_session_attrs=any'])
-      expect(complaintAbout({ DATABASE_REPLICA_URLS: url })).toBe(
+      expect(complaintAbout({ ...primary, DATABASE_REPLICA_URLS: url })).toBe(
         'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. Each URL names one server: one host, and no target_session_attrs.',
       );
   });
 
   it('rejects an invalid URL of a standby with the reason, without showing the URL', () => {
-    expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://u:p#w@b/d' })).toMatch(
+    expect(complaintAbout({ ...primary, DATABASE_REPLICA_URLS: 'postgres://u:p#w@b/d' })).toMatch(
       /^DATABASE_REPLICA_URLS is not valid, but .* A password with characters such as @, #/,
     );
-    expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus' })).toBe(
+    expect(
+      complaintAbout({
+        ...primary,
+        DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus',
+      }),
+    ).toBe(
       'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
     );
   });
 
   it.each([
     ['DATABASE_DIRECT_URL', 'postgres://h/d', 'DATABASE_URL'],
+    ['DATABASE_REPLICA_URLS', 'postgres://h/d', 'DATABASE_URL'],
     ['UPSTREAM_TOKEN', 'secret', 'UPSTREAM_URL'],
     ['UPSTREAM_INTERVAL', '60', 'UPSTREAM_URL'],
     ['UPSTREAM_RATE', '60', 'UPSTREAM_URL'],
-    ['UPSTREAM_TOKEN_TTL', '60', 'UPSTREAM_URL'],
   ])('rejects %s=%s without %s', (name, value, other) => {
     for (const rest of [{}, { [other]: '' }])
       expect(complaintAbout({ ...rest, [name]: value })).toBe(
@@ -308,6 +243,17 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       expect(complaintAbout({ ...rest, CHANGE_FEED: 'logical' })).toBe(
         'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
       );
+  });
+
+  it('rejects standbys with an upstream', () => {
+    const settings = {
+      ...primary,
+      DATABASE_REPLICA_URLS: 'postgres://a/d',
+      UPSTREAM_URL: 'https://h/api/v1',
+    };
+    expect(complaintAbout(settings)).toBe(
+      'DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.',
+    );
   });
 
   it('rejects the same port for the gateway and its metrics, but accepts 0, a free port, for both', () => {

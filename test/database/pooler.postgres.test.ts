@@ -145,7 +145,7 @@ describe('behind PgBouncer in transaction mode', () => {
     expect(problems.map(({ check }) => check)).toEqual(['pooler', 'change feed']);
     expect(problems[0]?.advice).toMatch(/^ALTER ROLE postgres SET statement_timeout = '10s'/);
     expect(problems[1]?.advice).toBe(
-      'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every CACHE_MAX_AGE alone.',
+      'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every five minutes alone.',
     );
   });
 

@@ -15,7 +15,7 @@ export const notRun: Readonly<Record<string, string>> = {
   '# While the table "OssmDevice" is missing':
     'needs a broken database; test/rest/errors.postgres.test.ts has one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
-  '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
+  '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':

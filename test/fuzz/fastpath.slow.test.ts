@@ -52,8 +52,6 @@ const settings = {
   FEDERATION: isSubgraph ? 'on' : 'off',
   MAX_DEPTH: '1000',
   MAX_COMPLEXITY: '1000000000',
-  MAX_ALIASES: '10000',
-  MAX_DIRECTIVES: '10000',
   MAX_TOKENS: '100000',
 };
 

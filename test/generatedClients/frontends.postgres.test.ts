@@ -138,29 +138,6 @@ describe('generated types', () => {
   });
 });
 
-describe('a gateway with automatic persisted queries switched off', () => {
-  let gateway: TestGateway;
-  let url: string;
-  beforeAll(async () => {
-    const settings = { AUTOMATIC_PERSISTED_QUERIES: 'off' };
-    gateway = await openTestGateway(await openBeside(scene().gateway.database), { settings });
-    url = `${gateway.url}/graphql`;
-  });
-  afterAll(() => gateway?.close());
-
-  it.each<[string, (token: string) => Promise<unknown>]>([
-    ['urql', async (token) => (await urql.createUrql(url, token).query(templatesQuery, {})).data],
-    ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
-  ])('gets the full text of a query from %s after the hash was rejected', async (_, read) => {
-    expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
-    expect(
-      scene()
-        .sent()
-        .map(({ query }) => typeof query),
-    ).toEqual(['undefined', 'string']);
-  });
-});
-
 describe('a gateway that accepts trusted documents only', () => {
   let gateway: TestGateway;
   beforeAll(async () => {

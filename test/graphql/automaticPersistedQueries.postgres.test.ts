@@ -10,7 +10,6 @@ import { openBeside, openTestGateway, type TestGateway } from '../support/gatewa
 
 let folder: string;
 let on: TestGateway;
-let off: TestGateway;
 let only: TestGateway;
 let alice: Account;
 let bob: Account;
@@ -21,9 +20,6 @@ beforeAll(async () => {
   await writeFile(file, JSON.stringify({ known: 'query Known { viewer { username } }' }));
   const settings = { PERSISTED_OPERATIONS_FILE: file, MAX_BODY_KB: '8192' };
   on = await openTestGateway(undefined, { settings });
-  off = await openTestGateway(await openBeside(on.database), {
-    settings: { ...settings, AUTOMATIC_PERSISTED_QUERIES: 'off' },
-  });
   only = await openTestGateway(await openBeside(on.database), {
     settings: { ...settings, PERSISTED_OPERATIONS: 'only' },
   });
@@ -32,7 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await only?.close();
-  await off?.close();
   await on?.close();
   await rm(folder, { recursive: true, force: true });
 });
@@ -228,33 +223,24 @@ describe('the hash of a query', () => {
       });
     expect((await ask(byHash(schema))).body).toEqual(notFound);
     await ask({ query: schema, ...byHash(schema) });
-    for (const gateway of [on, off, only])
+    for (const gateway of [on, only])
       expect((await ask(byHash(schema), { token: '', gateway })).status).toBe(401);
   });
 });
 
-describe('a gateway without automatic persisted queries', () => {
-  it('responds PersistedQueryNotSupported to a hash, so that clients send queries from then on', async () => {
-    for (const gateway of [off, only]) {
-      for (const accept of ['application/graphql-response+json', 'application/json'])
-        for (const method of ['POST', 'GET'] as const)
-          expect(await ask(byHash(fresh()), { gateway, accept, method })).toMatchObject({
-            status: 200,
-            body: notSupported,
-          });
-    }
+describe('a gateway that accepts trusted documents only', () => {
+  it('responds PersistedQueryNotSupported to a hash that its file does not have', async () => {
+    for (const accept of ['application/graphql-response+json', 'application/json'])
+      for (const method of ['POST', 'GET'] as const)
+        expect(await ask(byHash(fresh()), { gateway: only, accept, method })).toMatchObject({
+          status: 200,
+          body: notSupported,
+        });
   });
 
-  it('runs a query regardless of the hash beside it, and does not register it', async () => {
-    const query = fresh();
-    for (const extensions of [byHash(query), byHash('{ x }'), byHash(query, 2)])
-      expect((await ask({ query, ...extensions }, { gateway: off })).body).toEqual(username('alice'));
-    expect((await ask(byHash(query), { gateway: off })).body).toEqual(notSupported);
-  });
-
-  it('still runs the operations of its file by their ids, as a gateway with them does', async () => {
+  it('still runs the operations of its file by their ids, as another gateway does', async () => {
     const extensions = { persistedQuery: { version: 1, sha256Hash: 'known' } };
-    for (const gateway of [on, off, only])
+    for (const gateway of [on, only])
       expect((await ask({ extensions }, { gateway })).body).toEqual(username('alice'));
   });
 });

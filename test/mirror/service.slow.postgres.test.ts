@@ -56,7 +56,7 @@ describe('a token of the upstream', () => {
 
   it('whose check hangs causes no refresh after the gateway has closed', async () => {
     const timing = { timeout: 700, retries: 0 };
-    const { gateway, service } = await open({ timing, settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ timing, tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     service.misbehave(faults.hang, { path: /^\/users\/me$/ });
     await sleep(1_100);
@@ -100,7 +100,7 @@ describe('a token of the upstream', () => {
   });
 
   it('ends with its streams once the upstream rejects it, while another token of the account stays valid', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
       headers: { Authorization: `Bearer ${alice}`, Accept: 'text/event-stream' },
@@ -113,7 +113,7 @@ describe('a token of the upstream', () => {
   });
 
   it('is accepted while the upstream is unavailable if it was valid before, and gets 503 if it is new', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     await service.stop();
     await new Promise((settle) => setTimeout(settle, 1_100));
@@ -127,7 +127,7 @@ describe('a token of the upstream', () => {
   });
 
   it('ends when the upstream moves it to another account', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     service.addToken(alice, 2);
     await expect.poll(async () => (await ask(gateway, alice, username)).status).toBe(401);
@@ -147,8 +147,7 @@ describe('a token of the upstream', () => {
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
     const idle = 1_500;
-    const settings = { UPSTREAM_TOKEN_TTL: '3600', CACHE_MAX_AGE: '3600' };
-    const { gateway } = await open({ idle, settings });
+    const { gateway } = await open({ idle });
     await arrive(gateway, alice);
     const events = await subscribe(gateway, alice, `subscription ${username}`);
     await events.next();
@@ -189,7 +188,7 @@ describe('a token of the upstream', () => {
   });
 
   it('is accepted while a proxy before the upstream responds with 403 to everything, and afterwards', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     const page = {
       status: 403,
@@ -218,7 +217,7 @@ describe('a token of the upstream', () => {
   ])(
     'ends with its streams once the upstream rejects %s with it, even if other requests use up the budget',
     async (_, use) => {
-      const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1', UPSTREAM_RATE: '30' } });
+      const { gateway, service } = await open({ tokenMaxAge: 1_000, settings: { UPSTREAM_RATE: '30' } });
       await arrive(gateway, alice);
       const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
         headers: { Authorization: `Bearer ${alice}`, Accept: 'text/event-stream' },
@@ -247,7 +246,7 @@ describe('a token of the upstream', () => {
   });
 
   it('is never logged', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     await rest(gateway, alice, '/nowhere', { headers: { 'X-Request-Id': alice } });
     await rest(gateway, alice, `/${alice}`);

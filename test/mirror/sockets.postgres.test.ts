@@ -10,7 +10,7 @@ const open = openForEachTest();
 afterEach(closeSockets);
 
 it('a WebSocket serves the account of its token, and closes once the upstream rejects it, while others stay open', async () => {
-  const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+  const { gateway, service } = await open({ tokenMaxAge: 1_000 });
   await arrive(gateway, alice);
   const [socket, other] = [
     await connectSocket(gateway, alice),

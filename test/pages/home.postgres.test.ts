@@ -228,7 +228,7 @@ it.each([
   const hint = isHinted ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   expect([response.status, await response.text()]).toEqual([
     404,
-    `Nothing is here. ${hint}The page / lists everything that there is.\n`,
+    `Not found. ${hint}The home page lists all pages.\n`,
   ]);
 });
 

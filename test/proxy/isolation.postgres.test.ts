@@ -17,8 +17,9 @@ const openService = openForEachTest();
 /** Opens a gateway whose upstream gives each response to `/echo`, however it is written, a number and the account. */
 async function open(options: FrontedOptions = {}, headers: Record<string, string> = {}) {
   const fronted = await openService({
+    tokenMaxAge: 1_000,
     ...options,
-    settings: { UPSTREAM_INTERVAL: '600', UPSTREAM_TOKEN_TTL: '1', ...options.settings },
+    settings: { UPSTREAM_INTERVAL: '600', ...options.settings },
   });
   const { service } = fronted;
   let number = 0;
@@ -131,7 +132,7 @@ it('what is stored is not sent to a token that was revoked, nor to one that is a
 });
 
 it('what a token reads that has just become another account’s is not sent to other tokens of its first account', async () => {
-  const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '3600' } });
+  const { gateway, service } = await open({ tokenMaxAge: 3_600_000 });
   for (const token of [alice, second]) await read(gateway, token, '/users/me');
   service.addToken(second, 2);
   // The gateway cannot know yet. The client has a token of the second account, so it may see this.

@@ -7,13 +7,12 @@ import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DestinationStream, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
-import { createLogger } from '../../src/telemetry/log.ts';
+import { standardError } from '../../src/telemetry/log.ts';
 import { release } from '../../src/version.ts';
 import { freePort } from '../support/freePort.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
@@ -104,7 +103,7 @@ describe('a gateway', () => {
     expect(await isServed(metricsUrl)).toBe(false);
     await expect(database.pool.query('SELECT 1')).rejects.toThrow();
 
-    const again = await open({ RESPONSE_CACHE_MB: '0', CACHE_MAX_AGE: '1', METRICS_PORT: '0' });
+    const again = await open({ RESPONSE_CACHE_MB: '0', METRICS_PORT: '0' });
     expect(again.demoToken).toBe(demoToken);
     for (let time = 0; time < 2; time++)
       await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
@@ -154,10 +153,9 @@ describe('a gateway that closes', () => {
 
 describe('the log', () => {
   let log: Record<string, unknown>[];
-  beforeEach(() => {
+  beforeEach(async () => {
     log = [];
-    // The destination of all loggers, which pino stores under this name.
-    const destination: DestinationStream = Reflect.get(createLogger('info'), pino.symbols.streamSym);
+    const destination = await standardError();
     vi.spyOn(destination, 'write').mockImplementation((line) => log.push(JSON.parse(line)));
   });
   afterEach(() => {

@@ -22,7 +22,8 @@ export interface FrontedService {
   close(): Promise<void>;
 }
 
-export interface FrontedOptions extends Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle'> {
+export interface FrontedOptions
+  extends Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'> {
   readonly settings?: Record<string, string>;
   readonly standIn?: Partial<StandInOptions>;
 }
@@ -60,7 +61,12 @@ async function openFrontedService(
   await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
   const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
   const gateways: TestGateway[] = [];
-  const { timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 }, waits, idle } = options;
+  const {
+    timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 },
+    waits,
+    idle,
+    tokenMaxAge,
+  } = options;
 
   async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
     const gateway = await openTestGateway(
@@ -72,6 +78,7 @@ async function openFrontedService(
           timing,
           ...(waits && { waits }),
           ...(idle !== undefined && { idle }),
+          ...(tokenMaxAge !== undefined && { tokenMaxAge }),
         }),
       },
     );

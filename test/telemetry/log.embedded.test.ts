@@ -1,10 +1,12 @@
 /** Errors in the log: enough to find their cause, and no personal data. */
 
-import { stripVTControlCharacters } from 'node:util';
-import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
-import { terminal } from '../../src/telemetry/prettyLog.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { setProperty } from '../support/property.ts';
 
@@ -167,36 +169,95 @@ it('the log has these descriptions of errors', async () => {
 });
 
 describe('the destination of the log', () => {
-  /** Runs a test with a standard error that is a terminal or not, and passes it what is written there. */
-  function withStandardError(isTTY: boolean, run: (written: readonly unknown[][]) => void): void {
-    const restore = setProperty(process.stderr, 'isTTY', isTTY);
-    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-    try {
-      run(written.mock.calls);
-    } finally {
-      written.mockRestore();
-      restore();
-    }
+  /** What a process writes to standard error that logs before it ends. */
+  const written = (source: string, redirection = '') =>
+    promisify(execFile)(
+      '/bin/sh',
+      [
+        '-c',
+        `"$0" --import tsx --input-type=module --eval "$1" ${redirection}`,
+        process.execPath,
+        `import { createLogger, standardError } from '${new URL('../../src/telemetry/log.ts', import.meta.url)}';
+       const logger = createLogger('info', await standardError());
+       ${source}`,
+      ],
+      { maxBuffer: 16 * 1024 * 1024 },
+    ).then(({ stderr }) => stderr.split('\n').filter((line) => line.startsWith('{')));
+
+  it.each([
+    ['a socket', ''],
+    ['a pipe', '2>&1 | cat >&2'],
+  ])('has all lines in their order when the process ends, in %s', async (_, redirection) => {
+    const lines = await written(
+      `for (let n = 0; n < 200; n++) logger.info({ n }, 'x'.repeat(100)); process.exit();`,
+      redirection,
+    );
+    expect(lines.map((line) => JSON.parse(line).n)).toEqual(Array.from({ length: 200 }, (_, n) => n));
+  });
+
+  it('has a line a moment later, although none follows it', async () => {
+    const lines = await written(
+      `logger.info('one'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 2_000);`,
+      '|| true',
+    );
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['one']);
+  });
+
+  it('has further lines once a slow reader has read, is limited, and delays nothing', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-log-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const lines = await written(
+      `import { writeFileSync } from 'node:fs';
+       for (let n = 0; n < 20_000; n++) logger.info({ n }, 'x'.repeat(100));
+       writeFileSync('${folder}/written', '');
+       setTimeout(() => { logger.info('last'); process.exit(); }, 3_500);`,
+      `2>&1 | (until [ -e ${folder}/written ]; do sleep 0.1; done; cat) >&2`,
+    );
+    const entries = lines.map((line) => JSON.parse(line));
+    expect(entries.pop()).toMatchObject({ msg: 'last' });
+    expect(entries.map(({ n }) => n)).toEqual(entries.map((_, n) => n));
+    expect(entries.length).toBeLessThan(10_000);
+  });
+
+  it('ends no process whose reader has gone', async () => {
+    const lines = await written(
+      `setTimeout(() => logger.error('gone'), 500);
+       setTimeout(() => { console.log('{"is":"alive"}'); process.exit(); }, 1_500);`,
+      '3>&2 2>&1 >&3 3>&- | true',
+    );
+    expect(lines).toEqual(['{"is":"alive"}']);
+  });
+});
+
+it.each<[object, string, string]>([
+  [
+    { request: 'id', endpoint: 'rest', method: 'GET', operation: 'GET /dtt', status: 200, ms: 0.42 },
+    'responded',
+    'INFO: responded GET /dtt 200 0.42 ms {"request":"id","endpoint":"rest","method":"GET"}',
+  ],
+  [{ request: 'id', sql: `'{a}'`, ms: 3 }, 'statement', `INFO: statement '{a}' 3 ms {"request":"id"}`],
+  [{ a: 1 }, 'said', 'INFO: said {"a":1}'],
+  [{}, 'a\u001b[2Jb\u009b', 'INFO: a [2Jb'],
+  [{ a: '\u001b[2J\u009b' }, 'said', 'INFO: said {"a":"\\u001b[2J "}'],
+])('a terminal is shown %o as a line for people', async (entry, message, line) => {
+  const restore = [
+    setProperty(process.stderr, 'isTTY', true),
+    setProperty(process.stderr, 'hasColors', () => false),
+  ];
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    vi.resetModules();
+    const log = await import('../../src/telemetry/log.ts');
+    log.createLogger('info', await log.standardError()).info(entry, message);
+    const shown = write.mock.calls.map(([text]) => stripVTControlCharacters(String(text)));
+    expect(
+      shown
+        .join('')
+        .replace(/^\[[\d:]{8}\] /, '')
+        .trimEnd(),
+    ).toBe(line);
+  } finally {
+    write.mockRestore();
+    for (const undo of restore) undo();
   }
-
-  it('is standard error in readable form if that is a terminal', () => {
-    withStandardError(true, (written) => {
-      createLogger('info').info({ a: 1 }, 'said');
-      expect(written.map(([text]) => stripVTControlCharacters(String(text)))).toEqual([
-        expect.stringMatching(/^[\d:]{8} info {2}said a=1\n$/),
-      ]);
-    });
-  });
-
-  it('is one file descriptor for all loggers, without the stream of the process, if standard error is not a terminal', () => {
-    withStandardError(false, (written) => {
-      // Pino stores its destination under this name.
-      const [one, other] = [createLogger('info'), createLogger('warn')].map((logger) =>
-        Reflect.get(logger, pino.symbols.streamSym),
-      );
-      expect(one).toBe(other);
-      expect(one).not.toBe(terminal);
-      expect(written).toEqual([]);
-    });
-  });
 });

@@ -269,7 +269,7 @@ describe('/metrics', () => {
     const elsewhere = await fetch(new URL('/healthz', gateway.metricsUrl));
     expect(elsewhere.status).toBe(404);
     expect(elsewhere.headers.get('Content-Type')).toBe('text/plain');
-    expect(await elsewhere.text()).toBe('Nothing is here. Try /metrics.\n');
+    expect(await elsewhere.text()).toBe('Not found. Try /metrics.\n');
     expect((await fetch(`${gateway.metricsUrl}?name=up`)).status).toBe(200);
   });
 });

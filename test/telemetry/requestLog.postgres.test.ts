@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { logStatements } from '../../src/telemetry/statementLog.ts';
+import { logStatements } from '../../src/telemetry/requestLog.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,

@@ -17,7 +17,7 @@ export const doctorCommand = new Command('doctor')
     if (!isWell) process.exitCode = 1;
   });
 
-const marks = { ok: ['green', '✔'], problem: ['red', '✖'], skipped: ['gray', '-'] } as const;
+const marks = { ok: ['green', '✔'], problem: ['red', '✖'] } as const;
 
 function line({ check, state, says, advice }: Finding): string {
   const [colour, mark] = marks[state];

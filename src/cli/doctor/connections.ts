@@ -1,4 +1,4 @@
-/** Checks the connections to a server: its hosts, the direct connection past a pooler, and whether changes are received. */
+/** Checks of the connections to a server: poolers, hosts, the direct connection, and whether changes are heard over it. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,104 +9,124 @@ import type { ServerUrls } from '../../database/connection/find.ts';
 import { hostPortText } from '../../database/connection/hosts.ts';
 import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { isPooled, shareSessions } from '../../database/pooler.ts';
+import { readFeedSetup } from '../../database/feed/announceMode.ts';
+import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
+import { readProgress } from '../../database/migrate.ts';
+import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
+import { type Found, messageOf, timeout } from './finding.ts';
+import type { Connected } from './server.ts';
+
+/** What a start says of a pooler that it rejects. */
+export async function findPoolerProblem({ client }: Connected): Promise<Found> {
+  if (!(await isPooled(client))) return undefined;
+  try {
+    await checkPooler(client);
+    return undefined;
+  } catch (error) {
+    return { says: messageOf(error), advice: 'Do that, or connect to the server itself.' };
+  }
+}
+
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+export async function checkPooling({ client }: Connected): Promise<Found> {
+  if (!(await isPooled(client))) return 'none stands between';
+  const { rows } = await client.query<{ role: string; timeout: string }>(
+    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
+  );
+  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
+  if (timeout !== '0') return `one stands between; the server stops a statement after ${timeout}`;
+  return {
+    says: 'one stands between, and the server never stops a statement that takes too long',
+    advice: `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  };
+}
 
 /**
- * Reports a finding for each of several hosts. A host that is away causes no trouble until it has to take over.
+ * Of several hosts each. A host that is away causes no trouble until it has to take over.
  * @param setting what names the hosts.
  */
 export async function checkHosts(
   { hosts }: ServerConfig,
   setting: ServerSetting = 'DATABASE_URL',
-): Promise<Finding[]> {
-  const check = setting === 'DATABASE_URL' ? 'host' : 'direct host';
+): Promise<Found[]> {
   const seen = (await hosts?.look()) ?? [];
   return seen.map(({ address, obstacle, error }) => {
     const name = hostPortText(address);
-    if (error === undefined) return { check, ...ok(`${name}: ${obstacle ?? 'it takes writes'}`) };
-    const { says, advice } = reasonOf(
-      { ...address, user: undefined, database: undefined },
-      error,
-      '',
-      setting,
-    );
-    return { check, ...problem(`${name}: ${says}`, advice) };
+    if (error === undefined) return `${name}: ${obstacle ?? 'it takes writes'}`;
+    const client = { ...address, user: undefined, database: undefined };
+    const { says, advice } = reasonOf(client, error, '', setting);
+    return { says: `${name}: ${says}`, advice };
   });
 }
 
-/** Checks that the direct connection leads to the same database, and that changes are received over it. */
-export async function checkConnections(
-  client: pg.Client,
-  server: ServerConfig,
-  ways: ServerUrls | undefined,
-): Promise<Finding[]> {
-  if (!ways) return [{ check: 'change feed', ...skipped('the gateway hears its own database') }];
-  if (ways.directUrl === undefined) return [{ check: 'change feed', ...(await checkFeed(client, server)) }];
-  const direct = serverOf(ways.directUrl);
-  const verdict = await checkDirect(client, direct, ways.directUrl);
-  const feed =
-    verdict.state === 'ok' ? await checkFeed(client, direct) : skipped('the direct connection comes first');
-  return [
-    { check: 'direct connection', ...verdict },
-    ...(await checkHosts(direct, 'DATABASE_DIRECT_URL')),
-    { check: 'change feed', ...feed },
-  ];
+export async function checkDirectHosts(ways: ServerUrls | undefined): Promise<Found[]> {
+  return ways?.directUrl === undefined ? [] : checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL');
 }
 
-async function checkDirect(client: pg.Client, direct: ServerConfig, directUrl: string): Promise<CheckResult> {
-  const session = createSession(direct, timeout);
-  const name = withoutPassword(directUrl);
-  try {
-    await session.client.connect();
-    const difference = await findDifference(client, session.client);
-    if (difference !== undefined)
-      return problem(
-        `${name} leads to ${difference}`,
-        'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
-      );
-    return ok(`${name} leads to the same database`);
-  } catch (error) {
-    const { says, advice } = reasonOf(session.client, error, directUrl, 'DATABASE_DIRECT_URL');
-    return problem(`${name}: ${says}`, advice);
-  } finally {
-    await session.close();
+/** Whether the direct connection leads to the same database. */
+export async function checkDirect({ client, direct, ways }: Connected): Promise<Found> {
+  const url = ways?.directUrl;
+  if (url === undefined) return undefined;
+  const name = withoutPassword(url);
+  if (direct.error !== undefined) {
+    const { says, advice } = reasonOf(direct.client, direct.error, url, 'DATABASE_DIRECT_URL');
+    return { says: `${name}: ${says}`, advice };
   }
+  const difference = await findDifference(client, direct.client);
+  if (difference === undefined) return `${name} leads to the same database`;
+  return {
+    says: `${name} leads to ${difference}`,
+    advice: 'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
+  };
 }
 
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
-async function checkFeed(client: pg.Client, direct: ServerConfig): Promise<CheckResult> {
+export async function checkFeed({ client, direct }: Connected): Promise<Found> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const { client: listener, close } = createSession(direct, timeout);
+  const { client: listener, close } = createSession(direct.server, timeout);
   try {
     await listener.connect();
     // A LISTEN would stay in a session that other clients use.
-    if ((await isPooled(listener)) && (await sharesSessions(listener, direct)))
+    if ((await isPooled(listener)) && (await sharesSessions(listener, direct.server)))
       throw new Error('the pooler does not give each connection a session of its own');
     await listener.query(`LISTEN ${channel}`);
     const heard = once(listener, 'notification', { signal: AbortSignal.timeout(timeout) });
     const began = performance.now();
     await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
-    return ok(`a notification arrived within ${Math.ceil(performance.now() - began)} ms`);
+    return `a notification arrived within ${Math.ceil(performance.now() - began)} ms`;
   } catch (error) {
-    return problem(
-      `notifications do not arrive: ${errorText(error)}`,
-      'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every CACHE_MAX_AGE alone.',
-    );
+    return {
+      says: `notifications do not arrive: ${errorText(error)}`,
+      advice:
+        'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every five minutes alone.',
+    };
   } finally {
     await close();
   }
 }
 
 /** Whether a pooler is seen to give the session of a connection to another one. */
-async function sharesSessions(client: pg.Client, direct: ServerConfig): Promise<boolean> {
-  const other = createSession(direct, timeout);
+async function sharesSessions(client: pg.Client, server: ServerConfig): Promise<boolean> {
+  const other = createSession(server, timeout);
   try {
     await other.client.connect();
     return await shareSessions(client, other.client);
   } finally {
     await other.close();
   }
+}
+
+/** How changes are announced. The log of a start says why. */
+export async function checkAnnouncing({ client, direct }: Connected): Promise<Found> {
+  if ((await readProgress(client)).pending.length > 0) return undefined;
+  const { mode, decodes, isPublished } = await readFeedSetup(direct.client);
+  if (mode === 'notify' || !decodes) return 'by NOTIFY';
+  const lack = isPublished
+    ? await checkReplicationSlot(direct.server)
+    : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
+  return lack
+    ? { says: `by messages in the log, which cannot be read: ${lack.says}`, advice: lack.advice }
+    : 'by messages in the log';
 }

@@ -1,21 +1,52 @@
-/** What a check has found, and how it is written down. */
+/** What a check is, what it finds, and how a list of checks is run. */
 
-export interface Finding {
+import { type Diagnosis, SetupError } from '../../errors.ts';
+
+export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;
-  readonly state: 'ok' | 'problem' | 'skipped';
+  readonly state: 'ok' | 'problem';
   /** How things are. */
   readonly says: string;
-  /** What to do about a problem; or what would be better, where all is well. */
-  readonly advice?: string;
 }
 
-/** What a check says. Whoever runs it adds its name. */
-export type CheckResult = Omit<Finding, 'check'>;
+/** How things are if all is well, or a problem with what to do about it; undefined where the check does not apply. */
+export type Found = string | Diagnosis | undefined;
 
-export const ok = (says: string): CheckResult => ({ state: 'ok', says });
-export const hint = (says: string, advice: string): CheckResult => ({ state: 'ok', says, advice });
-export const problem = (says: string, advice: string): CheckResult => ({ state: 'problem', says, advice });
-export const skipped = (says: string): CheckResult => ({ state: 'skipped', says });
+/** A check of something, which may find several things. It changes nothing. */
+export interface Check<Subject> {
+  readonly name: string;
+  readonly find: (subject: Subject) => Found | readonly Found[] | Promise<Found | readonly Found[]>;
+  /** Whether the checks after this one tell nothing while it finds a problem. */
+  readonly isVital?: boolean;
+}
+
+/** Runs checks one after the other, up to a vital one that finds a problem. */
+export async function runChecks<Subject>(
+  checks: readonly Check<Subject>[],
+  subject: Subject,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { name, find, isVital } of checks) {
+    const found = findingsOf(name, await find(subject));
+    findings.push(...found);
+    if (isVital && found.some(({ state }) => state === 'problem')) break;
+  }
+  return findings;
+}
+
+export function findingsOf(check: string, found: Found | readonly Found[]): Finding[] {
+  return [found].flat().flatMap((each): Finding[] => {
+    if (each === undefined) return [];
+    if (typeof each === 'string') return [{ check, state: 'ok', says: each }];
+    return [{ check, state: 'problem', says: each.says, advice: each.advice }];
+  });
+}
+
+/** The message of an error for the operator. @throws any other error. */
+export function messageOf(error: unknown): string {
+  if (error instanceof SetupError) return error.message;
+  throw error;
+}
 
 /** How long, in milliseconds, a check waits for a database, a port or an upstream. */
 export const timeout = 5_000;

@@ -1,6 +1,5 @@
-/** Checks of the standbys that are read from: whether each of them can be, and how far it is behind. */
+/** Checks of the standbys that are read from: whether each of them can be. */
 
-import type { Config } from '../../config/config.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { createPositionReader } from '../../database/position/primary.ts';
 import type { Sql } from '../../database/reader/sql.ts';
@@ -12,22 +11,10 @@ import {
 } from '../../database/replicas/standby.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type CheckResult, type Finding, ok, problem, timeout } from './finding.ts';
+import { type Found, timeout } from './finding.ts';
 
-/** More than so much, in bytes, a standby takes a while to replay. */
-const largestLag = 16n * 1024n * 1024n;
-
-export async function checkStandbys(config: Config): Promise<Finding[]> {
-  const { DATABASE_URL: url, DATABASE_REPLICA_URLS: urls } = config;
-  if (urls === undefined) return [];
-  const check = 'standby';
-  if (url === undefined)
-    return [
-      {
-        check,
-        ...problem('DATABASE_URL does not name their primary', 'Set it, or unset DATABASE_REPLICA_URLS.'),
-      },
-    ];
+/** @param url the primary's. */
+export async function checkStandbys(url: string, standbys: readonly string[]): Promise<Found[]> {
   const { client, connect, close } = createSession(serverOf(url), timeout);
   try {
     await connect();
@@ -35,46 +22,27 @@ export async function checkStandbys(config: Config): Promise<Finding[]> {
       (await client.query<Row>(text, [...values])).rows;
     const [identity] = await run<Identity>(identityStatement, []);
     if (!identity) throw new Error('it does not say which server it is');
-    const primary = await primaryOf({ run }, identity);
-    return await Promise.all(urls.map(async (each) => ({ check, ...(await checkStandby(each, primary)) })));
+    const take = createPositionReader({ run });
+    const { timeline } = await take();
+    const primary: Primary = { identity, timeline: () => timeline, take };
+    return await Promise.all(standbys.map((each) => checkStandby(each, primary)));
   } catch (error) {
-    return [{ check, ...problem(`the primary: ${errorText(error)}`, 'See to the database first.') }];
+    return [{ says: `the primary: ${errorText(error)}`, advice: 'See to the database first.' }];
   } finally {
     await close();
   }
 }
 
-async function primaryOf(sql: Pick<Sql, 'run'>, identity: Identity): Promise<Primary> {
-  const take = createPositionReader(sql);
-  let { timeline } = await take();
-  return {
-    identity,
-    timeline: () => timeline,
-    async take() {
-      const taken = await take();
-      timeline = taken.timeline;
-      return taken;
-    },
-  };
-}
-
-async function checkStandby(url: string, primary: Primary): Promise<CheckResult> {
+async function checkStandby(url: string, primary: Primary): Promise<Found> {
   const name = withoutPassword(url);
-  const { position } = await primary.take();
   try {
     const standby = await connectStandby({ url, bounds: { connections: 1, statement: timeout }, primary });
     standby.close();
-    const lag = position > standby.replayed ? position - standby.replayed : 0n;
-    return lag <= largestLag
-      ? ok(`${name} is ${lag} bytes behind`)
-      : problem(
-          `${name} is ${lag} bytes behind`,
-          'Reads of whoever has to know more go to the primary: see what holds it up.',
-        );
+    return `${name} can be read from`;
   } catch (error) {
-    return problem(
-      `${name}: ${errorText(error)}`,
-      'It is not read from until that is mended: docs/deployment.md has what a standby needs.',
-    );
+    return {
+      says: `${name}: ${errorText(error)}`,
+      advice: 'It is not read from until that is mended: docs/deployment.md has what a standby needs.',
+    };
   }
 }

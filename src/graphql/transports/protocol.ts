@@ -93,7 +93,7 @@ const authorizationOf = ({ opening }: Connection, payload: InitPayload) =>
   opening.request.headers.authorization ?? tokenIn(payload);
 
 /**
- * The viewer, who is counted for `MAX_CONNECTIONS` until the socket closes. Closes the socket of a client without a valid
+ * The viewer, who is counted until the socket closes. Closes the socket of a client without a valid
  * token, or with too many requests or connections, and returns undefined.
  */
 async function admit(

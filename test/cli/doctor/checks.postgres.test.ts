@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { findServer } from '../../../src/database/connection/find.ts';
@@ -36,6 +36,19 @@ describe('dovetail doctor, over a server', () => {
   };
   const examineAt = (DATABASE_URL: string) => examine({ DATABASE_URL, PORT: '0' });
 
+  /** A role with the rights of docs/deployment.md, if it is to have any, which is dropped after the test. */
+  async function createRole({ hasRights = true } = {}): Promise<string> {
+    const role = `role_${Date.now()}`;
+    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
+    if (hasRights) await database.pool.query(await grantsTo(role));
+    onTestFinished(async () => void (await database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)));
+    return role;
+  }
+
+  /** A statement that is run after the test. */
+  const finallyRun = (statement: string) =>
+    onTestFinished(async () => void (await database.pool.query(statement)));
+
   it('finds no problem on a sound server, and leaves no connection open', async () => {
     const count = async () => {
       const { rows } = await database.pool.query(
@@ -51,17 +64,13 @@ describe('dovetail doctor, over a server', () => {
       expect.stringMatching(/^ok node: /),
       'ok settings: all of them can be used',
       expect.stringMatching(server),
-      expect.stringMatching(/^ok database version: \d+/),
       'ok database rights: tables can be created',
       expect.stringMatching(/^ok migrations: all \d+ applied$/),
       'ok triggers: every change is announced',
       'ok pooler: none stands between',
       expect.stringMatching(/^ok change feed: a notification arrived within \d+ ms$/),
-      'ok announcements: by NOTIFY, for which commits wait for each other: some 3,500 a second in all; not by messages, since the server has wal_level = replica',
-      expect.stringMatching(/^ok clock: 0\.\d s from that of the database$/),
-      'skipped disk: nothing is stored here',
+      'ok announcements: by NOTIFY',
       'ok port: any that is free',
-      'skipped upstream: there is none',
     ]);
     await expect.poll(count).toBe(before);
   });
@@ -73,10 +82,7 @@ describe('dovetail doctor, over a server', () => {
         CREATE FUNCTION fake.current_setting(text) RETURNS text LANGUAGE sql AS
           $$ SELECT coalesce(pg_catalog.current_setting('fake.' || $1, true), pg_catalog.current_setting($1)) $$;
         CREATE FUNCTION fake.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS
-          $$ SELECT pg_catalog.current_setting('fake.replica', true) = 'yes' $$;
-        CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
-          $$ SELECT pg_catalog.clock_timestamp()
-               + coalesce(pg_catalog.current_setting('fake.ahead', true), '0 s')::interval $$;`);
+          $$ SELECT pg_catalog.current_setting('fake.replica', true) = 'yes' $$;`);
     });
     afterAll(() => database.pool.query('DROP SCHEMA fake CASCADE'));
 
@@ -89,24 +95,11 @@ describe('dovetail doctor, over a server', () => {
       ],
       [
         'server_version_num=140099',
-        'database version',
-        expect.stringMatching(/^\d/),
+        'database',
+        expect.stringMatching(/^PostgreSQL /),
         'Dovetail needs PostgreSQL 15 or later.',
       ],
-      ['server_version_num=150000', 'database version', expect.stringMatching(/^\d/), undefined],
-      [
-        'ahead=90s',
-        'clock',
-        expect.stringMatching(/^(89\.9|90\.\d) s from that of the database$/),
-        'Set the clocks by NTP on both machines.',
-      ],
-      [
-        'ahead=-90s',
-        'clock',
-        expect.stringMatching(/^(89\.9|90\.\d) s from that of the database$/),
-        'Set the clocks by NTP on both machines.',
-      ],
-      ['ahead=3s', 'clock', expect.stringMatching(/^(2\.9|3\.\d) s from that of the database$/), undefined],
+      ['server_version_num=150000', 'database', expect.stringMatching(/^PostgreSQL /), undefined],
     ])('judges them: %s', async (faked, check, says, advice) => {
       const options = `-c search_path=public,fake,pg_catalog -c fake.${faked}`;
       const findings = await examineAt(urlOf({ options }));
@@ -177,10 +170,7 @@ describe('dovetail doctor, over a server', () => {
         says: `its search_path is ${path}, and there is no schema ${JSON.stringify(name)} to create tables in`,
         advice: `Make it: CREATE SCHEMA ${quoted}; or correct the search_path, in DATABASE_URL or of the role.`,
       });
-      expect(found(findings, 'triggers')).toMatchObject({
-        state: 'skipped',
-        says: 'the pending migrations come first',
-      });
+      expect(found(findings, 'triggers')).toBeUndefined();
       await expect(migrate({ connectionString: url })).rejects.toThrow(
         new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
       );
@@ -194,74 +184,59 @@ describe('dovetail doctor, over a server', () => {
   );
 
   it('advises how to grant a role the use of a schema, and the creation of tables', async () => {
-    const [name, user] = [`unused_${Date.now()}`, `unusing_${Date.now()}`];
-    await database.pool.query(`CREATE SCHEMA ${name}; CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-    try {
-      const url = urlOf({ user, options: `-c search_path=${name}` });
-      const [problem] = problemsOf(await examineAt(url));
-      expect(problem).toMatchObject({
-        says: `the role "${user}" may not create tables in the schema "${name}"`,
-        advice: expect.stringMatching(/: GRANT USAGE, CREATE ON SCHEMA [^;]*;$/),
-      });
-      await expect(migrate({ connectionString: url })).rejects.toThrow(problem?.says);
-      await database.pool.query(problem?.advice?.split(': ')[1] ?? '');
-      expect(await migrate({ connectionString: url })).not.toEqual([]);
-    } finally {
-      await database.pool.query(`DROP SCHEMA ${name} CASCADE; DROP ROLE ${user}`);
-    }
+    const user = await createRole({ hasRights: false });
+    await database.pool.query('CREATE SCHEMA unused');
+    finallyRun('DROP SCHEMA unused CASCADE');
+    const url = urlOf({ user, options: '-c search_path=unused' });
+    const [problem] = problemsOf(await examineAt(url));
+    expect(problem).toMatchObject({
+      says: `the role "${user}" may not create tables in the schema "unused"`,
+      advice: expect.stringMatching(/: GRANT USAGE, CREATE ON SCHEMA [^;]*;$/),
+    });
+    await expect(migrate({ connectionString: url })).rejects.toThrow(problem?.says);
+    await database.pool.query(problem?.advice?.split(': ')[1] ?? '');
+    expect(await migrate({ connectionString: url })).not.toEqual([]);
   });
 
   it('has the same message about a role that may not use the schema of the tables as a start, and advice that fixes it', async () => {
-    const user = `outside_${Date.now()}`;
-    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-    await database.pool.query(await grantsTo(user));
-    await database.pool.query('REVOKE USAGE ON SCHEMA public FROM PUBLIC');
-    await database.pool.query(`REVOKE USAGE ON SCHEMA public FROM ${user}`);
-    try {
-      const url = urlOf({ user });
-      const findings = await examineAt(url);
-      const problem = {
-        check: 'database rights',
-        state: 'problem',
-        says: `the role "${user}" may not use the schema "public", which has the tables`,
-        advice: `As the owner of the schema: GRANT USAGE ON SCHEMA public TO ${user};`,
-      };
-      expect(problemsOf(findings)).toEqual([problem]);
-      expect(found(findings, 'migrations')).toBeUndefined();
-      await expect(migrate({ connectionString: url })).rejects.toThrow(
-        new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`),
-      );
-      await database.pool.query(problem.advice.split(': ')[1] ?? '');
-      expect(problemsOf(await examineAt(url))).toEqual([]);
-    } finally {
-      await database.pool.query(
-        `GRANT USAGE ON SCHEMA public TO PUBLIC; DROP OWNED BY ${user}; DROP ROLE ${user}`,
-      );
-    }
+    const user = await createRole();
+    await database.pool.query(`REVOKE USAGE ON SCHEMA public FROM PUBLIC, ${user}`);
+    finallyRun('GRANT USAGE ON SCHEMA public TO PUBLIC');
+    const url = urlOf({ user });
+    const findings = await examineAt(url);
+    const problem = {
+      check: 'database rights',
+      state: 'problem',
+      says: `the role "${user}" may not use the schema "public", which has the tables`,
+      advice: `As the owner of the schema: GRANT USAGE ON SCHEMA public TO ${user};`,
+    };
+    expect(problemsOf(findings)).toEqual([problem]);
+    expect(found(findings, 'migrations')).toBeUndefined();
+    await expect(migrate({ connectionString: url })).rejects.toThrow(
+      new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`),
+    );
+    await database.pool.query(problem.advice.split(': ')[1] ?? '');
+    expect(problemsOf(await examineAt(url))).toEqual([]);
   });
 
   it('finds tables whose rows are hidden by row-level security, and its advice fixes that', async () => {
-    const user = `hidden_${Date.now()}`;
-    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-    await database.pool.query(await grantsTo(user));
+    const user = await createRole();
     await database.pool.query('ALTER TABLE "ApiToken" ENABLE ROW LEVEL SECURITY');
-    try {
-      expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
-      const [problem, ...others] = problemsOf(await examineAt(urlOf({ user })));
-      expect(others).toEqual([]);
-      expect(problem).toMatchObject({
-        check: 'row security',
-        says: `row-level security hides the rows of "ApiToken" from the role "${user}"`,
-      });
-      const [bypass, policy] = problem?.advice?.match(/(ALTER ROLE|CREATE POLICY)[^;]*;/g) ?? [];
-      await database.pool.query(bypass ?? '');
-      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
-      await database.pool.query(`ALTER ROLE ${user} NOBYPASSRLS; ${policy}`);
-      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
-    } finally {
-      await database.pool.query(`DROP POLICY IF EXISTS dovetail ON "ApiToken"; ALTER TABLE "ApiToken" DISABLE ROW LEVEL SECURITY;
-        DROP OWNED BY ${user}; DROP ROLE ${user}`);
-    }
+    finallyRun(
+      'DROP POLICY IF EXISTS dovetail ON "ApiToken"; ALTER TABLE "ApiToken" DISABLE ROW LEVEL SECURITY',
+    );
+    expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+    const [problem, ...others] = problemsOf(await examineAt(urlOf({ user })));
+    expect(others).toEqual([]);
+    expect(problem).toMatchObject({
+      check: 'row security',
+      says: `row-level security hides the rows of "ApiToken" from the role "${user}"`,
+    });
+    const [bypass, policy] = problem?.advice?.match(/(ALTER ROLE|CREATE POLICY)[^;]*;/g) ?? [];
+    await database.pool.query(bypass ?? '');
+    expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
+    await database.pool.query(`ALTER ROLE ${user} NOBYPASSRLS; ${policy}`);
+    expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
   });
 
   it.each(['LATIN1', 'SQL_ASCII'])(
@@ -331,18 +306,13 @@ describe('dovetail doctor, over a server', () => {
   });
 
   it('asks the role of DATABASE_DIRECT_URL whether it may migrate', async () => {
-    const role = `reading_${Date.now()}`;
-    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'; ${await grantsTo(role)}`);
+    const user = await createRole();
     await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
-    const settings = { DATABASE_URL: urlOf({ user: role }), PORT: '0' };
-    try {
-      const alone = await examine(settings);
-      expect(found(alone, 'database rights')).toMatchObject({ state: 'problem' });
-      const both = await examine({ ...settings, DATABASE_DIRECT_URL: urlOf({}) });
-      expect(found(both, 'database rights')).toMatchObject({ state: 'ok', says: 'tables can be created' });
-    } finally {
-      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
-    }
+    finallyRun('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+    const settings = { DATABASE_URL: urlOf({ user }), PORT: '0' };
+    expect(found(await examine(settings), 'database rights')).toMatchObject({ state: 'problem' });
+    const both = await examine({ ...settings, DATABASE_DIRECT_URL: urlOf({}) });
+    expect(found(both, 'database rights')).toMatchObject({ state: 'ok', says: 'tables can be created' });
   });
 
   it('counts pending migrations without applying them, and finds those of a later version', async () => {
@@ -372,24 +342,16 @@ describe('dovetail doctor, over a server', () => {
   });
 
   it('finds that the role may not create tables if migrations are pending, and only then', async () => {
-    const user = `reader_${Date.now()}`;
-    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-    await database.pool.query(await grantsTo(user));
-    try {
-      const findings = await examineAt(urlOf({ user }));
-      expect(problemsOf(findings)).toEqual([]);
-      expect(found(findings, 'database rights')?.says).toBe('tables cannot be created, and need not be');
+    const user = await createRole();
+    const findings = await examineAt(urlOf({ user }));
+    expect(problemsOf(findings)).toEqual([]);
+    expect(found(findings, 'database rights')?.says).toBe('tables cannot be created, and need not be');
 
-      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
-      const problems = problemsOf(await examineAt(urlOf({ user })));
-      expect(problems.map(({ says }) => says)).toEqual([
-        `the role "${user}" may not create tables in the schema "public"`,
-      ]);
-      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
-    } finally {
-      await database.pool.query(`DROP OWNED BY ${user}`);
-      await database.pool.query(`DROP ROLE ${user}`);
-    }
+    await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
+    finallyRun('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+    expect(problemsOf(await examineAt(urlOf({ user }))).map(({ says }) => says)).toEqual([
+      `the role "${user}" may not create tables in the schema "public"`,
+    ]);
   });
 
   it.each([
@@ -403,27 +365,19 @@ describe('dovetail doctor, over a server', () => {
   ])(
     'finds that the role lacks %s, which requests need, and its advice fixes that',
     async (right, says, grant) => {
-      const user = `lacking_${Date.now()}`;
-      await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-      await database.pool.query(await grantsTo(user));
-      try {
-        await database.pool.query(`REVOKE ${right} FROM ${user}`);
-        const advice = `As the owner of the tables: ${grant} TO "${user}";`;
-        expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([
-          {
-            check: 'database rights',
-            state: 'problem',
-            says: `the role "${user}" lacks rights without which requests fail: ${says}`,
-            advice,
-          },
-        ]);
-        // The advice fixes it.
-        await database.pool.query(advice.split(': ')[1] ?? '');
-        expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
-      } finally {
-        await database.pool.query(`DROP OWNED BY ${user}`);
-        await database.pool.query(`DROP ROLE ${user}`);
-      }
+      const user = await createRole();
+      await database.pool.query(`REVOKE ${right} FROM ${user}`);
+      const advice = `As the owner of the tables: ${grant} TO "${user}";`;
+      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([
+        {
+          check: 'database rights',
+          state: 'problem',
+          says: `the role "${user}" lacks rights without which requests fail: ${says}`,
+          advice,
+        },
+      ]);
+      await database.pool.query(advice.split(': ')[1] ?? '');
+      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
     },
   );
 

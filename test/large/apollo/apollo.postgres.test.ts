@@ -103,22 +103,6 @@ describe('Apollo Client', () => {
   });
 });
 
-it('sends the full text of a query after its hash was rejected', async () => {
-  const settings = { AUTOMATIC_PERSISTED_QUERIES: 'off' };
-  const gateway = await openTestGateway(await openBeside(scene().gateway.database), { settings });
-  try {
-    const client = built.createApollo(`${gateway.url}/graphql`, scene().alice.token);
-    const { data } = await client.query({ query: built.templatesQuery });
-    expect(data).toMatchObject({ viewer: { activeDttTemplate: {} } });
-    const texts = scene()
-      .sent()
-      .map(({ query }) => typeof query);
-    expect(texts).toEqual(['undefined', 'string']);
-  } finally {
-    await gateway.close();
-  }
-});
-
 describe('a gateway that accepts trusted documents only', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
