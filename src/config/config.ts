@@ -112,7 +112,7 @@ export const settings = {
     z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: setting(
-    'connections in the pool of a process; the change feed takes two more',
+    'connections in the pool of a process; the change feed takes two more, or three with `logical`',
     'an integer from 1 to 1000',
     integer(1, 1_000).default(10),
   ),

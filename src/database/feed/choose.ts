@@ -1,6 +1,5 @@
 /** Chooses the mode in which the database announces changes: by the setting CHANGE_FEED, and by what the server and the role are able to do. */
 
-import cluster from 'node:cluster';
 import type pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
@@ -62,12 +61,9 @@ async function switchToLogical(
 ): Promise<{ mode: AnnounceMode; why?: string }> {
   const problem = findSetupProblem(setup);
   if (problem) throw unavailable(problem);
-  // A worker reads through its parent's slot, which may be the last one that the server has.
-  const isRead = setup.mode === 'logical' && setup.isPublished;
-  if (isRead && cluster.isWorker) return { mode: 'logical' };
   const slotProblem = await checkReplicationSlot(direct);
   if (slotProblem) throw unavailable(slotProblem);
-  if (isRead) return { mode: 'logical' };
+  if (setup.mode === 'logical' && setup.isPublished) return { mode: 'logical' };
   const mode = await switchToMessages(client);
   if (mode === 'logical') return { mode };
   return { mode, why: 'somebody listens who knows of no other mode than NOTIFY; the next start looks again' };

@@ -1,12 +1,11 @@
 /** Receives changes by messages in the log. Loaded only if the database announces by messages. */
 
-import cluster from 'node:cluster';
 import type pg from 'pg';
 import { pause } from '../waiting.ts';
 import type { Announcer } from './announcer.ts';
 import { heartbeat, isHeartbeat } from './heartbeats.ts';
 import type { OnAnnouncement } from './keepListening.ts';
-import type { ReadMessages } from './slot.ts';
+import { readMessages } from './slot.ts';
 import { createVisibility } from './visibility.ts';
 
 /**
@@ -22,7 +21,6 @@ export async function hearMessages(
   lost: AbortController,
 ): Promise<void> {
   const seen = createVisibility(announcer.readSnapshot, lost);
-  const { readMessages } = await loadReader();
   const begun = readMessages(
     direct,
     (transaction, payload) => {
@@ -34,11 +32,6 @@ export async function hearMessages(
   );
   await whileAlive(begun, announcer.ping);
   await announcer.awaitWriters();
-}
-
-/** A worker gets messages from the process that started it: one slot serves all workers. */
-async function loadReader(): Promise<{ readMessages: ReadMessages }> {
-  return cluster.isWorker ? import('./workerFeedClient.ts') : import('./slot.ts');
 }
 
 /**

@@ -28,19 +28,17 @@ const longestStep = 5_000;
 const reportInterval = 5_000;
 
 /** Called with each message: the lower 32 bits of the id of the transaction that sent it, and what it announces. */
-export type HearMessage = (transaction: number, payload: string) => void;
+type HearMessage = (transaction: number, payload: string) => void;
 
 /**
  * Begins to read. Once it has resolved, the messages of every transaction that commits from then on are read.
  * @param lost aborted by whichever part finds that they are no longer read.
  */
-export type ReadMessages = (
+export async function readMessages(
   direct: pg.ClientConfig,
   hear: HearMessage,
   lost: AbortController,
-) => Promise<void>;
-
-export const readMessages: ReadMessages = async (direct, hear, lost) => {
+): Promise<void> {
   const client = await openReplication(direct, lost);
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
   const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
@@ -69,7 +67,7 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
     (error: unknown) => lost.abort(error),
   );
   await loseAfter(longestStep, lost, Promise.race([begun, reading]));
-};
+}
 
 /**
  * Gives the connection up if a step takes longer than so many milliseconds. The query timeout of `pg` is no alternative, since

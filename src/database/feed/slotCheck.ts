@@ -29,7 +29,7 @@ export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Dia
 }
 
 const raise = (setting: string) =>
-  `Raise ${setting} and start the server again: one for each standby, one for each machine with a gateway, and one more for a start.`;
+  `Raise ${setting} and start the server again: one for each standby, one for each process of a gateway, and one more for a start.`;
 
 function adviceOn(error: unknown): string {
   const code = systemCodeOf(error);
