@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SetupError, withoutPassword } from '../errors.ts';
-import { complaintAboutUrl, encodedPassword, hasCutPassword, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
+import { complaintAboutUrl, encodedPassword, hasCutPassword, isDatabaseUrl } from './databaseUrl.ts';
 
 interface Setting<T> {
   /** What the variable is for; docs/configuration.md has the same text. */
@@ -46,11 +46,8 @@ function adviceOnUrl(url: string): string | undefined {
 
 /** The same of the URL of a standby. */
 function adviceOnReplica(url: string): string | undefined {
-  const advice = adviceOnUrl(url);
-  if (advice !== undefined) return advice;
   // A comma between hosts has cut the URL in two.
-  const isOne = isDatabaseUrl(url) && hostsOf(url) === undefined;
-  return isOne ? undefined : 'Each URL names one server: one host, and no target_session_attrs.';
+  return adviceOnUrl(url) ?? (isDatabaseUrl(url) ? undefined : 'Each URL names one host.');
 }
 
 /** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
@@ -95,7 +92,7 @@ export const settings = {
       z
         .string()
         .transform(urlsIn)
-        .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
+        .refine((urls) => urls.every(isDatabaseUrl))
         .optional(),
     ),
     advice: (value: string) => urlsIn(value).map(adviceOnReplica).find(Boolean),

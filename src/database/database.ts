@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
-import { clientsOf, type ServerConfig } from './connection/client.ts';
+import type { ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
-import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { endWhenSilent } from './connection/silence.ts';
 import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
@@ -50,8 +49,6 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** How a session of one's own is made, past any pooler that the pool goes through. */
   readonly direct: ServerConfig;
-  /** Of several hosts, which the pool connects to. */
-  readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /**
@@ -140,14 +137,11 @@ async function openServer(
   const { server, direct, pooled, decodes } = await findServer(urls);
   // Commands have few statements, and are soon done.
   const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
-  const database = connectTo(
-    { ...server, ...clientsOf(server) },
-    {
-      bounds,
-      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
-      ...(named && { nameOf: createStatementNames() }),
-    },
-  );
+  const database = connectTo(server, {
+    bounds,
+    ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+    ...(named && { nameOf: createStatementNames() }),
+  });
   if (named) database.pool.on('connect', (client) => limitStatements(client));
   try {
     await migrate(direct, undefined, listener);
@@ -155,7 +149,6 @@ async function openServer(
       ...database,
       embedded: false,
       direct,
-      hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
       async openChangeFeed(choice) {

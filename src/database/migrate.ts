@@ -6,7 +6,6 @@ import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import type { ServerConfig } from './connection/client.ts';
-import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
 import { createLedger, readLedger, recordMigration } from './migrationLedger.ts';
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
@@ -125,19 +124,6 @@ const isAmong = (migrations: readonly Migration[]) => (name: string) =>
 /** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
 export async function readForeignTables(client: pg.Client) {
   return findForeignTables(client, isAmong(await readMigrations(checkedIn)));
-}
-
-/**
- * `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema.
- * @throws {SetupError} where the URL has it.
- */
-export function rejectSchemaParameter(url: string, setting: ServerSetting = 'DATABASE_URL'): void {
-  const schema = new URLSearchParams(url.split('?')[1]).get('schema');
-  if (schema && schema !== 'public') {
-    throw new SetupError(
-      `${setting} has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
-    );
-  }
 }
 
 /** PostgreSQL's code for what a role may not do. */

@@ -1,9 +1,8 @@
 /** The check of how a server's database announces: by NOTIFY, or by messages in its log. */
 
 import type pg from 'pg';
-import type { ServerConfig } from '../../database/connection/client.ts';
+import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import type { ServerUrls } from '../../database/connection/find.ts';
-import { serverOf } from '../../database/connection/server.ts';
 import { readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findSetupProblem } from '../../database/feed/choose.ts';
 import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';

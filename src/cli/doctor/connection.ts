@@ -2,9 +2,8 @@
 
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
-import type { ServerConfig } from '../../database/connection/client.ts';
+import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
-import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import {
   findVersionProblem,
@@ -23,7 +22,7 @@ import {
 import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { checkAnnouncing } from './announcing.ts';
-import { checkConnections, checkHosts } from './connections.ts';
+import { checkConnections } from './connections.ts';
 import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
@@ -83,7 +82,7 @@ export async function askDatabase(
           says: isUnresponsive(error) ? unresponsive.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
         };
-    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }, ...(await checkDirectHosts(ways))];
+    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
   } finally {
     await close();
   }
@@ -105,7 +104,6 @@ async function checkThrough(
     ];
   return [
     { check: 'pooler', ...(ways ? await checkPooling(client) : skipped('there is none')) },
-    ...(await checkHosts(connection)),
     ...(await checkConnections(client, connection, ways)),
     ...(await checkAnnouncing(client, connection, ways, progress)),
   ];
@@ -129,11 +127,6 @@ const selectServerInfo = `
     pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding,
     extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
-
-/** A pooler that leads to a primary that is gone says nothing of who is there. */
-async function checkDirectHosts(ways: ServerUrls | undefined): Promise<Finding[]> {
-  return ways?.directUrl === undefined ? [] : checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL');
-}
 
 /** What the database says to the role of DATABASE_DIRECT_URL, which applies migrations; if it says nothing, to the other. */
 async function readMigrating(directUrl: string, other: ServerInfo): Promise<ServerInfo> {

@@ -1,41 +1,16 @@
-/** Checks the connections to a server: its hosts, the direct connection past a pooler, and whether changes are received. */
+/** Checks the connections to a server: the direct one past a pooler, and whether changes are received. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
-import type { ServerConfig } from '../../database/connection/client.ts';
+import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import { findDifference } from '../../database/connection/direct.ts';
 import type { ServerUrls } from '../../database/connection/find.ts';
-import { hostPortText } from '../../database/connection/hosts.ts';
-import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { isPooled, shareSessions } from '../../database/pooler.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';
-
-/**
- * Reports a finding for each of several hosts. A host that is away causes no trouble until it has to take over.
- * @param setting what names the hosts.
- */
-export async function checkHosts(
-  { hosts }: ServerConfig,
-  setting: ServerSetting = 'DATABASE_URL',
-): Promise<Finding[]> {
-  const check = setting === 'DATABASE_URL' ? 'host' : 'direct host';
-  const seen = (await hosts?.look()) ?? [];
-  return seen.map(({ address, obstacle, error }) => {
-    const name = hostPortText(address);
-    if (error === undefined) return { check, ...ok(`${name}: ${obstacle ?? 'it takes writes'}`) };
-    const { says, advice } = reasonOf(
-      { ...address, user: undefined, database: undefined },
-      error,
-      '',
-      setting,
-    );
-    return { check, ...problem(`${name}: ${says}`, advice) };
-  });
-}
 
 /** Checks that the direct connection leads to the same database, and that changes are received over it. */
 export async function checkConnections(
@@ -51,7 +26,6 @@ export async function checkConnections(
     verdict.state === 'ok' ? await checkFeed(client, direct) : skipped('the direct connection comes first');
   return [
     { check: 'direct connection', ...verdict },
-    ...(await checkHosts(direct, 'DATABASE_DIRECT_URL')),
     { check: 'change feed', ...feed },
   ];
 }

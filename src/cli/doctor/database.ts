@@ -3,12 +3,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
+import { serverOf } from '../../database/connection/client.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
 import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
-import { rejectSchemaParameter } from '../../database/migrate.ts';
-import { errorText, SetupError, withoutPassword } from '../../errors.ts';
+import { errorText, withoutPassword } from '../../errors.ts';
 import { askDatabase } from './connection.ts';
 import { type CheckResult, type Finding, ok, problem } from './finding.ts';
 import { nearestExisting } from './folders.ts';
@@ -16,10 +15,6 @@ import { nearestExisting } from './folders.ts';
 export async function checkDatabase(config: Config): Promise<Finding[]> {
   const { DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR } = config;
   if (DATABASE_URL !== undefined) {
-    const unusable =
-      findUnusable(DATABASE_URL, 'DATABASE_URL') ??
-      (DATABASE_DIRECT_URL && findUnusable(DATABASE_DIRECT_URL, 'DATABASE_DIRECT_URL'));
-    if (unusable) return [{ check: 'database', ...unusable }];
     const ways = { url: DATABASE_URL, directUrl: DATABASE_DIRECT_URL };
     return askDatabase(serverOf(DATABASE_URL), withoutPassword(DATABASE_URL), ways);
   }
@@ -44,17 +39,6 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     return [...asked, privacy];
   } finally {
     await running.close();
-  }
-}
-
-/** What a start says of a URL before it connects, if it rejects it. */
-function findUnusable(url: string, setting: ServerSetting): CheckResult | undefined {
-  try {
-    rejectSchemaParameter(url, setting);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof SetupError)) throw error;
-    return problem(error.message, `Correct ${setting}.`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Checks of the standbys that are read from: whether each of them can be, and how far it is behind. */
 
 import type { Config } from '../../config/config.ts';
-import { serverOf } from '../../database/connection/server.ts';
+import { serverOf } from '../../database/connection/client.ts';
 import { createPositionReader } from '../../database/position/primary.ts';
 import type { Sql } from '../../database/reader/sql.ts';
 import {

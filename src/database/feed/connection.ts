@@ -1,8 +1,8 @@
 /** Connections of a feed. */
 
 import { Socket } from 'node:net';
-import type pg from 'pg';
-import { createClient, type ServerConfig } from '../connection/client.ts';
+import pg from 'pg';
+import type { ServerConfig } from '../connection/client.ts';
 import { makeSessionSettings } from '../pooler.ts';
 
 /** @param lost aborted when the connection is; the connection is given up when it is aborted. */
@@ -11,7 +11,7 @@ export async function openConnection(
   lost: AbortController,
   socket = new Socket(),
 ): Promise<pg.Client> {
-  const client = createClient({ ...config, stream: () => socket });
+  const client = new pg.Client({ ...config, stream: () => socket });
   const lose = () => lost.abort();
   client.on('error', (error) => lost.abort(error)).once('end', lose);
   // Not `client.end()`, which waits for what a dead connection never says.

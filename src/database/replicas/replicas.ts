@@ -15,8 +15,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { SetupError } from '../../errors.ts';
-import { hostPortText } from '../connection/hosts.ts';
-import { serverOf } from '../connection/server.ts';
+import { hostPortText, serverOf } from '../connection/client.ts';
 import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import type { Position } from '../position/lsn.ts';

@@ -5,7 +5,7 @@
 
 import pg from 'pg';
 import { errorText } from '../../errors.ts';
-import { serverOf } from '../connection/server.ts';
+import { serverOf } from '../connection/client.ts';
 import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '../database.ts';
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
