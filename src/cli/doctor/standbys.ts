@@ -2,14 +2,8 @@
 
 import type { Config } from '../../config/config.ts';
 import { serverOf } from '../../database/connection/client.ts';
-import { createPositionReader } from '../../database/position/primary.ts';
 import type { Sql } from '../../database/reader/sql.ts';
-import {
-  connectStandby,
-  type Identity,
-  identityStatement,
-  type Primary,
-} from '../../database/replicas/standby.ts';
+import { connectStandby, type Primary, readPrimary } from '../../database/replicas/standby.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type CheckResult, type Finding, ok, problem, timeout } from './finding.ts';
@@ -33,29 +27,13 @@ export async function checkStandbys(config: Config): Promise<Finding[]> {
     await connect();
     const run: Sql['run'] = async <Row extends object>(text: string, values: readonly unknown[]) =>
       (await client.query<Row>(text, [...values])).rows;
-    const [identity] = await run<Identity>(identityStatement, []);
-    if (!identity) throw new Error('it does not say which server it is');
-    const primary = await primaryOf({ run }, identity);
+    const primary = await readPrimary({ run });
     return await Promise.all(urls.map(async (each) => ({ check, ...(await checkStandby(each, primary)) })));
   } catch (error) {
     return [{ check, ...problem(`the primary: ${errorText(error)}`, 'See to the database first.') }];
   } finally {
     await close();
   }
-}
-
-async function primaryOf(sql: Pick<Sql, 'run'>, identity: Identity): Promise<Primary> {
-  const take = createPositionReader(sql);
-  let { timeline } = await take();
-  return {
-    identity,
-    timeline: () => timeline,
-    async take() {
-      const taken = await take();
-      timeline = taken.timeline;
-      return taken;
-    },
-  };
 }
 
 async function checkStandby(url: string, primary: Primary): Promise<CheckResult> {
