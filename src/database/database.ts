@@ -9,7 +9,7 @@ import { carriesNames } from './connection/namedStatements.ts';
 import { endWhenSilent } from './connection/silence.ts';
 import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { assertOwnFolder } from './embedded/owner.ts';
-import type { AnnounceMode } from './feed/announceMode.ts';
+import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import type { FeedReport } from './feed/keepListening.ts';
@@ -39,7 +39,7 @@ export interface PoolLimits {
 export interface FeedChoice {
   readonly wanted: Config['CHANGE_FEED'];
   /** Told which way it is, where there was a choice. */
-  chosen(outcome: { readonly mode: AnnounceMode; readonly why?: string }): void;
+  chosen(outcome: ChosenMode): void;
   /** Told why announcements do not arrive, and when they do again. */
   readonly report?: FeedReport;
 }
@@ -172,7 +172,7 @@ async function chooseFeed(
   decodes: boolean,
 ): Promise<void> {
   if (wanted === 'auto' && !decodes) return;
-  const { chooseAnnounceMode } = await import('./feed/choose.ts');
+  const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
   chosen(await chooseAnnounceMode(wanted, direct));
 }
 

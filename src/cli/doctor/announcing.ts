@@ -3,9 +3,7 @@
 import type pg from 'pg';
 import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import type { ServerUrls } from '../../database/connection/find.ts';
-import { readFeedSetup } from '../../database/feed/announceMode.ts';
-import { findSetupProblem } from '../../database/feed/choose.ts';
-import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
+import { checkReplicationSlot, findSetupProblem, readFeedSetup } from '../../database/feed/announceMode.ts';
 import type { Progress } from '../../database/migrate.ts';
 import { createSession } from '../../database/session.ts';
 import { type CheckResult, type Finding, ok, problem, skipped, timeout } from './finding.ts';

@@ -8,9 +8,9 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { DuplexOptions } from 'node:stream';
 import type pg from 'pg';
 import { PgoutputPlugin } from 'pg-logical-replication';
-import { openConnection } from './connection.ts';
-import { heartbeat } from './heartbeats.ts';
+import { heartbeat } from './keepListening.ts';
 import { readAtIntervals } from './readAtIntervals.ts';
+import { openConnection } from './server.ts';
 
 /** The prefix of the gateway's messages. */
 const prefix = 'dovetail';

@@ -1,6 +1,5 @@
 /** The change feed by messages in the write-ahead log of a server: what differs from notifications. */
 
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -8,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
-import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
-import { type ChangeFeed, listenStatement } from '../../../src/database/feed/changeFeed.ts';
-import { chooseAnnounceMode } from '../../../src/database/feed/choose.ts';
-import { listenToServer } from '../../../src/database/feed/server.ts';
+import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
+import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
+import { awaitWriters } from '../../../src/database/feed/logical.ts';
+import { createAsk, listenToServer, openConnection } from '../../../src/database/feed/server.ts';
 import { readMessages } from '../../../src/database/feed/slot.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
@@ -168,12 +167,12 @@ describe('a change whose message arrives before its commit is visible', () => {
 
   it('is waited for by a feed that begins to read the log after its message', async () => {
     const lost = new AbortController();
-    const announcer = await createAnnouncer(direct, 30_000, lost);
+    const ask = createAsk(await openConnection(direct, lost));
     const release = await holdCommits();
     const updating = rankUp(alice);
     await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
     const order: string[] = [];
-    const waiting = announcer.awaitWriters().then(() => order.push('begins to read'));
+    const waiting = awaitWriters(ask, lost.signal).then(() => order.push('begins to read'));
     await sleep(100);
     order.push('is visible');
     await release();
@@ -333,24 +332,7 @@ describe('a switch of the announcement mode', () => {
     await isListening('notify');
   });
 
-  it('to messages announces in both ways while an older version listens, which knows only NOTIFY', async () => {
-    const older = new pg.Client(direct);
-    await older.connect();
-    await older.query('LISTEN dovetail');
-    expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'notify' });
-    expect(await chooseAnnounceMode('logical', direct)).toMatchObject({
-      mode: 'both',
-      why: expect.any(String),
-    });
-    await isListening('logical');
-    const heard = once(older, 'notification');
-    await rankUp(alice);
-    await heard;
-    await older.end();
-    await announceBy(database.pool, 'notify');
-    await isListening('notify');
-    // A listener of this version knows messages as well.
-    await database.pool.query(listenStatement);
+  it('to messages is made by a start that leaves the choice to the gateway, where messages can be read', async () => {
     expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
     await isListening('logical');
   });
