@@ -383,35 +383,6 @@ describe('a standby', () => {
     expect(gateway.log).toEqual([]);
   });
 
-  it('costs no error when reads wait there one behind the other, each for a lock', async () => {
-    const database = await open();
-    onTestFinished(database.close);
-    const replicas = await openReplicas({
-      urls: [at(lines, 0).url],
-      sql: database.sql,
-      feed: createFakeFeed().feed,
-      bounds: { connections: 1, statement: 2_000 },
-      onChange() {},
-    });
-    onTestFinished(replicas.close);
-    const count = (viewer: number) =>
-      replicas.sqlFor({ id: viewer }).run('SELECT count(*)::int AS templates FROM "DttTemplate"', []);
-    await expect
-      .poll(async () => {
-        await count(1);
-        return at(replicas.figures().standbys, 0).reads;
-      })
-      .toBeGreaterThan(0);
-    const [before] = await count(1);
-    await pauseWithLock();
-    const first = count(1);
-    await sleep(100);
-    // It waits for the only connection and then for the lock, which together takes nearly as long as a statement may.
-    const second = count(2);
-    expect([await first, await second]).toEqual([[before], [before]]);
-    expect(replicas.figures().retried).toBe(2);
-  });
-
   it('is not held responsible for a primary that cannot be asked, and it is reported when it is read from', async () => {
     const database = await open();
     onTestFinished(database.close);
