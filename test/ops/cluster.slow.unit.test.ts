@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
@@ -30,8 +30,7 @@ beforeAll(async () => {
     gateways.push(await serve({ ...settingsOf(name), PORT: port, METRICS_PORT: '0', LOG_LEVEL: 'info' }));
   }
   // The balancer looks every two seconds.
-  const isReady = () => fetch(`http://${cluster.address('balancer')}/readyz`).then(({ ok }) => ok);
-  await expect.poll(isReady, { timeout: 10_000 }).toBe(true);
+  await vi.waitFor(() => get('/dtt', undefined, 401), { timeout: 10_000, interval: 100 });
   await runCli(['demo'], settingsOf('gateway-1'));
   while (tokens.length < 4) {
     const { stdout } = await runCli(
