@@ -139,11 +139,8 @@ const bounded = (connection: ServerConfig): ServerConfig => ({
  * Opens a connection of a feed.
  * @param lost aborted when the connection is; the connection is given up when it is aborted.
  */
-export async function openConnection(
-  config: ServerConfig,
-  lost: AbortController,
-  socket = new Socket(),
-): Promise<pg.Client> {
+export async function openConnection(config: ServerConfig, lost: AbortController): Promise<pg.Client> {
+  const socket = new Socket();
   const client = new pg.Client({ ...config, stream: () => socket });
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
   // Not `client.end()`, which waits for what a dead connection never says.

@@ -4,12 +4,9 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { Socket, type SocketConstructorOpts } from 'node:net';
-import type { DuplexOptions } from 'node:stream';
 import type pg from 'pg';
 import { PgoutputPlugin } from 'pg-logical-replication';
 import { heartbeat } from './keepListening.ts';
-import { readAtIntervals } from './readAtIntervals.ts';
 import { openConnection } from './server.ts';
 
 /** The prefix of the gateway's messages. */
@@ -58,7 +55,6 @@ export async function readMessages(
     const isAsked = !isData && chunk[17] === 1;
     report(chunk.readBigUInt64BE(1), isAsked);
   });
-  readAtIntervals(client.connection.stream);
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
   // Pending for as long as messages are read.
   const reading = plugin.start(client, slot, '0/0');
@@ -95,19 +91,12 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     keepAliveInitialDelayMillis: 10_000,
   };
   async function open(): Promise<pg.Client> {
-    const client = await openConnection(config, lost, createSocket());
+    const client = await openConnection(config, lost);
     // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
     await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
     return client;
   }
   return loseAfter(longestStep, lost, open());
-}
-
-/** Makes a socket that does not read ahead while it is paused. */
-function createSocket(): Socket {
-  // `Socket` passes the option on to `Duplex`, which its types do not say.
-  const options: SocketConstructorOpts & DuplexOptions = { readableHighWaterMark: 1 };
-  return new Socket(options);
 }
 
 /** The first byte of what is sent at the end of a transaction. */
