@@ -110,7 +110,7 @@ it('sends the requests of all tokens to the other gateway when one has stopped',
 it('leads to the standby that is promoted when the primary is lost', async () => {
   const [token = ''] = tokens;
   const { data } = await get('/dtt/templates?limit=100', token, 200);
-  const other = data.data.find(({ isActive }: { isActive: boolean }) => !isActive);
+  const active = data.data.find(({ isActive }: { isActive: boolean }) => isActive);
   await cluster.losePrimary();
   await query('standby-1', 'SELECT pg_promote()');
   // Commits wait for the other standby, which follows the new primary from here on.
@@ -122,9 +122,9 @@ it('leads to the standby that is promoted when the primary is lost', async () =>
   );
   await query('standby-2', 'SELECT pg_reload_conf()');
   await expect
-    .poll(() => activate(token, other.id).then(({ status }) => status), { timeout: 30_000 })
+    .poll(() => activate(token, active.id).then(({ status }) => status), { timeout: 30_000 })
     .toBe(200);
-  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
+  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(active.id);
 }, 60_000);
 
 /** The settings of a gateway in compose.yaml, with the addresses of this machine. */
