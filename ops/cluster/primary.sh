@@ -9,10 +9,16 @@ ALTER ROLE dovetail SET statement_timeout = '10s';
 -- To see how far a standby is, and which history it follows.
 GRANT pg_read_all_stats TO dovetail;
 CREATE DATABASE dovetail OWNER dovetail;
+-- As this role the balancer asks each server whether it takes writes. It has no password, and may read nothing else.
+CREATE ROLE balancer LOGIN;
 SELECT pg_create_physical_replication_slot('standby_1');
 SELECT pg_create_physical_replication_slot('standby_2');
 -- A commit waits for one of the standbys, whichever has it first. So nothing that was acknowledged is lost when the one is
 -- promoted that has received more (docs/scaling.md#promoting-a-standby). In effect from the next start.
 ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby_1, standby_2)';
 SQL
-echo 'host replication replicator all scram-sha-256' >> "$PGDATA/pg_hba.conf"
+cat >> "$PGDATA/pg_hba.conf" <<'HBA'
+host replication replicator all scram-sha-256
+HBA
+# Before the line of the image, which asks everybody for a password.
+sed -i '1i host postgres balancer all trust' "$PGDATA/pg_hba.conf"

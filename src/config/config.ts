@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SetupError, withoutPassword } from '../errors.ts';
-import { complaintAboutUrl, encodedPassword, hasCutPassword, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
+import { complaintAboutUrl, encodedPassword, hasCutPassword, isDatabaseUrl } from './databaseUrl.ts';
 
 interface Setting<T> {
   /** What the variable is for; docs/configuration.md has the same text. */
@@ -50,11 +50,8 @@ function adviceOnUrl(url: string): string | undefined {
 
 /** The same of the URL of a standby. */
 function adviceOnReplica(url: string): string | undefined {
-  const advice = adviceOnUrl(url);
-  if (advice !== undefined) return advice;
   // A comma between hosts has cut the URL in two.
-  const isOne = isDatabaseUrl(url) && hostsOf(url) === undefined;
-  return isOne ? undefined : 'Each URL names one server: one host, and no target_session_attrs.';
+  return adviceOnUrl(url) ?? (isDatabaseUrl(url) ? undefined : 'Each URL names one host.');
 }
 
 /** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
@@ -99,7 +96,7 @@ export const settings = {
       z
         .string()
         .transform(urlsIn)
-        .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
+        .refine((urls) => urls.every(isDatabaseUrl))
         .optional(),
     ),
     advice: (value: string) => urlsIn(value).map(adviceOnReplica).find(Boolean),
@@ -116,7 +113,7 @@ export const settings = {
     z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: setting(
-    'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more',
+    'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more, or three with `logical`',
     'an integer from 1 to 1000',
     integer(1, 1_000).default(10),
   ),

@@ -1,54 +1,11 @@
-/**
- * Checks URLs of PostgreSQL, and takes apart those with several hosts in the form of libpq: `postgresql://a:5432,b:5433/app` or
- * `postgresql:///app?host=a,b&port=5432,5433`. `pg` takes one host in a URL.
- */
+/** Checks URLs of PostgreSQL. */
 
 import { readFileSync } from 'node:fs';
 import { errorText } from '../errors.ts';
 import { isSimilar } from './similarNames.ts';
 
-/** The supported values of `target_session_attrs`: a selection of libpq's. */
-export const targets = ['any', 'read-write', 'primary'] as const;
-export type Target = (typeof targets)[number];
-
 /** The supported values of `sslmode`: a selection of those of libpq and `pg`. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
-
-export interface DatabaseHosts {
-  /** One URL for each host; they are the same apart from the host and its port. */
-  readonly urls: readonly string[];
-  readonly target: Target;
-}
-
-/** The query parameters about hosts. */
-const hostParameters = ['host', 'port', 'target_session_attrs'] as const;
-
-/**
- * The hosts of a URL with several hosts, or with `target_session_attrs`; undefined for any other URL.
- * @throws an error that says what is wrong with the hosts.
- */
-export function hostsOf(url: string): DatabaseHosts | undefined {
-  const { scheme, user, authority, path, query } = partsOf(url);
-  const [host, port, given] = hostParameters.map((name) => valueIn(query, name));
-  const places = host === undefined ? authority.split(',') : host.split(',');
-  if (places.length === 1 && given === undefined) return undefined;
-  const target = targets.find((each) => each === (given ?? 'read-write'));
-  if (target === undefined)
-    throw new Error(`target_session_attrs is ${JSON.stringify(given)}, but takes ${targets.join(', ')}.`);
-  const ports = port?.split(',') ?? [];
-  if (ports.length > 1 && ports.length !== places.length)
-    throw new Error(`It has ${places.length} hosts, but ${ports.length} ports.`);
-  const rest = query.filter((part) => !hostParameters.some((name) => hasName(part, name)));
-  const urls = places.map((place, index) => {
-    const own = [...rest];
-    if (host !== undefined) own.push(`host=${encodeURIComponent(place)}`);
-    const itsPort = ports[index] ?? ports[0];
-    if (itsPort) own.push(`port=${encodeURIComponent(itsPort)}`);
-    const before = host === undefined ? place : '';
-    return `${scheme}${user}${before}${path}${own.length > 0 ? `?${own.join('&')}` : ''}`;
-  });
-  return { urls, target };
-}
 
 /**
  * The URL for `pg`, with `verify-full` in place of the modes that `pg` treats as `verify-full`: for these it prints a long warning
@@ -60,39 +17,43 @@ export function withPlainSslMode(url: string): string {
     : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/g, '$1verify-full');
 }
 
-/** Whether connections to each host of a URL are possible with it. */
-export function isDatabaseUrl(url: string): boolean {
-  try {
-    const urls = checkedHosts(url)?.urls ?? [url];
-    return urls.every((each) => /^postgres(ql)?:\/\//.test(each) && URL.canParse(each));
-  } catch {
-    return false;
-  }
-}
+/** Whether connections are possible with a URL. */
+export const isDatabaseUrl = (url: string): boolean =>
+  complaintAboutUrl(url) === undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url);
 
-/** A message about wrong or misspelt parameters of a URL, or wrong hosts; undefined if they are right. */
+/** A message about what is wrong with the host or the parameters of a URL; undefined if nothing is. */
 export function complaintAboutUrl(url: string): string | undefined {
   try {
-    checkedHosts(url);
+    checkHost(url);
+    checkNames(url);
+    checkTls(url);
+    checkSchema(url);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : undefined;
   }
 }
 
-/** The hosts of a URL. @throws an error that says what is wrong with them or with another parameter. */
-function checkedHosts(url: string): ReturnType<typeof hostsOf> {
-  checkNames(url);
-  checkTls(url);
-  return hostsOf(url);
+/**
+ * Checks that the URL names one host. `pg` knows neither several hosts nor `target_session_attrs`, and would ignore the latter.
+ * @throws an error that says what to do instead.
+ */
+function checkHost(url: string): void {
+  const { authority, query } = partsOf(url);
+  const hosts = [authority, valueIn(query, 'host'), valueIn(query, 'port')];
+  if (hosts.some((each) => each?.includes(',')) || valueIn(query, 'target_session_attrs') !== undefined)
+    throw new Error(oneHost);
 }
 
+const oneHost =
+  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/scaling.md#one-address-for-the-primary.';
+
 /**
- * Checks that none of the parameters for TLS and failover is misspelt: `pg` would ignore it, and connect without.
+ * Checks that none of the parameters for TLS is misspelt: `pg` would ignore it, and connect without.
  * @throws an error that says which one is.
  */
 function checkNames(url: string): void {
-  const known = ['sslmode', ...tlsFiles, 'target_session_attrs'];
+  const known = ['sslmode', ...tlsFiles];
   for (const given of partsOf(url).query.map(nameOf)) {
     const meant = known.find((name) => isSimilar(given, name));
     if (meant !== undefined && !known.includes(given))
@@ -121,10 +82,18 @@ function checkTls(url: string): void {
   }
 }
 
+/** Checks that the URL does not name a schema as Prisma does: PostgreSQL does not know it, and the tables would be made in another schema. */
+function checkSchema(url: string): void {
+  const schema = valueIn(partsOf(url).query, 'schema');
+  if (schema !== undefined && schema !== 'public')
+    throw new Error(
+      `schema=${schema} has a meaning for Prisma only: write options=-c%20search_path%3D${schema} instead.`,
+    );
+}
+
 function partsOf(url: string) {
-  const [, scheme = '', user = '', authority = '', path = '', query = ''] =
-    /^([a-z]+:\/\/)((?:[^/?#]*@)?)([^/?#]*)([^?#]*)\??([^#]*)/.exec(url) ?? [];
-  return { scheme, user, authority, path, query: query === '' ? [] : query.split('&') };
+  const [, authority = '', query = ''] = /^[a-z]+:\/\/(?:[^/?#]*@)?([^/?#]*)[^?#]*\??([^#]*)/.exec(url) ?? [];
+  return { authority, query: query === '' ? [] : query.split('&') };
 }
 
 const nameOf = (part: string): string => part.split('=', 1)[0] ?? '';

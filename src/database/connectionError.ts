@@ -4,8 +4,7 @@ import type pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
-import type { ServerSetting } from './connection/server.ts';
+import type { ServerSetting } from './connection/client.ts';
 import { isUnresponsive, unresponsive } from './session.ts';
 
 /** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
@@ -66,40 +65,12 @@ export function connectionError(
 
 type Lost = Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>;
 
-/**
- * Why a client cannot be used, and what to do about it.
- * @param url what the client was made of; of one of several hosts, nothing.
- */
+/** Why a client cannot be used, and what to do about it. */
 export function reasonOf(
-  client: Lost,
+  { host, port, user, database }: Lost,
   error: unknown,
   url = '',
   setting: ServerSetting = 'DATABASE_URL',
-): Diagnosis {
-  if (error instanceof NoHost) return reasonOfAll(client, error, setting);
-  if (error instanceof NotPrimary) return { says: error.message, advice: namePrimary };
-  return reasonOfOne(client, error, url, setting);
-}
-
-const namePrimary = 'Name the primary as well, or promote a standby.';
-
-/** Of several hosts, each with its own. */
-function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting): Diagnosis {
-  const reasons = failures.map(({ address, error }) => ({
-    address,
-    ...reasonOf({ user: client.user, database: client.database, ...address }, error, '', setting),
-  }));
-  const says = reasons.map((reason) => `${hostPortText(reason.address)}: ${reason.says}`).join('; ');
-  // What there is to do about a standby is no more than that.
-  const advice = reasons.find((reason) => reason.advice !== namePrimary)?.advice ?? namePrimary;
-  return { says: `none of its hosts can be used: ${says}`, advice };
-}
-
-function reasonOfOne(
-  { host, port, user, database }: Lost,
-  error: unknown,
-  url: string,
-  setting: ServerSetting,
 ): Diagnosis {
   if (isUnresponsive(error)) return unresponsive;
   const said = errorText(error);
@@ -149,8 +120,7 @@ function reasonOfOne(
       says: 'cannot be reached: what it has for a host looks like a part of the password',
       advice: encodedPassword,
     };
-  // Who has named several hosts does not want an embedded database.
-  const without = setting === 'DATABASE_URL' && url !== '' ? '; unset it for the embedded database' : '';
+  const without = setting === 'DATABASE_URL' ? '; unset it for the embedded database' : '';
   return { says: `cannot be reached: ${said}`, advice: `Start the server, or correct ${setting}${without}.` };
 }
 

@@ -3,14 +3,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
-import { clientsOf, type ServerConfig } from './connection/client.ts';
+import type { ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
-import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { endWhenSilent } from './connection/silence.ts';
 import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { assertOwnFolder } from './embedded/owner.ts';
-import type { AnnounceMode } from './feed/announceMode.ts';
+import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import type { FeedReport } from './feed/keepListening.ts';
@@ -40,7 +39,7 @@ export interface PoolLimits {
 export interface FeedChoice {
   readonly wanted: Config['CHANGE_FEED'];
   /** Told which way it is, where there was a choice. */
-  chosen(outcome: { readonly mode: AnnounceMode; readonly why?: string }): void;
+  chosen(outcome: ChosenMode): void;
   /** Told why announcements do not arrive, and when they do again. */
   readonly report?: FeedReport;
 }
@@ -50,8 +49,6 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** How a session of one's own is made, past any pooler that the pool goes through. */
   readonly direct: ServerConfig;
-  /** Of several hosts, which the pool connects to. */
-  readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /**
@@ -140,21 +137,17 @@ async function openServer(
   const { server, direct, pooled, decodes } = await findServer(urls);
   // Commands have few statements, and are soon done.
   const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
-  const database = connectTo(
-    { ...server, ...clientsOf(server) },
-    {
-      bounds,
-      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
-      ...(named && { nameOf: createStatementNames() }),
-    },
-  );
+  const database = connectTo(server, {
+    bounds,
+    ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+    ...(named && { nameOf: createStatementNames() }),
+  });
   try {
     await migrate(direct, undefined, listener);
     return {
       ...database,
       embedded: false,
       direct,
-      hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
       async openChangeFeed(choice) {
@@ -178,7 +171,7 @@ async function chooseFeed(
   decodes: boolean,
 ): Promise<void> {
   if (wanted === 'auto' && !decodes) return;
-  const { chooseAnnounceMode } = await import('./feed/choose.ts');
+  const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
   chosen(await chooseAnnounceMode(wanted, direct));
 }
 

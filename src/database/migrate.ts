@@ -1,4 +1,8 @@
-/** Brings a database to the schema of `prisma/migrations`. */
+/**
+ * Brings a database to the schema of `prisma/migrations`: applies all pending migrations or none, and records them in Prisma's
+ * own ledger. Processes that start at the same moment take turns. It may be replaced by `prisma migrate deploy`, which
+ * agrees with the ledger, but loads Prisma's schema engine.
+ */
 
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -6,7 +10,6 @@ import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import type { ServerConfig } from './connection/client.ts';
-import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
 import { createLedger, readLedger, recordMigration } from './migrationLedger.ts';
 import { findSchemaProblem, findUsageProblem } from './rights.ts';
@@ -23,6 +26,9 @@ export const migrationLock = 0xd07e7a11;
 /** How long, in milliseconds, a statement of a migration may take. */
 const longestMigration = 30 * 60_000;
 
+/** PostgreSQL's codes for what a role may not do, and for a search_path that leads to no schema. */
+const lacksRights = new Set(['42501', '3F000']);
+
 /** Functions that are called while a database is migrated. */
 export interface MigrationListener {
   /** Another process migrates the database, and this one waits for it. */
@@ -31,9 +37,14 @@ export interface MigrationListener {
   pending?(names: readonly string[], isNew: boolean): void;
 }
 
+interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
 /**
- * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
- * moment take turns. If nothing is pending, this only reads, so it needs no right but to read the ledger.
+ * Applies the pending migrations and returns their names. If nothing is pending, this only reads, so it needs no right but
+ * to read the ledger.
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database has migrations of another version.
  */
 export async function migrate(
@@ -43,36 +54,34 @@ export async function migrate(
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const { client, connect, close } = createSession(connection);
-  let pending: Migration[] = [];
+  let pending: readonly string[] = [];
   try {
     await connect();
-    if (connection.connectionString !== undefined) await rejectForeignTables(client, migrations);
+    // That of the embedded engine is never somebody else's.
+    if (connection.connectionString !== undefined)
+      reject('DATABASE_URL', await readForeignTables(client, migrations));
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    const problem = pending.length === migrations.length ? await findUsageProblem(client) : undefined;
-    if (problem) throw new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`);
-    listener.pending?.(
-      pending.map(({ name }) => name),
-      pending.length === migrations.length,
-    );
+    const isNew = pending.length === migrations.length;
+    if (isNew) reject('DATABASE_URL', await findUsageProblem(client));
+    listener.pending?.(pending, isNew);
     await beginAlone(client, listener);
     await client.query(createLedger);
     // Another gateway may have applied them in the meantime.
     pending = await readPending(client, migrations);
-    for (const migration of pending) await apply(client, migration);
+    for (const migration of migrations) if (pending.includes(migration.name)) await apply(client, migration);
     await queryLong(client, 'COMMIT');
-    return pending.map(({ name }) => name);
+    return [...pending];
   } catch (error) {
-    if (error instanceof SetupError) throw error;
-    const state = systemCodeOf(error);
-    if (state === insufficientPrivilege || state === noSchema)
-      throw await rightsError(client, error, pending);
-    const reason = isUnresponsive(error) ? unresponsiveText : errorText(error);
-    throw new SetupError(`The database could not be migrated: ${reason}`, { cause: error });
+    throw await explain(client, error, pending);
   } finally {
     // This also ends a transaction that has failed.
     await close();
   }
+}
+
+function reject(what: string, problem: Diagnosis | undefined): void {
+  if (problem) throw new SetupError(`${what} cannot be used: ${problem.says}. ${problem.advice}`);
 }
 
 /** Begins a transaction, without the time limits of the role, once no other process migrates. */
@@ -99,60 +108,22 @@ function queryLong(client: pg.ClientBase, text: string) {
 
 async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<void> {
   await queryLong(client, sql).catch((error: Error) => {
-    throw Object.assign(new Error(`${name}: ${error.message}${detailOf(error)}`, { cause: error }), {
-      code: systemCodeOf(error),
-    });
+    // What PostgreSQL adds to an error, such as the key of a row that there are two of.
+    const detail = 'detail' in error && typeof error.detail === 'string' ? ` (${error.detail})` : '';
+    const named = new Error(`${name}: ${error.message}${detail}`, { cause: error });
+    throw Object.assign(named, { code: systemCodeOf(error) });
   });
   await recordMigration(client, name, sql);
 }
 
-/** A digest of the names and texts of all migrations. */
-export async function digestOfMigrations(): Promise<string> {
-  const digest = createHash('sha256');
-  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
-  return digest.digest('hex');
-}
-
-/** Rejects a server's database that is somebody else's. That of the embedded engine never is. */
-async function rejectForeignTables(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
-  const found = await findForeignTables(client, isAmong(migrations));
-  if (found) throw new SetupError(`DATABASE_URL cannot be used: ${found.says}. ${found.advice}`);
-}
-
-const isAmong = (migrations: readonly Migration[]) => (name: string) =>
-  name === unreleased || migrations.some((migration) => migration.name === name);
-
-/** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
-export async function readForeignTables(client: pg.Client) {
-  return findForeignTables(client, isAmong(await readMigrations(checkedIn)));
-}
-
-/**
- * `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema.
- * @throws {SetupError} where the URL has it.
- */
-export function rejectSchemaParameter(url: string, setting: ServerSetting = 'DATABASE_URL'): void {
-  const schema = new URLSearchParams(url.split('?')[1]).get('schema');
-  if (schema && schema !== 'public') {
-    throw new SetupError(
-      `${setting} has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
-    );
-  }
-}
-
-/** PostgreSQL's code for what a role may not do. */
-const insufficientPrivilege = '42501';
-/** What it says where the search_path leads to no schema. */
-const noSchema = '3F000';
-
-/** Says which role lacks what, and what to do. */
-async function rightsError(
-  client: pg.ClientBase,
-  error: unknown,
-  pending: readonly Migration[],
-): Promise<SetupError> {
+/** Says what to do about an error: which role lacks what, if that is it. */
+async function explain(client: pg.Client, error: unknown, pending: readonly string[]): Promise<SetupError> {
+  if (error instanceof SetupError) return error;
+  const text = isUnresponsive(error) ? unresponsiveText : errorText(error);
+  if (!lacksRights.has(systemCodeOf(error) ?? ''))
+    return new SetupError(`The database could not be migrated: ${text}`, { cause: error });
   await client.query('ROLLBACK');
-  const isNew = pending.length > 0 && (await readApplied(client)).size === 0;
+  const isNew = pending.length > 0 && (await readLedger(client)).length === 0;
   const problem = isNew ? await findSchemaProblem(client) : undefined;
   if (problem)
     return new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`, {
@@ -162,15 +133,16 @@ async function rightsError(
   const role = JSON.stringify(rows[0]?.role);
   return new SetupError(
     pending.length === 0
-      ? `The role ${role} may not read which migrations are applied: ${errorText(error)}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      ? `The role ${role} may not read which migrations are applied: ${text}. Grant it SELECT on "_prisma_migrations".`
+      : `The role ${role} may not apply the pending migrations ${pending.join(', ')}: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }
 
-/** What PostgreSQL adds to an error, such as the key of a row that there are two of. */
-function detailOf(error: Error): string {
-  return 'detail' in error && typeof error.detail === 'string' ? ` (${error.detail})` : '';
+/** What is said of a database that has tables of something else, which this only reads; undefined of any other. */
+export async function readForeignTables(client: pg.Client, migrations?: readonly Migration[]) {
+  const ours = (migrations ?? (await readMigrations(checkedIn))).map(({ name }) => name);
+  return findForeignTables(client, (name) => name === unreleased || ours.includes(name));
 }
 
 export interface Progress {
@@ -182,22 +154,23 @@ export interface Progress {
 }
 
 /** How far the database has come, which this only reads. */
-export async function readProgress(client: pg.ClientBase): Promise<Progress> {
-  const migrations = await readMigrations(checkedIn);
-  const applied = await readApplied(client);
-  const pending = migrations.map(({ name }) => name).filter((name) => !applied.delete(name));
-  return { applied: migrations.length - pending.length, pending, unknown: [...applied] };
+export async function readProgress(
+  client: pg.ClientBase,
+  migrations?: readonly Migration[],
+): Promise<Progress> {
+  const all = migrations ?? (await readMigrations(checkedIn));
+  const ledger = await readLedger(client);
+  const applied = new Set(ledger.filter(({ isApplied }) => isApplied).map(({ name }) => name));
+  const pending = all.map(({ name }) => name).filter((name) => !applied.delete(name));
+  return { applied: all.length - pending.length, pending, unknown: [...applied] };
 }
 
-/**
- * Reads which of the migrations the database does not have.
- * @throws {SetupError} when it has migrations of another version.
- */
-async function readPending(client: pg.ClientBase, migrations: readonly Migration[]): Promise<Migration[]> {
-  const applied = await readApplied(client);
-  const pending = migrations.filter(({ name }) => !applied.delete(name));
-  const problem = findVersionProblem([...applied]);
-  if (problem) throw new SetupError(`The database cannot be used: ${problem.says}. ${problem.advice}`);
+async function readPending(
+  client: pg.ClientBase,
+  migrations: readonly Migration[],
+): Promise<readonly string[]> {
+  const { pending, unknown } = await readProgress(client, migrations);
+  reject('The database', findVersionProblem(unknown));
   return pending;
 }
 
@@ -215,14 +188,11 @@ export function findVersionProblem(unknown: readonly string[]): Diagnosis | unde
   };
 }
 
-async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
-  const entries = await readLedger(client);
-  return new Set(entries.filter(({ isApplied }) => isApplied).map(({ name }) => name));
-}
-
-interface Migration {
-  readonly name: string;
-  readonly sql: string;
+/** A digest of the names and texts of all migrations. */
+export async function digestOfMigrations(): Promise<string> {
+  const digest = createHash('sha256');
+  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
+  return digest.digest('hex');
 }
 
 /** The migrations, oldest first. */

@@ -2,8 +2,8 @@
 
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type pg from 'pg';
-import { createClient, type ServerConfig } from './connection/client.ts';
+import pg from 'pg';
+import type { ServerConfig } from './connection/client.ts';
 import { makeSessionSettings } from './pooler.ts';
 
 /** How long, in milliseconds, it is waited for a connection. */
@@ -27,7 +27,7 @@ export interface Session {
 /** @param statement how long, in milliseconds, a statement may take for which nothing else is said. */
 export function createSession(connection: ServerConfig, statement = startStatementTimeout): Session {
   const socket = new Socket();
-  const client = createClient({
+  const client = new pg.Client({
     ...connection,
     connectionTimeoutMillis: longestConnecting,
     query_timeout: statement,

@@ -2,8 +2,7 @@
 
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
-import { hostsOf, withPlainSslMode } from '../config/databaseUrl.ts';
-import { hostPortText } from '../database/connection/hosts.ts';
+import { hostPortText, serverOf } from '../database/connection/client.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 
@@ -57,12 +56,9 @@ function placesOf(
 /** Which database it is, in a line: a misspelt DATABASE_URL would else be overlooked. It says nothing of users and passwords. */
 function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
   if (DATABASE_URL === undefined) return printable(`${DATA_DIR} (embedded)`);
-  const url = withPlainSslMode(DATABASE_URL);
-  const urls = hostsOf(url)?.urls ?? [url];
-  // As they are read for connections, with what the URL leaves to the environment.
-  const clients = urls.map((connectionString) => new pg.Client({ connectionString }));
-  const [name] = clients.map(({ database, user }) => database ?? user ?? '');
-  return printable(`${name} on ${clients.map(hostPortText).join(', ')}`);
+  // As it is read for connections, with what the URL leaves to the environment.
+  const client = new pg.Client(serverOf(DATABASE_URL));
+  return printable(`${client.database ?? client.user ?? ''} on ${hostPortText(client)}`);
 }
 
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');

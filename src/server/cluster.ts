@@ -33,21 +33,15 @@ export interface Workers extends Serving {
   close(): Promise<void>;
 }
 
-interface StartOptions {
-  /** Aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`. */
-  readonly stopping?: AbortSignal;
-  /** Told of each worker. */
-  readonly onStart?: ((worker: Worker) => void) | undefined;
-}
-
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
+ * @param stopping aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`.
  * @returns undefined when one ended before all of them served, which has said why, or when they were to stop before.
  */
 export async function startWorkers(
   count: number,
   logger: Logger,
-  { stopping, onStart }: StartOptions = {},
+  stopping?: AbortSignal,
 ): Promise<Workers | undefined> {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
@@ -57,9 +51,8 @@ export async function startWorkers(
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
-      // What else it sends is for others.
+      // It sends figures for metrics as well.
       worker.on('message', (sent: Serving | object) => 'url' in sent && settle(sent));
-      onStart?.(worker);
       worker.once('exit', (code, signal) => {
         running.delete(worker);
         settle(undefined);

@@ -6,7 +6,6 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import { hostPortText } from '../database/connection/hosts.ts';
 import {
   type Database,
   type FeedChoice,
@@ -74,7 +73,6 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = parts.add(await whileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  logMoves(database, logger);
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
@@ -134,12 +132,6 @@ function logUnhandledRejections(logger: Logger): Part {
     logger.error({ err: error }, 'a promise was rejected that nobody waited for');
   process.on('unhandledRejection', log);
   return { close: async () => void process.off('unhandledRejection', log) };
-}
-
-function logMoves({ hosts }: Database, logger: Logger): void {
-  hosts?.onMoved((place) =>
-    logger.warn({ host: hostPortText(place) }, 'another server of the database has taken over'),
-  );
 }
 
 function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {

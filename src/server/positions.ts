@@ -10,8 +10,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { formatPosition, parsePosition } from '../database/position/lsn.ts';
-import { createPositionReader, type PrimaryPosition } from '../database/position/primary.ts';
+import { createPositionReader, type PrimaryPosition, parsePosition } from '../database/logPosition.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -20,6 +19,8 @@ import { atMost } from '../http/lruLimit.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 
 const positionHeader = 'Dovetail-Position';
+
+type Place = Pick<PrimaryPosition, 'timeline' | 'position'>;
 
 export interface Positions {
   /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
@@ -42,12 +43,12 @@ export function createPositions(
 ): Positions {
   const take = createPositionReader(sql);
   /** The position that reads of each viewer are known to include. */
-  const reached = new LRUCache<number, PrimaryPosition>(atMost(maxViewers));
+  const reached = new LRUCache<number, Place>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
   });
 
-  async function reach({ endpoint }: Exchange, viewerId: number, given: PrimaryPosition) {
+  async function reach({ endpoint }: Exchange, viewerId: number, given: Place) {
     const written = await take().catch(() => undefined);
     // A primary that does not respond may be the one that was replaced.
     if (!written || written.timeline < given.timeline)
@@ -72,27 +73,25 @@ export function createPositions(
       if (status >= 400) return;
       // The write has succeeded, even if its position cannot be read.
       const taken = await take().catch(() => undefined);
-      if (taken) exchange.headers[positionHeader] = formatPlace(taken);
+      if (taken) exchange.headers[positionHeader] = `${taken.timeline}-${taken.text}`;
     },
   };
 }
 
 /** Whether `reached` covers a position. A later timeline covers all of an earlier one. */
-const includes = (reached: PrimaryPosition, { timeline, position }: PrimaryPosition) =>
+const includes = (reached: Place, { timeline, position }: Place) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
  * The part of the given position that the primary has written. What is beyond may still turn out otherwise. A client that
  * makes up a position only loses its own cached responses.
  */
-function commonOf(given: PrimaryPosition, { timeline, position }: PrimaryPosition): PrimaryPosition {
+function commonOf(given: Place, { timeline, position }: Place): Place {
   if (given.timeline < timeline) return { timeline, position: 0n };
   return { timeline, position: given.position < position ? given.position : position };
 }
 
-const formatPlace = ({ timeline, position }: PrimaryPosition) => `${timeline}-${formatPosition(position)}`;
-
-function parsePlace(text: string): PrimaryPosition | undefined {
+function parsePlace(text: string): Place | undefined {
   const [, timeline, lsn = ''] = /^([1-9]\d{0,9})-(.*)$/.exec(text) ?? [];
   const position = parsePosition(lsn);
   return timeline === undefined || position === undefined

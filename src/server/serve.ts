@@ -5,8 +5,6 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
-import { serverOf } from '../database/connection/server.ts';
-import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger, standardError } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
@@ -110,14 +108,8 @@ interface Serving extends Omit<Banner, 'workers'> {
 async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
   if (!cluster.isWorker) await checkPorts(config);
   if (!startsWorkers(config)) return openGateway(config);
-  // Workers ask this process for the messages in the log, where changes are announced by those.
-  const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
-  const sharing = url === undefined ? undefined : shareMessages(serverOf(url));
   const logger = createLogger(config.LOG_LEVEL, await standardError());
-  const workers = await startWorkers(workersOf(config), logger, {
-    stopping,
-    onStart: sharing?.serve,
-  });
+  const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
   // Each of them has read the file.
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));

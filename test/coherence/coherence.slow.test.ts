@@ -13,7 +13,6 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import type { Change } from '../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
@@ -30,22 +29,18 @@ import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
 import { announceBy, endReaders, lag, type Way } from './log.ts';
-import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
+import { ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
-  type Holding,
-  hold,
-  ignoreConflict,
-  leaves,
-  levels,
-  marker,
-  preparation,
-  restore,
-  setImport,
-  type Table,
-  tables,
-  write,
-  writeAsReplica,
-} from './writes.ts';
+  activateAt,
+  at,
+  changeDirectly,
+  type DirectChange,
+  hasCaughtUp,
+  shownTo,
+  type Watched,
+  watch,
+} from './watched.ts';
+import { type Holding, leaves, levels, preparation, tables, write } from './writes.ts';
 
 const isServer = inject('engine').kind === 'postgres';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -87,22 +82,22 @@ beforeAll(async () => {
   const withFeedToCut = await openBeside(database);
   gateways = [
     // The feed of the first one can be cut, and fall silent.
-    watch(
+    watchIt(
       await openTestGateway(
         url === undefined
           ? withFeedToCut
           : { ...withFeedToCut, openChangeFeed: () => listenToServer({ connectionString: url }) },
       ),
     ),
-    watch(await openTestGateway(await openBeside(database))),
-    watch(await openTestGateway(await openBeside(database))),
+    watchIt(await openTestGateway(await openBeside(database))),
+    watchIt(await openTestGateway(await openBeside(database))),
   ];
   if (pooler) {
     const pooled = await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() });
-    gateways.push(watch(await openTestGateway(withClient(pooled)), false));
+    gateways.push(watchIt(await openTestGateway(withClient(pooled)), false));
     // Its feed bypasses the pooler, so it caches what it reads through it.
     const past = { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: address, DATA_DIR: tmpdir() };
-    gateways.push(watch(await openTestGateway(withClient(await openDatabase(past)))));
+    gateways.push(watchIt(await openTestGateway(withClient(await openDatabase(past)))));
   }
 });
 afterAll(async () => {
@@ -131,31 +126,7 @@ function slowDown(): void {
 
 /** All writes that were acknowledged. */
 const acknowledged = new Floor();
-
-interface Watched {
-  readonly gateway: TestGateway;
-  /** What this gateway knows: the announcements that it has processed, and the writes through it. */
-  readonly floor: Floor;
-  /** Whether it has a change feed. */
-  readonly hasFeed: boolean;
-  /** What it has shown to each account, announced or not. */
-  readonly shown: Map<Account, Floor>;
-}
-
-function watch(gateway: TestGateway, hasFeed = true): Watched {
-  const floor = new Floor();
-  // The gateway's own components subscribed before, so they have processed what arrives here.
-  gateway.feed.subscribe((change: Change) => {
-    if (change.kind === 'all') {
-      // Announcements may have been missed, so from here on nothing from before may be served.
-      if (gateway.feed.listening) floor.raiseTo(acknowledged);
-    } else if (change.userId === marker) {
-      const [table, id, count] = change.table.split(':');
-      floor.raise([[`${table} ${id}`, Number(count)]]);
-    }
-  });
-  return { gateway, floor, hasFeed, shown: new Map() };
-}
+const watchIt = (gateway: TestGateway, hasFeed = true) => watch(gateway, acknowledged, hasFeed);
 
 /** Tokens that are created and revoked during the test, in addition to the lasting one of each account; the newest last. */
 const temporary = new Map<Account, IssuedToken[]>();
@@ -163,9 +134,9 @@ const temporary = new Map<Account, IssuedToken[]>();
 const revoking = new Set<number>();
 
 async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
-  const { gateway, floor, hasFeed, shown } = at(gateways, place % gateways.length);
-  const shownBefore = shown.get(account) ?? new Floor();
-  shown.set(account, shownBefore);
+  const watched = at(gateways, place);
+  const { gateway, floor, hasFeed } = watched;
+  const shownBefore = shownTo(watched, account);
   // While the feed of a gateway is down, or has announced a change that cannot be read yet, the gateway reads from the database,
   // which has all that was acknowledged.
   const begun = hasFeed && gateway.feed.mayCache(account.userId) ? floor.copy() : acknowledged.copy();
@@ -184,18 +155,6 @@ async function read(place: number, account: Account, request: Read, temp?: Issue
     ...sight,
     counts: [...sight.counts, ...(temp ? [[`ApiToken ${temp.id}`, 0] as const] : [])],
   };
-}
-
-async function activateAt(place: number, account: Account, index: number, endpoint: 'REST' | 'GraphQL') {
-  const { gateway, floor } = at(gateways, place % gateways.length);
-  const register = `User ${account.userId}`;
-  const templateId = at(account.dttTemplates, index);
-  const known = [acknowledged, ...gateways.map((watched) => watched.floor)];
-  const after = Math.max(...known.map(({ counts }) => counts.get(register) ?? 0));
-  await activate(gateway, account, templateId, endpoint);
-  const activation = { userId: account.userId, templateId, after };
-  floor.activations.push(activation);
-  acknowledged.activations.push(activation);
 }
 
 /** Creates a token, or revokes the oldest one if there are two. */
@@ -230,10 +189,8 @@ type Step = {
       readonly token: 'lasting' | 'temporary';
     }
   | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
-  | { readonly kind: 'write'; readonly table: Table; readonly asReplica: boolean; readonly held?: Holding }
-  | { readonly kind: 'import'; readonly wanted: boolean; readonly held?: Holding }
+  | DirectChange
   | { readonly kind: 'token'; readonly makes: boolean }
-  | { readonly kind: 'restore'; readonly table: (typeof leaves)[number] }
   | { readonly kind: 'cut' }
   | { readonly kind: 'lag'; readonly milliseconds: number }
   | { readonly kind: 'end readers' }
@@ -351,8 +308,10 @@ async function take(next: Step, seen: Seen[]): Promise<void> {
     const temp = next.token === 'temporary' ? temporary.get(account)?.at(-1) : undefined;
     for (let time = 0; time < next.times; time++)
       seen.push(await read(next.place, account, at(reads, next.request), temp));
-  } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.endpoint);
-  else if (next.kind === 'cut') await proxy?.terminate();
+  } else if (next.kind === 'activate') {
+    const template = at(account.dttTemplates, next.template);
+    await activateAt(at(gateways, next.place), account, template, next.endpoint, acknowledged, gateways);
+  } else if (next.kind === 'cut') await proxy?.terminate();
   else if (next.kind === 'lag') await lag(own, next.milliseconds);
   else if (next.kind === 'end readers') await endReaders(own);
   else if (next.kind === 'switch') await announceBy(own, next.way);
@@ -364,18 +323,8 @@ async function change(
   next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' | 'lag' | 'end readers' | 'switch' }>,
   account: Account,
 ) {
-  const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'token') return changeTokens(account, next.makes);
-  if (next.kind === 'restore') return hold(own, atOnce, (client) => restore(client, next.table));
-  if (next.kind === 'import') {
-    const [alice, bob] = accounts;
-    const template = at((account === alice ? bob : alice)?.dttTemplates ?? [], 0);
-    return hold(own, next.held ?? atOnce, (client) => setImport(client, account, template, next.wanted));
-  }
-  if (next.asReplica)
-    return hold(own, next.held ?? atOnce, (client) => writeAsReplica(client, account, next.table));
-  if (next.held) return hold(own, next.held, (client) => write(client, account, next.table));
-  return write(own, account, next.table).catch(ignoreConflict);
+  return changeDirectly(own, accounts, account, next);
 }
 
 /** Sends all reads to all gateways, and a few with every temporary token: whether a token is valid does not depend on the read. */
@@ -401,13 +350,7 @@ async function isListening({ gateway, hasFeed }: Watched): Promise<void> {
   if (hasFeed) await expect.poll(() => gateway.feed.listening, { interval: 5, timeout: 15_000 }).toBe(true);
 }
 
-/** Waits until the gateway has processed the announcements of all acknowledged changes. */
-async function hasCaughtUp({ floor, hasFeed }: Watched): Promise<void> {
-  if (!hasFeed) return;
-  const behind = () =>
-    [...acknowledged.counts].filter(([register, count]) => (floor.counts.get(register) ?? 0) < count);
-  await expect.poll(behind, { interval: 2 }).toEqual([]);
-}
+const haveCaughtUp = () => Promise.all(gateways.map((watched) => hasCaughtUp(watched, acknowledged)));
 
 async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = run): Promise<void> {
   // Not fast-check's own time limit, which would let a running program continue during the next test.
@@ -420,11 +363,11 @@ async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = 
     // A gateway that begins to listen between a commit and its acknowledgement knows of the commit, while this test does not.
     await Promise.all(gateways.map(isListening));
     // Before further announcements, which would hide a missing one.
-    await Promise.all(gateways.map(hasCaughtUp));
+    await haveCaughtUp();
     seen.push(...(await readAll()));
     // The counts of the activations are not known. A later write, whose count is known, is announced after them.
     for (const account of accounts) acknowledged.raise(await write(own, account, 'User'));
-    await Promise.all(gateways.map(hasCaughtUp));
+    await haveCaughtUp();
     // And once more, from the cache.
     seen.push(...(await readNewest()), ...(await readNewest()));
     expect(await findStale(own, seen)).toEqual([]);
@@ -562,7 +505,7 @@ describe('a gateway whose feed is cut off without an error', () => {
     for (const account of accounts)
       for (const table of tables) acknowledged.raise(await write(own, account, table));
     await expect.poll(() => first.feed.listening, { interval: 5 }).toBe(false);
-    await Promise.all(gateways.slice(1).map(hasCaughtUp));
+    await Promise.all(gateways.slice(1).map((watched) => hasCaughtUp(watched, acknowledged)));
     expect(await findStale(own, await readNewest())).toEqual([]);
     proxy?.release();
     await expect.poll(() => first.feed.listening, { interval: 5 }).toBe(true);
@@ -575,9 +518,3 @@ describe('a gateway whose feed is cut off without an error', () => {
     await expect.poll(readAgain).toBeGreaterThan(hits);
   });
 });
-
-function at<Value>(values: readonly Value[], index: number): Value {
-  const value = values[index];
-  if (value === undefined) throw new RangeError(`there is nothing at ${index}`);
-  return value;
-}

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { findServer } from '../../src/database/connection/find.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { changesOf } from '../../src/database/feed/changeFeed.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -707,17 +706,5 @@ describe('a schema other than public', () => {
       await mine.close();
       await database.pool.query('DROP SCHEMA "Mine" CASCADE');
     }
-  });
-
-  it('is not selected by ?schema=, which is rejected with the setting to use instead', async () => {
-    const at = (query: string) => {
-      const url = new URL(database.pool.options.connectionString ?? '');
-      url.search = query;
-      return findServer({ url: url.href });
-    };
-    await expect(at('schema=mine')).rejects.toThrow(
-      'DATABASE_URL has ?schema=mine, which only Prisma knows: write ?options=-c%20search_path%3Dmine instead.',
-    );
-    expect(await at('schema=public')).toMatchObject({ pooled: false });
   });
 });

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
@@ -24,12 +24,13 @@ const tokens: string[] = [];
 beforeAll(async () => {
   if (missing.length > 0) return;
   cluster = await createLocalCluster();
-  await cluster.startServers();
+  await cluster.start();
   for (const name of ['gateway-1', 'gateway-2'] as const) {
     const port = cluster.address(name).split(':')[1] ?? '';
     gateways.push(await serve({ ...settingsOf(name), PORT: port, METRICS_PORT: '0', LOG_LEVEL: 'info' }));
   }
-  await cluster.startBalancer();
+  // The balancer looks every two seconds.
+  await vi.waitFor(() => get('/dtt', undefined, 401), { timeout: 10_000, interval: 100 });
   await runCli(['demo'], settingsOf('gateway-1'));
   while (tokens.length < 4) {
     const { stdout } = await runCli(
@@ -82,12 +83,7 @@ it('passes the events of a subscription on without buffering', async () => {
   });
   const events = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   await until(events, '"databaseId"');
-  const activation = await fetch(`http://${cluster.address('balancer')}/api/v1/dtt/templates/${other.id}`, {
-    method: 'POST',
-    headers: { ...authorization(token), 'Content-Type': 'application/json' },
-    body: '{"isActive":true}',
-  });
-  expect(activation.status).toBe(200);
+  expect((await activate(token, other.id)).status).toBe(200);
   await until(events, `"databaseId":${other.id}}`);
   await events?.cancel();
   expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
@@ -111,6 +107,26 @@ it('sends the requests of all tokens to the other gateway when one has stopped',
   await expect.poll(() => requestsOf(running) - before).toBeGreaterThanOrEqual(tokens.length);
 });
 
+it('leads to the standby that is promoted when the primary is lost', async () => {
+  const [token = ''] = tokens;
+  const { data } = await get('/dtt/templates?limit=100', token, 200);
+  const active = data.data.find(({ isActive }: { isActive: boolean }) => isActive);
+  await cluster.losePrimary();
+  await query('standby-1', 'SELECT pg_promote()');
+  // Commits wait for the other standby, which follows the new primary from here on.
+  await query('standby-1', `SELECT pg_create_physical_replication_slot('standby_2')`);
+  const port = cluster.address('standby-1').split(':')[1];
+  await query(
+    'standby-2',
+    `ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=${port} user=replicator password=${password}'`,
+  );
+  await query('standby-2', 'SELECT pg_reload_conf()');
+  await expect
+    .poll(() => activate(token, active.id).then(({ status }) => status), { timeout: 30_000 })
+    .toBe(200);
+  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(active.id);
+}, 60_000);
+
 /** The settings of a gateway in compose.yaml, with the addresses of this machine. */
 function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {
   const { services } = parse(readFileSync('ops/cluster/compose.yaml', 'utf8'), { merge: true });
@@ -131,6 +147,13 @@ async function get(path: string, token: string | undefined, status: number) {
   expect(response.status).toBe(status);
   return response.json();
 }
+
+const activate = (token: string, template: number) =>
+  fetch(`http://${cluster.address('balancer')}/api/v1/dtt/templates/${template}`, {
+    method: 'POST',
+    headers: { ...authorization(token), 'Content-Type': 'application/json' },
+    body: '{"isActive":true}',
+  });
 
 /** Makes requests until there were so many, and returns how many of them each gateway has logged. */
 async function servedBy(times: number, request: () => Promise<unknown>): Promise<number[]> {

@@ -28,6 +28,9 @@ const ports = {
 };
 export type Service = keyof typeof ports;
 
+/** The other address of the balancer, which leads to the primary. */
+const database = 'balancer:5432';
+
 export const password = 'dovetail';
 
 export interface LocalCluster {
@@ -35,9 +38,10 @@ export interface LocalCluster {
   address(service: Service): string;
   /** The text with the addresses of the services replaced by those on this machine. */
   here(text: string): string;
-  /** Starts the database servers and the pooler, which the gateways need. */
-  startServers(): Promise<void>;
-  startBalancer(): Promise<void>;
+  /** Starts everything but the gateways. */
+  start(): Promise<void>;
+  /** Kills the primary. */
+  losePrimary(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -47,13 +51,15 @@ export async function createLocalCluster(): Promise<LocalCluster> {
   await chmod(folder, 0o755);
   const addresses = new Map<string, string>();
   for (const service of Object.keys(ports)) addresses.set(service, `127.0.0.1:${await freePort()}`);
+  const databasePort = await freePort();
   const processes: ChildProcess[] = [];
+  let primary: ChildProcess | undefined;
   const address = (service: Service) => addresses.get(service) ?? '';
   const portOf = (service: Service) => address(service).split(':')[1] ?? '';
   const here = (text: string) =>
     Object.entries(ports).reduce(
       (replaced, [service, port]) => replaced.replaceAll(`${service}:${port}`, addresses.get(service) ?? ''),
-      text,
+      text.replaceAll(database, `127.0.0.1:${databasePort}`),
     );
 
   /** Copies one of the files with these replacements. The file must contain each text that is to be replaced. */
@@ -178,7 +184,9 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     );
     await execute('sh', [await place('primary.sh', {}, folder)], options);
     await execute('pg_ctl', ['stop', '--wait', '--silent', '--mode=fast', '-D', env.PGDATA], options);
-    await untilListening('primary', run('postgres', server, own, env));
+    const running = run('postgres', server, own, env);
+    primary = running.child;
+    await untilListening('primary', running);
   }
 
   async function startStandby(service: 'standby-1' | 'standby-2', settings: string): Promise<void> {
@@ -202,7 +210,7 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     const settings = await place(
       'pgbouncer.ini',
       {
-        'host=primary port=5432': `host=127.0.0.1 port=${portOf('primary')}`,
+        'host=balancer port=5432': `host=127.0.0.1 port=${databasePort}`,
         'listen_addr = *': 'listen_addr = 127.0.0.1',
         'listen_port = 6432': `listen_port = ${portOf('pgbouncer')}`,
         '/tmp/userlist.txt': users,
@@ -219,21 +227,29 @@ export async function createLocalCluster(): Promise<LocalCluster> {
     await untilListening('pgbouncer', run('sh', [script], own, { POSTGRES_PASSWORD: password }));
   }
 
+  async function startBalancer(): Promise<void> {
+    const settings = await place('haproxy.cfg', {
+      'bind :4000': `bind ${address('balancer')}`,
+      'bind :5432': `bind 127.0.0.1:${databasePort}`,
+    });
+    await untilListening('balancer', run(haproxy, ['-db', '-f', settings], folder, {}, {}));
+  }
+
   return {
     address,
     here,
-    async startServers() {
+    async start() {
       const settings = await place('postgresql.conf', {});
       await startPrimary(settings);
       await Promise.all([
         startStandby('standby-1', settings),
         startStandby('standby-2', settings),
+        startBalancer(),
         startPooler(),
       ]);
     },
-    async startBalancer() {
-      const settings = await place('haproxy.cfg', { 'bind :4000': `bind ${address('balancer')}` });
-      await untilListening('balancer', run(haproxy, ['-db', '-f', settings], folder, {}, {}));
+    async losePrimary() {
+      if (primary) await end(primary);
     },
     async close() {
       await Promise.all(processes.map(end));

@@ -105,7 +105,6 @@ describe('the banner', () => {
     ['postgresql://[::1]:5433/d', 'd on [::1]:5433'],
     ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
     ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
-    ['postgresql://me:hunter2@a,b:5433/d?target_session_attrs=primary', 'd on a:5432, b:5433'],
   ])('names the database of %s in one line, without the user and the password', (DATABASE_URL, name) => {
     const text = print({ DATABASE_URL });
     expect(text).toContain(`  Database        ${name}\n`);

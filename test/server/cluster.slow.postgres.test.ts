@@ -263,7 +263,7 @@ describe('startWorkers', () => {
     const { workers, logger } = open();
     const stopping = new AbortController();
     const settled = vi.fn();
-    const starting = startWorkers(3, logger, { stopping: stopping.signal }).then(settled);
+    const starting = startWorkers(3, logger, stopping.signal).then(settled);
     if (served) await workers[0]?.serve();
     stopping.abort();
     await turn();

@@ -3,6 +3,7 @@
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
+import { type FaultyProxy, openFaultyProxy } from '../faults/faultyProxy.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
 import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../support/gateway.ts';
@@ -12,8 +13,9 @@ const name = 'things';
 let cluster: Cluster;
 let standby: Standby;
 let alice: Account;
-/** The connections of the gateway that has both servers in its DATABASE_URL. */
-let proxies: { readonly primary: TcpProxy; readonly standby: TcpProxy };
+/** The address of the primary, which leads to the standby later, through a proxy of its own. */
+let address: FaultyProxy;
+let line: TcpProxy;
 const gateways: TestGateway[] = [];
 
 async function start(url: string): Promise<TestGateway> {
@@ -37,10 +39,12 @@ beforeAll(async () => {
   alice = await createAccount(database.client, 'alice');
   await database.close();
   await cluster.isReplayed();
-  proxies = { primary: await cluster.primary.openTcpProxy(name), standby: await standby.openTcpProxy(name) };
+  address = await openFaultyProxy(cluster.primary.port);
+  line = await standby.openTcpProxy(name);
 });
 afterAll(async () => {
   for (const gateway of gateways) await gateway.close();
+  address?.close();
   await cluster?.stop();
 });
 
@@ -59,10 +63,9 @@ async function activate(gateway: TestGateway, template: number | undefined): Pro
 
 it('after a failover a request with a position of the new primary gets data that has it, or a 503', async () => {
   const [first, second, third] = alice.dttTemplates;
-  const [before, after] = [new URL(proxies.primary.url), new URL(proxies.standby.url)];
-  const gateway = await start(
-    `postgresql://${before.username}:${before.password}@${before.host},${after.host}/${name}`,
-  );
+  const url = new URL(`${cluster.primary.url}/${name}`);
+  url.port = String(address.port);
+  const gateway = await start(url.href);
   // Writes from here on are lost, and their positions are beyond that at which the standby is promoted.
   standby.upstream.hold();
   for (const table of ['one', 'two'])
@@ -78,16 +81,16 @@ it('after a failover a request with a position of the new primary gets data that
   expect(await activeOf(gateway)).toBe(first);
 
   await cluster.primary.stop('immediate');
-  proxies.primary.hold();
+  address.redirect(Number(new URL(line.url).port));
   await expect.poll(() => activeOf(gateway, forked), { timeout: 20_000 }).toBe(second);
   await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(true);
   expect([await activeOf(gateway), await activeOf(gateway, lost)]).toEqual([second, second]);
 
   // It has received all changes that it has shown; then it receives none for a moment.
   expect(await activeOf(gateway)).toBe(second);
-  proxies.standby.deafen();
+  line.deafen();
   const position = await activate(other, third);
   expect(await activeOf(gateway)).toBe(second);
   expect(await activeOf(gateway, position)).toBe(third);
-  proxies.standby.release();
+  line.release();
 }, 60_000);

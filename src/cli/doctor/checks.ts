@@ -6,11 +6,10 @@
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type Config, readConfig } from '../../config/config.ts';
-import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
+import { serverOf } from '../../database/connection/client.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
 import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
-import { rejectSchemaParameter } from '../../database/migrate.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { lookAtPort } from '../../http/port.ts';
 import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
@@ -76,20 +75,7 @@ async function checkPersisted(config: Config): Promise<Found> {
 async function checkDatabase(config: Config): Promise<Finding[]> {
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR } = config;
   if (url === undefined) return checkEmbedded(DATA_DIR);
-  const unusable =
-    findUnusable(url, 'DATABASE_URL') ?? (directUrl && findUnusable(directUrl, 'DATABASE_DIRECT_URL'));
-  if (unusable) return findingsOf('database', unusable);
   return askDatabase(serverOf(url), withoutPassword(url), { url, directUrl });
-}
-
-/** What a start says of a URL before it connects, if it rejects it. */
-function findUnusable(url: string, setting: ServerSetting): Found {
-  try {
-    rejectSchemaParameter(url, setting);
-    return undefined;
-  } catch (error) {
-    return { says: messageOf(error), advice: `Correct ${setting}.` };
-  }
 }
 
 async function checkEmbedded(dataDir: string): Promise<Finding[]> {

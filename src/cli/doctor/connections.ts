@@ -1,16 +1,12 @@
-/** Checks of the connections to a server: poolers, hosts, the direct connection, and whether changes are heard over it. */
+/** Checks of the connections to a server: poolers, the direct connection, and whether changes are heard over it. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import { findDifference } from '../../database/connection/direct.ts';
-import type { ServerUrls } from '../../database/connection/find.ts';
-import { hostPortText } from '../../database/connection/hosts.ts';
-import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { readFeedSetup } from '../../database/feed/announceMode.ts';
-import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
+import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { readProgress } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import { createSession } from '../../database/session.ts';
@@ -41,28 +37,6 @@ export async function checkPooling({ client }: Connected): Promise<Found> {
     says: 'one stands between, and the server never stops a statement that takes too long',
     advice: `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
   };
-}
-
-/**
- * Of several hosts each. A host that is away causes no trouble until it has to take over.
- * @param setting what names the hosts.
- */
-export async function checkHosts(
-  { hosts }: ServerConfig,
-  setting: ServerSetting = 'DATABASE_URL',
-): Promise<Found[]> {
-  const seen = (await hosts?.look()) ?? [];
-  return seen.map(({ address, obstacle, error }) => {
-    const name = hostPortText(address);
-    if (error === undefined) return `${name}: ${obstacle ?? 'it takes writes'}`;
-    const client = { ...address, user: undefined, database: undefined };
-    const { says, advice } = reasonOf(client, error, '', setting);
-    return { says: `${name}: ${says}`, advice };
-  });
-}
-
-export async function checkDirectHosts(ways: ServerUrls | undefined): Promise<Found[]> {
-  return ways?.directUrl === undefined ? [] : checkHosts(serverOf(ways.directUrl), 'DATABASE_DIRECT_URL');
 }
 
 /** Whether the direct connection leads to the same database. */

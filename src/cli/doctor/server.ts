@@ -2,9 +2,8 @@
 
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
-import type { ServerConfig } from '../../database/connection/client.ts';
+import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
-import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { findVersionProblem, readForeignTables, readProgress } from '../../database/migrate.ts';
 import {
@@ -16,15 +15,7 @@ import {
 } from '../../database/rights.ts';
 import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText } from '../../errors.ts';
-import {
-  checkAnnouncing,
-  checkDirect,
-  checkDirectHosts,
-  checkFeed,
-  checkHosts,
-  checkPooling,
-  findPoolerProblem,
-} from './connections.ts';
+import { checkAnnouncing, checkDirect, checkFeed, checkPooling, findPoolerProblem } from './connections.ts';
 import { type Check, type Finding, type Found, findingsOf, runChecks, timeout } from './finding.ts';
 
 /** A database that is connected. */
@@ -63,8 +54,6 @@ const ofServers: readonly Check<Connected>[] = [
   // PgBouncer ends the connection on which a transaction was begun that it does not take.
   { name: 'pooler', find: findPoolerProblem, isVital: true },
   { name: 'pooler', find: checkPooling },
-  { name: 'host', find: ({ server }) => checkHosts(server) },
-  { name: 'direct host', find: ({ ways }) => checkDirectHosts(ways) },
   { name: 'direct connection', find: checkDirect, isVital: true },
   { name: 'change feed', find: checkFeed },
   { name: 'announcements', find: checkAnnouncing },
@@ -91,11 +80,7 @@ export async function askDatabase(
           says: isUnresponsive(error) ? unresponsive.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
         };
-    return [
-      ...findingsOf('database', { says: `${name}: ${says}`, advice }),
-      // A pooler that leads to a primary that is gone says nothing of who is there.
-      ...findingsOf('direct host', await checkDirectHosts(ways)),
-    ];
+    return findingsOf('database', { says: `${name}: ${says}`, advice });
   } finally {
     await Promise.all([close(), direct?.close()]);
   }

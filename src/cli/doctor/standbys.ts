@@ -1,14 +1,8 @@
 /** Checks of the standbys that are read from: whether each of them can be. */
 
-import { serverOf } from '../../database/connection/server.ts';
-import { createPositionReader } from '../../database/position/primary.ts';
+import { serverOf } from '../../database/connection/client.ts';
 import type { Sql } from '../../database/reader/sql.ts';
-import {
-  connectStandby,
-  type Identity,
-  identityStatement,
-  type Primary,
-} from '../../database/replicas/standby.ts';
+import { connectStandby, type Primary, readPrimary } from '../../database/replicas/standby.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Found, timeout } from './finding.ts';
@@ -20,11 +14,7 @@ export async function checkStandbys(url: string, standbys: readonly string[]): P
     await connect();
     const run: Sql['run'] = async <Row extends object>(text: string, values: readonly unknown[]) =>
       (await client.query<Row>(text, [...values])).rows;
-    const [identity] = await run<Identity>(identityStatement, []);
-    if (!identity) throw new Error('it does not say which server it is');
-    const take = createPositionReader({ run });
-    const { timeline } = await take();
-    const primary: Primary = { identity, timeline: () => timeline, take };
+    const primary = await readPrimary({ run });
     return await Promise.all(standbys.map((each) => checkStandby(each, primary)));
   } catch (error) {
     return [{ says: `the primary: ${errorText(error)}`, advice: 'See to the database first.' }];

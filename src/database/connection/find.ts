@@ -3,12 +3,10 @@
 import type pg from 'pg';
 import { type Diagnosis, SetupError } from '../../errors.ts';
 import { connectionError, createDatabase } from '../connectionError.ts';
-import { rejectSchemaParameter } from '../migrate.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
 import { createSession } from '../session.ts';
-import type { ServerConfig } from './client.ts';
+import { type ServerConfig, serverOf } from './client.ts';
 import { checkDirect } from './direct.ts';
-import { serverOf } from './server.ts';
 
 /** The URLs of a server. */
 export interface ServerUrls {
@@ -37,11 +35,9 @@ export const oldestServer = 15;
  * @throws {SetupError} if it cannot be reached or used.
  */
 export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
-  rejectSchemaParameter(url);
   const server = serverOf(url);
   const traits = await checkServer(server, url);
   if (directUrl === undefined) return { server, direct: server, ...traits };
-  rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
   const direct = serverOf(directUrl);
   await checkDirect({ server, direct, url, directUrl });
   return { server, direct, ...traits };

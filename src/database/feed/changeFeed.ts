@@ -1,15 +1,14 @@
 /**
  * The change feed: tells whose data has changed, whichever program changed it. The triggers in the migrations announce
- * changes; the modules of this folder receive the announcements.
+ * changes; the modules of this folder receive the announcements: `keepListening.ts` whatever way they come, `server.ts` by
+ * NOTIFY, `logical.ts` by messages in the log, `engine.ts` from the embedded engine. Promised is that a feed counts as
+ * listening only while it hears itself. It may be replaced by one that never listens: then nothing is cached.
  */
 
 import type { Prisma } from '../generated/prisma/client.ts';
 
 /** The channel of announcements by NOTIFY. */
 export const channel = 'dovetail';
-
-/** How a gateway listens on a server. The comment tells it apart from gateways of earlier versions, which know NOTIFY only. */
-export const listenStatement = `LISTEN ${channel} /* and to messages */`;
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;

@@ -2,8 +2,8 @@
 
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { type ChangeFeed, channel } from './changeFeed.ts';
-import { openConnection } from './connection.ts';
 import { type FeedReport, keepListening } from './keepListening.ts';
+import { openConnection } from './server.ts';
 
 /**
  * Listens to the embedded engine, in the process that runs it. The engine has one session, so a heartbeat may wait for as

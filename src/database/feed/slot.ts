@@ -4,13 +4,10 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { Socket, type SocketConstructorOpts } from 'node:net';
-import type { DuplexOptions } from 'node:stream';
 import type pg from 'pg';
 import { PgoutputPlugin } from 'pg-logical-replication';
-import { openConnection } from './connection.ts';
-import { heartbeat } from './heartbeats.ts';
-import { readAtIntervals } from './readAtIntervals.ts';
+import { heartbeat } from './keepListening.ts';
+import { openConnection } from './server.ts';
 
 /** The prefix of the gateway's messages. */
 const prefix = 'dovetail';
@@ -28,19 +25,17 @@ const longestStep = 5_000;
 const reportInterval = 5_000;
 
 /** Called with each message: the lower 32 bits of the id of the transaction that sent it, and what it announces. */
-export type HearMessage = (transaction: number, payload: string) => void;
+type HearMessage = (transaction: number, payload: string) => void;
 
 /**
  * Begins to read. Once it has resolved, the messages of every transaction that commits from then on are read.
  * @param lost aborted by whichever part finds that they are no longer read.
  */
-export type ReadMessages = (
+export async function readMessages(
   direct: pg.ClientConfig,
   hear: HearMessage,
   lost: AbortController,
-) => Promise<void>;
-
-export const readMessages: ReadMessages = async (direct, hear, lost) => {
+): Promise<void> {
   const client = await openReplication(direct, lost);
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
   const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
@@ -60,7 +55,6 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
     const isAsked = !isData && chunk[17] === 1;
     report(chunk.readBigUInt64BE(1), isAsked);
   });
-  readAtIntervals(client.connection.stream);
   const begun = new Promise((settle) => client.connection.once('replicationStart', settle));
   // Pending for as long as messages are read.
   const reading = plugin.start(client, slot, '0/0');
@@ -69,7 +63,7 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
     (error: unknown) => lost.abort(error),
   );
   await loseAfter(longestStep, lost, Promise.race([begun, reading]));
-};
+}
 
 /**
  * Gives the connection up if a step takes longer than so many milliseconds. The query timeout of `pg` is no alternative, since
@@ -97,19 +91,12 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
     keepAliveInitialDelayMillis: 10_000,
   };
   async function open(): Promise<pg.Client> {
-    const client = await openConnection(config, lost, createSocket());
+    const client = await openConnection(config, lost);
     // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
     await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
     return client;
   }
   return loseAfter(longestStep, lost, open());
-}
-
-/** Makes a socket that does not read ahead while it is paused. */
-function createSocket(): Socket {
-  // `Socket` passes the option on to `Duplex`, which its types do not say.
-  const options: SocketConstructorOpts & DuplexOptions = { readableHighWaterMark: 1 };
-  return new Socket(options);
 }
 
 /** The first byte of what is sent at the end of a transaction. */

@@ -1,33 +1,28 @@
 /**
- * Sends reads to standbys: a viewer reads from a standby that has replayed every change of the viewer's data that this
- * gateway knows of, and from the primary where no standby has.
+ * Reads from standbys. One rule: a viewer reads from a standby that has replayed every change of the viewer's data that this
+ * gateway knows of, and else from the primary. Promised is that no viewer sees older data than before, and that a standby
+ * that is silent or lost delays no read for long. It may be replaced by reading everything from the primary.
  *
  * Why the response cache may store a response that was computed on a standby: it stores the response under the version of
  * the viewer's data at which the computation began. A change raises that version, and the position that a standby needs,
- * before anybody else hears of the change (`viewerPositions.ts`). So a computation reads from a server that shows every
- * change that its version counts, and a later change raises the version, which invalidates the response.
+ * before anybody else hears of the change (`viewers.ts`). So a computation reads from a server that shows every change that
+ * its version counts, and a later change raises the version, which invalidates the response.
  *
- * Why a viewer never reads older data than before: while a standby is connected, its position only grows. A viewer moves to
- * another standby only at a position that was read on the primary after the viewer's last read, and to the primary only
- * when it shows what the standby has shown (`catchUp.ts`).
+ * Why a viewer never reads older data than before: while a standby is connected, its position only grows. A viewer leaves it
+ * for the primary only, which by then shows what the standby has shown (`catchUp.ts`). A viewer who has read on the primary
+ * reads from a standby that has replayed the position after that read.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
-import { SetupError } from '../../errors.ts';
-import { hostPortText } from '../connection/hosts.ts';
-import { serverOf } from '../connection/server.ts';
 import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
-import type { Position } from '../position/lsn.ts';
-import { createPositionReader } from '../position/primary.ts';
+import type { Position } from '../logPosition.ts';
 import type { Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
 import { catchUp } from './catchUp.ts';
 import { createOperationSql } from './operationSql.ts';
-import { type Identity, identityStatement, type Standby } from './standby.ts';
+import { readPrimary, type Standby } from './standby.ts';
 import { keepConnected, type OnStandbyChange, type StandbyConnection } from './standbyConnection.ts';
-import { createViewerPositions, type ViewerPositions } from './viewerPositions.ts';
+import { trackViewers, type Viewers } from './viewers.ts';
 
 export interface ReplicaFigures {
   readonly primary: number;
@@ -63,127 +58,68 @@ export interface ReplicaOptions {
 /** @throws {SetupError} when the identity of the primary cannot be read. */
 export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
   const { urls, sql, feed, bounds, onChange } = options;
-  const identity = await identityOf(sql);
-  let timeline: number | undefined;
-  const takeNow = createPositionReader(sql);
-  const take = async () => {
-    const taken = await takeNow();
-    timeline = taken.timeline;
-    return taken;
-  };
-  const primary = { take, timeline: () => timeline, identity };
-  const standbys = urls.map((url) => keepConnected({ url, bounds, primary }, nameOf(url), onChange));
+  const primary = await readPrimary(sql);
+  const standbys = urls.map((url) => keepConnected({ url, bounds, primary }, onChange));
   await Promise.all(standbys.map(({ tried }) => tried));
-  const positions = createViewerPositions<Standby>(feed, take, () =>
-    standbys.flatMap(({ recent }) => [...recent()]),
-  );
+  const viewers = trackViewers<Standby>(feed, primary.take);
+  const choose = createStandbySelector(standbys, viewers, feed);
+  const catchUpWith = shareCatchUps(sql);
   const counts = createCounts();
-  const choose = createStandbySelector(standbys, positions, feed);
-  const waitForPrimary = createPrimaryWait(sql, positions);
   return {
     sqlFor: ({ id }) =>
       createOperationSql(sql, {
         longest: bounds.statement,
-        choose: (isAgain) => choose(id, isAgain),
-        async readyPrimary() {
-          positions.noteRoute(id, undefined);
-          await waitForPrimary(id);
-        },
-        noteRead(standby) {
-          positions.noteRead(id, standby);
-          counts.add(standby && standbys.find(({ recent }) => recent().includes(standby))?.name);
+        choose: () => choose(id),
+        readyPrimary: () => viewers.catchUp(id, catchUpWith),
+        noteUse(standby) {
+          if (standby) viewers.noteUse(id, standby);
+          else viewers.noteChange(id);
+          counts.add(standby?.name);
         },
         retried: counts.retried,
       }),
-    noteChange: positions.noteChange,
+    noteChange: viewers.noteChange,
     figures: () => counts.figures(standbys),
     async close() {
-      positions.close();
+      viewers.close();
       await Promise.all(standbys.map((standby) => standby.close()));
     },
   };
 }
 
-async function identityOf(sql: Sql): Promise<Identity> {
-  const [identity] = await sql.run<Identity>(identityStatement, []);
-  if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
-  return identity;
-}
-
-/** The host and port that `pg` connects to: a URL may have them in its query, or leave them out. */
-const nameOf = (url: string): string => hostPortText(new pg.Client(serverOf(url)));
-
-/** Selects the standby that a viewer reads from; undefined for the primary. */
+/** Makes a function that selects the standby that a viewer reads from; undefined for the primary. */
 function createStandbySelector(
   standbys: readonly StandbyConnection[],
-  positions: ViewerPositions<Standby>,
+  viewers: Viewers<Standby>,
   feed: ChangeFeed,
 ) {
-  const hasReplayed = createReplayCheck();
-  return async (viewerId: number, isAgain: boolean): Promise<Standby | undefined> => {
+  return async (viewerId: number): Promise<Standby | undefined> => {
+    const seenAt = viewers.seenBy(viewerId);
+    const healthy = standbys.flatMap(({ current }) => current() ?? []);
+    const standby = seenAt.find(({ isHealthy }) => isHealthy) ?? healthy[viewerId % healthy.length];
+    // What another standby has shown, this one may not show. The primary does, once it has caught up.
+    if (!standby || standby.isBusy || seenAt.some((each) => each !== standby)) return undefined;
     // The change feed may have missed changes of this viewer. A standby that has replayed the present position has them.
-    if (!isAgain && !feed.mayCache(viewerId)) positions.noteChange(viewerId);
-    const standby = preferred(viewerId);
-    if (!standby || standby.isBusy) return undefined;
-    try {
-      const needed = await positions.neededOf(viewerId, standby);
-      if (!(await hasReplayed(standby, needed)) || !standby.isHealthy) return undefined;
-    } catch {
-      return undefined;
-    }
-    positions.noteRoute(viewerId, standby);
+    if (!feed.mayCache(viewerId)) viewers.noteChange(viewerId);
+    const needed = await viewers.neededBy(viewerId);
+    if (needed === undefined || !(await hasReplayed(standby, needed))) return undefined;
+    viewers.noteUse(viewerId, standby);
     return standby;
   };
-
-  /** The standby that the viewer reads from already, or one of the healthy ones, by the viewer's id. */
-  function preferred(viewerId: number): Standby | undefined {
-    const before = positions.serverOf(viewerId);
-    if (before?.isHealthy) return before;
-    const well = standbys.flatMap(({ current }) => current() ?? []);
-    return well[viewerId % well.length];
-  }
 }
 
-/** How long, in milliseconds, a read waits for a standby that lags a little, and how often it looks. */
-const longestWait = 10;
-const pause = 2;
-
-/** After such a wait has timed out, no read waits for that standby for so many milliseconds. */
-const retryPause = 1_000;
-
-/** Checks whether the standby has replayed the log up to a position, and waits briefly for it. */
-function createReplayCheck() {
-  const lastTimeout = new WeakMap<Standby, number>();
-  return async (standby: Standby, needed: Position): Promise<boolean> => {
-    if (standby.replayed >= needed) return true;
-    const began = performance.now();
-    await standby.refresh();
-    if (began - (lastTimeout.get(standby) ?? Number.NEGATIVE_INFINITY) < retryPause)
-      return standby.replayed >= needed;
-    while (standby.replayed < needed && performance.now() - began < longestWait) {
-      await sleep(pause);
-      await standby.refresh();
-    }
-    if (standby.replayed < needed) lastTimeout.set(standby, performance.now());
-    return standby.replayed >= needed;
-  };
+async function hasReplayed(standby: Standby, needed: Position): Promise<boolean> {
+  if (standby.replayed < needed) await standby.refresh().catch(() => {});
+  return standby.isHealthy && standby.replayed >= needed;
 }
 
-/** Waits until the primary shows what standbys have shown a viewer. All viewers of a standby share one wait. */
-function createPrimaryWait(sql: Sql, positions: ViewerPositions<Standby>) {
-  const underway = new WeakMap<Standby, () => Promise<void>>();
-  return async (viewerId: number): Promise<void> => {
-    const shownBy = positions.shownBy(viewerId);
-    if (shownBy.length === 0) return;
-    await Promise.all(
-      shownBy.map(async (standby) => {
-        const wait = underway.get(standby) ?? createSharedRuns(() => catchUp(sql, standby)).begin;
-        underway.set(standby, wait);
-        const until = positions.now();
-        await wait();
-        positions.noteCaughtUp(viewerId, standby, until);
-      }),
-    );
+/** Makes a function that waits until the primary shows what a standby has shown. All viewers of a standby share one wait. */
+function shareCatchUps(sql: Sql) {
+  const waits = new WeakMap<Standby, () => Promise<void>>();
+  return (standby: Standby): Promise<void> => {
+    const wait = waits.get(standby) ?? createSharedRuns(() => catchUp(sql, standby)).begin;
+    waits.set(standby, wait);
+    return wait();
   };
 }
 

@@ -4,12 +4,16 @@
  */
 
 import pg from 'pg';
-import { errorText } from '../../errors.ts';
-import { serverOf } from '../connection/server.ts';
+import { errorText, SetupError } from '../../errors.ts';
+import { hostPortText, serverOf } from '../connection/client.ts';
 import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '../database.ts';
+import {
+  createPositionReader,
+  type Position,
+  type PrimaryPositionReader,
+  parsePosition,
+} from '../logPosition.ts';
 import { isPooled } from '../pooler.ts';
-import { type Position, parsePosition } from '../position/lsn.ts';
-import type { PrimaryPositionReader } from '../position/primary.ts';
 import { createStatementNames } from '../preparedStatements.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
@@ -17,13 +21,13 @@ import { createSharedRuns } from '../sharedRuns.ts';
 import { resultWithin } from '../waiting.ts';
 
 /** The database cluster and the database, which a standby has in common with its primary, and the role of the connection. */
-export interface Identity {
+interface Identity {
   readonly system: string;
   readonly database: string;
   readonly role: string;
 }
 
-export const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
+const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
   (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database, current_user::text AS role`;
 
 /** Why a standby cannot be read from, in words for the operator. */
@@ -32,11 +36,13 @@ export class StandbyUnusable extends Error {
 }
 
 export interface Standby {
+  /** Its host and port. */
+  readonly name: string;
   readonly sql: Sql;
   /** The position up to which it is known to have replayed the log. */
   readonly replayed: Position;
   readonly isHealthy: boolean;
-  /** Whether a read might have to wait: for one of as many others that wait for a connection, or for a lock. */
+  /** Whether as many reads wait for a connection as there are connections. */
   readonly isBusy: boolean;
   readonly connections: number;
   /**
@@ -67,14 +73,28 @@ export interface StandbyOptions {
   readonly primary: Primary;
 }
 
+/** Reads what standbys are compared with. @throws {SetupError} when the primary does not say which server it is. */
+export async function readPrimary(sql: Pick<Sql, 'run'>): Promise<Primary> {
+  const [identity] = await sql.run<Identity>(identityStatement, []);
+  if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
+  const read = createPositionReader(sql);
+  let timeline: number | undefined;
+  return {
+    identity,
+    timeline: () => timeline,
+    async take() {
+      const taken = await read();
+      timeline = taken.timeline;
+      return taken;
+    },
+  };
+}
+
+/** The host and port that `pg` connects to: a URL may have them in its query, or leave them out. */
+export const standbyName = (url: string): string => hostPortText(new pg.Client(serverOf(url)));
+
 /** How long, in milliseconds, a standby may take to connect, to give its state, or to release a lock. */
 const stateTimeout = 1_000;
-
-/** No further read waits, for so many milliseconds, where one has waited for a lock in vain. */
-const lockPause = 1_000;
-
-/** The SQLSTATE of a statement that did not get a lock in time (PostgreSQL, appendix A). */
-const lockNotAvailable = '55P03';
 
 /** The timeline is that of the log that it receives, which is known before it replays any of that log. */
 const stateStatement = `SELECT pg_is_in_recovery() AS recovering, pg_last_wal_replay_lsn()::text AS replayed,
@@ -136,8 +156,8 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         throw error;
       }
     }).begin;
-    const locks = watchLocks();
     return {
+      name: hostPortText(watcher),
       // The rows have the columns of the statement above.
       sql: createSql(pool, createStatementNames(), {
         statement: state,
@@ -150,7 +170,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         return connections.isAlive();
       },
       get isBusy() {
-        return pool.waitingCount >= pool.options.max || locks.isHeld();
+        return pool.waitingCount >= pool.options.max;
       },
       get connections() {
         return pool.totalCount;
@@ -158,7 +178,6 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
       refresh,
       committedOf: (transactions) => committedOf(watcher, transactions),
       failed(error) {
-        locks.failed(error);
         if (error instanceof StandbyUnusable || !isOfStatement(error)) connections.lose(error);
       },
       end: connections.end,
@@ -170,25 +189,13 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
   }
 }
 
-/** Watches whether reads wait for a lock in vain. */
-function watchLocks() {
-  let lastFailure = Number.NEGATIVE_INFINITY;
-  return {
-    /** Whether one did a moment ago. */
-    isHeld: () => performance.now() - lastFailure < lockPause,
-    failed(error: unknown): void {
-      if (error instanceof pg.DatabaseError && error.code === lockNotAvailable)
-        lastFailure = performance.now();
-    },
-  };
-}
-
 /**
  * Whether only the statement failed, and the server works: recovery has cancelled it, or it took too long, for which `pg`
- * has no code. A server that does not respond at all is noticed by the watcher.
+ * has no code. A server that does not respond at all is noticed by the watcher. One that holds a lock for long is not used: it
+ * has paused at a transaction of which it has not replayed the end.
  */
 function isOfStatement(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return !/^(57P0|08)/.test(error.code ?? '');
+  if (error instanceof pg.DatabaseError) return !/^(57P0|08|55P03)/.test(error.code ?? '');
   return error instanceof Error && /timeout/i.test(error.message);
 }
 
@@ -212,26 +219,20 @@ async function committedOf(watcher: pg.Client, transactions: readonly string[]):
 async function identify(watcher: pg.Client, { system, database, role }: Identity): Promise<string> {
   if (await isPooled(watcher))
     throw new StandbyUnusable('a pooler stands before it, which may lead anywhere: name the standby itself');
-  const { rows } = await watcher.query<Identity & { began: string }>(
-    `${identityStatement}, pg_postmaster_start_time()::text AS began`,
+  // All servers have the same roles. That of the primary has to see what sessions of others wait for (`catchUp.ts`).
+  const { rows } = await watcher.query<Identity & { began: string; sees: boolean }>(
+    `${identityStatement}, pg_postmaster_start_time()::text AS began,
+       EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(oid, 'pg_read_all_stats', 'USAGE')) AS sees`,
+    [role],
   );
   const [found] = rows;
   if (found?.system !== system || found.database !== database)
     throw new StandbyUnusable('it is no copy of the database that DATABASE_URL names');
-  if (!(await seesSessions(watcher, role)))
+  if (!found.sees)
     throw new StandbyUnusable(
       `the role ${JSON.stringify(role)} of DATABASE_URL may not see which commits wait for standbys: GRANT pg_read_all_stats to it`,
     );
   return found.began;
-}
-
-/** Whether the role may see what sessions of others wait for, as `catchUp.ts` needs to. All servers have the same roles. */
-async function seesSessions(watcher: pg.Client, role: string): Promise<boolean> {
-  const { rows } = await watcher.query<{ sees: boolean }>(
-    `SELECT pg_has_role($1, 'pg_read_all_stats', 'USAGE') AS sees`,
-    [role],
-  );
-  return rows[0]?.sees ?? false;
 }
 
 /** Checks each state that was read, and remembers the replayed position. */

@@ -126,33 +126,6 @@ describe('dovetail doctor, over a server', () => {
     expect(error).toHaveProperty('message', `DATABASE_URL is "${shown}", but ${reason}. ${problem?.advice}`);
   });
 
-  it('looks at each of several hosts, of DATABASE_DIRECT_URL too, and never advises to do without a server', async () => {
-    const url = urlOf({});
-    const { host } = new URL(url);
-    const several = url.replace(host, `${host},127.0.0.1:1`);
-    for (const [settings, check, setting] of [
-      [{ DATABASE_URL: several }, 'host', 'DATABASE_URL'],
-      [{ DATABASE_URL: url, DATABASE_DIRECT_URL: several }, 'direct host', 'DATABASE_DIRECT_URL'],
-      // As where the pooler of DATABASE_URL is away.
-      [
-        { DATABASE_URL: url.replace(host, '127.0.0.1:1'), DATABASE_DIRECT_URL: several },
-        'direct host',
-        'DATABASE_DIRECT_URL',
-      ],
-    ] as const) {
-      const findings = await examine({ ...settings, PORT: '0' });
-      expect(findings.filter((each) => each.check.endsWith('host'))).toEqual([
-        { check, state: 'ok', says: `${host}: it takes writes` },
-        {
-          check,
-          state: 'problem',
-          says: '127.0.0.1:1: cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
-          advice: `Start the server, or correct ${setting}.`,
-        },
-      ]);
-    }
-  });
-
   it.each([
     ['nowhere', 'nowhere', 'nowhere'],
     ['"$user", "No Where", public_too', 'No Where', '"No Where"'],
@@ -265,17 +238,6 @@ describe('dovetail doctor, over a server', () => {
       }
     },
   );
-
-  it('has the same message about ?schema= as a start', async () => {
-    const url = `${urlOf({})}?schema=app`;
-    const error: unknown = await findServer({ url }).catch((thrown) => thrown);
-    expect(error).toBeInstanceOf(SetupError);
-    const says = error instanceof Error ? error.message : '';
-    expect(says).toContain('?schema=app');
-    expect(problemsOf(await examineAt(url))).toEqual([
-      { check: 'database', state: 'problem', says, advice: 'Correct DATABASE_URL.' },
-    ]);
-  });
 
   it('has the same message about a role that may not create the first tables as a start, and advice that fixes it', async () => {
     const name = `locked_${Date.now()}`;

@@ -1,6 +1,5 @@
 /** The change feed by messages in the write-ahead log of a server: what differs from notifications. */
 
-import { EventEmitter, once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -8,12 +7,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
-import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
-import { type ChangeFeed, listenStatement } from '../../../src/database/feed/changeFeed.ts';
-import { chooseAnnounceMode } from '../../../src/database/feed/choose.ts';
-import { listenToServer } from '../../../src/database/feed/server.ts';
+import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
+import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
+import { awaitWriters } from '../../../src/database/feed/logical.ts';
+import { createAsk, listenToServer, openConnection } from '../../../src/database/feed/server.ts';
 import { readMessages } from '../../../src/database/feed/slot.ts';
-import { type FromParent, shareMessages } from '../../../src/database/feed/workerFeedServer.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { createViewerVersions } from '../../../src/database/viewerVersions.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
@@ -33,7 +31,7 @@ let bob: Account;
 let announced: string[] = [];
 
 beforeAll(async () => {
-  server = await startPostgres({ wal_level: 'logical', max_replication_slots: '3' });
+  server = await startPostgres({ wal_level: 'logical', max_replication_slots: '4' });
   await server.createDatabase('logical');
   direct = { connectionString: `${server.url}/logical` };
   database = withClient(await openDatabase({ DATABASE_URL: `${server.url}/logical`, DATA_DIR: tmpdir() }));
@@ -170,12 +168,12 @@ describe('a change whose message arrives before its commit is visible', () => {
 
   it('is waited for by a feed that begins to read the log after its message', async () => {
     const lost = new AbortController();
-    const announcer = await createAnnouncer(direct, 30_000, lost);
+    const ask = createAsk(await openConnection(direct, lost));
     const release = await holdCommits();
     const updating = rankUp(alice);
     await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
     const order: string[] = [];
-    const waiting = announcer.awaitWriters().then(() => order.push('begins to read'));
+    const waiting = awaitWriters(ask, lost.signal).then(() => order.push('begins to read'));
     await sleep(100);
     order.push('is visible');
     await release();
@@ -230,74 +228,9 @@ describe('a reader of the log', () => {
       await line.close();
     },
   );
-
-  it('is shared by all workers, each of which receives messages until it exits', async () => {
-    const sharing = shareMessages(direct);
-    const workers = [0, 1].map((index) => {
-      const got: FromParent[] = [];
-      const worker = Object.assign(new EventEmitter(), {
-        isConnected: () => true,
-        send(message: FromParent, _handle: unknown, onSent: () => void) {
-          got.push(message);
-          onSent();
-        },
-      });
-      // These parts of a worker are all that it uses.
-      sharing.serve(worker as never);
-      worker.emit('message', { feed: 'open', reader: `reader ${index}` });
-      return { worker, got };
-    });
-    const payloads = (index: number) =>
-      (workers[index]?.got ?? []).flatMap(({ messages = [] }) => messages.map(([, payload]) => payload));
-    for (const index of [0, 1])
-      await expect.poll(() => workers[index]?.got.some((message) => message.feed === 'opened')).toBe(true);
-    const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
-    expect(rows).toHaveLength(2);
-    await rankUp(bob);
-    for (const index of [0, 1]) await expect.poll(() => payloads(index)).toContain(`${bob.userId} User`);
-
-    await endReaders();
-    const why = expect.stringContaining('terminating connection');
-    for (const index of [0, 1])
-      await expect.poll(() => workers[index]?.got.at(-1)).toMatchObject({ feed: 'lost', why });
-    workers[0]?.worker.emit('message', { feed: 'open', reader: 'reader again' });
-    const opened = () =>
-      workers[0]?.got.some(({ feed, reader }) => feed === 'opened' && reader === 'reader again');
-    await expect.poll(opened, { timeout: 15_000 }).toBe(true);
-    workers[0]?.worker.emit('exit');
-    await isListening('logical');
-    await expect
-      .poll(async () => (await database.pool.query('SELECT FROM pg_replication_slots')).rows.length)
-      .toBe(1);
-  });
-
-  it('is replaced for all workers when one joins and no heartbeat has arrived in time', async () => {
-    const line = await openTcpProxy(database);
-    const sharing = shareMessages({ connectionString: line.url });
-    const first: FromParent[] = [];
-    const worker = Object.assign(new EventEmitter(), {
-      isConnected: () => true,
-      send: (message: FromParent) => first.push(message),
-    });
-    sharing.serve(worker as never);
-    const join = (reader: string) => worker.emit('message', { feed: 'open', reader });
-    join('first');
-    await expect.poll(() => first.map(({ feed }) => feed)).toContain('opened');
-    line.deafen();
-    let joined = 0;
-    const lastTo = (reader: string) => first.filter((message) => message.reader === reader).at(-1)?.feed;
-    const isLost = () => {
-      join(`another ${++joined}`);
-      return lastTo('first');
-    };
-    await expect.poll(isLost, { timeout: 15_000, interval: 500 }).toBe('lost');
-    await expect.poll(() => lastTo(`another ${joined}`)).toBe('opened');
-    worker.emit('exit');
-    await line.close();
-  });
 });
 
-it('all processes of a gateway, including one that replaces another, receive changes through one slot', async () => {
+it('each process of a gateway, including one that replaces another, receives changes through its own slot', async () => {
   onTestFinished(endProcesses);
   const { token } = await createToken(database.pool, 'alice', 'workers');
   const settings = {
@@ -329,8 +262,8 @@ it('all processes of a gateway, including one that replaces another, receive cha
     );
     return ranks.every(Boolean);
   }
-  // One slot is that of this test, and the other one that of both workers.
-  await expect.poll(slots, { timeout: 15_000 }).toBe(2);
+  // One slot is that of this test.
+  await expect.poll(slots, { timeout: 15_000 }).toBe(3);
   for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
   expect(gateway.output.stdout + gateway.output.stderr).toMatch(/logical/);
   const before = workers();
@@ -339,7 +272,7 @@ it('all processes of a gateway, including one that replaces another, receive cha
   process.kill(first, 'SIGKILL');
   await expect.poll(() => workers().length, { timeout: 20_000 }).toBeGreaterThan(before.length);
   for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
-  expect(await slots()).toBe(2);
+  expect(await slots()).toBe(3);
   gateway.child.kill('SIGTERM');
   await gateway.exit;
   await expect.poll(slots).toBe(1);
@@ -400,24 +333,7 @@ describe('a switch of the announcement mode', () => {
     await isListening('notify');
   });
 
-  it('to messages announces in both ways while an older version listens, which knows only NOTIFY', async () => {
-    const older = new pg.Client(direct);
-    await older.connect();
-    await older.query('LISTEN dovetail');
-    expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'notify' });
-    expect(await chooseAnnounceMode('logical', direct)).toMatchObject({
-      mode: 'both',
-      why: expect.any(String),
-    });
-    await isListening('logical');
-    const heard = once(older, 'notification');
-    await rankUp(alice);
-    await heard;
-    await older.end();
-    await announceBy(database.pool, 'notify');
-    await isListening('notify');
-    // A listener of this version knows messages as well.
-    await database.pool.query(listenStatement);
+  it('to messages is made by a start that leaves the choice to the gateway, where messages can be read', async () => {
     expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
     await isListening('logical');
   });
@@ -486,7 +402,7 @@ describe('announcing by messages is rejected', () => {
     await announceBy(database.pool, 'logical');
     await isListening('logical');
     const lost = new AbortController();
-    await Promise.all([readMessages(direct, () => {}, lost), readMessages(direct, () => {}, lost)]);
+    await Promise.all(Array.from({ length: 3 }, () => readMessages(direct, () => {}, lost)));
     expect(await modeOrError(direct)).toMatch(
       /all replication slots are in use.*Raise max_replication_slots/,
     );

@@ -1,6 +1,6 @@
 import { assert, asyncProperty, bigInt, uniqueArray } from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { isOver, parseSnapshot } from '../../../src/database/feed/snapshot.ts';
+import { isOver, parseSnapshot } from '../../../src/database/feed/logical.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 let database: TestDatabase;

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { Snapshot } from '../../../src/database/feed/snapshot.ts';
-import { createVisibility } from '../../../src/database/feed/visibility.ts';
+import { createVisibility, type Snapshot } from '../../../src/database/feed/logical.ts';
 
 const none = new Set<number>();
 
