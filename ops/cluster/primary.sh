@@ -14,7 +14,7 @@ CREATE ROLE balancer LOGIN;
 SELECT pg_create_physical_replication_slot('standby_1');
 SELECT pg_create_physical_replication_slot('standby_2');
 -- A commit waits for one of the standbys, whichever has it first. So nothing that was acknowledged is lost when the one is
--- promoted that has received more (docs/scaling.md#promoting-a-standby). In effect from the next start.
+-- promoted that has received more (docs/deployment.md#promoting-a-standby). In effect from the next start.
 ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (standby_1, standby_2)';
 SQL
 cat >> "$PGDATA/pg_hba.conf" <<'HBA'

@@ -46,7 +46,7 @@ function checkHost(url: string): void {
 }
 
 const oneHost =
-  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/scaling.md#one-address-for-the-primary.';
+  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/deployment.md#one-address-for-the-primary.';
 
 /**
  * Checks that none of the parameters for TLS is misspelt: `pg` would ignore it, and connect without.

@@ -113,7 +113,7 @@ function mayCompress({ endpoint }: Exchange, { headers, isRelayed }: HttpRespons
   );
 }
 
-/** The level above which more time saves little (docs/benchmarks.md#compression). All responses use the same, since a tag stands for exact bytes. */
+/** The level above which more time saves little. All responses use the same, since a tag stands for exact bytes. */
 const brotliOptions: BrotliOptions = {
   params: {
     [constants.BROTLI_PARAM_QUALITY]: 4,

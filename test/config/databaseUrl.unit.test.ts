@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { complaintAboutUrl, isDatabaseUrl, withPlainSslMode } from '../../src/config/databaseUrl.ts';
 
 const oneHost =
-  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/scaling.md#one-address-for-the-primary.';
+  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/deployment.md#one-address-for-the-primary.';
 
 describe('a URL', () => {
   it.each([
