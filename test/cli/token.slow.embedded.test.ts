@@ -170,10 +170,6 @@ describe('dovetail token', () => {
       [2, ['token', 'steal'], /^error: unknown command 'steal'/],
       [2, ['token', 'list', '--user', 'demo', '--loud'], /^error: unknown option '--loud'/],
       [2, ['surf'], /^error: unknown command 'surf'/],
-      [2, ['sync', '--lkbx', '1,x'], /It takes ids such as 1,2\./],
-      [2, ['sync', '--lock-template', '1,,2'], /It takes ids such as 1,2\./],
-      [2, ['sync', '--lock-session', '2147483648'], /It takes ids such as 1,2\./],
-      [2, ['sync', '--lkbx', '0'], /It takes ids such as 1,2\./],
       [2, ['serve', 'now'], /^error: too many arguments/],
     ];
     it.each(invalid)(
@@ -204,12 +200,6 @@ describe('dovetail', () => {
     expect(stdout).toMatch(/serve .*token .*sync .*migrate .*doctor .*Examples:.*Exit codes:/s);
     // Not a terminal: no colours.
     expect(stdout).not.toContain('\u001b');
-  });
-
-  it('prints the default of the ids as a word in sync --help', async () => {
-    const { stdout } = await runHere(['sync', '--help'], {});
-    expect(stdout.match(/\(default: none\)/g)).toHaveLength(3);
-    expect(stdout).not.toContain('[]');
   });
 
   it.each([[['token']], [[]]])('prints the commands if none is given: %j', async (args) => {

@@ -202,11 +202,14 @@ ${commands.join('\n')}
       for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
     })();
     await expect.poll(() => events).toContain('Beginner Program');
+    // It breaks off, so that the client subscribes again.
+    const brokenOff = expect(ended).rejects.toThrow('terminated');
     expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^[^\n]*stray[^\n]*\n$/),
     });
-    await ended;
+    await brokenOff;
+    expect(events).not.toContain('event: complete');
   });
 
   it('exits with 1 and one line of output if a setting is invalid', async () => {
