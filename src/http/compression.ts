@@ -101,9 +101,9 @@ function forbidsTransform(cacheControl: string | undefined): boolean {
   return cacheControl !== undefined && /(^|[\s,])no-transform\b/i.test(cacheControl);
 }
 
-/** Whether the response is JSON of the gateway's own. Pages are compressed elsewhere, and relayed responses stay as the upstream sent them. */
-function mayCompress({ endpoint }: Exchange, { headers, isRelayed }: HttpResponse): boolean {
-  if (endpoint === 'page' || isRelayed) return false;
+/** Whether the response is JSON of the gateway's own. Pages are compressed elsewhere, and forwarded responses stay as the upstream sent them. */
+function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpResponse): boolean {
+  if (endpoint === 'page' || isForwarded) return false;
   const type = String(headerOf(headers, 'Content-Type') ?? '');
   const cacheControl = String(headerOf(headers, 'Cache-Control') ?? '');
   return (

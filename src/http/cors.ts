@@ -25,9 +25,9 @@ export interface Cors {
   rejectForeignPage(exchange: Exchange): HttpResponse | undefined;
 }
 
-/** The methods of the two APIs, and the methods of requests that may be relayed to an upstream. */
+/** The methods of the two APIs, and the methods of requests that may be forwarded to an upstream. */
 export const usualMethods = ['GET', 'HEAD', 'POST'];
-export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** The log names at most this many rejected origins: a client can make up any number of them. */
 const maxTold = 100;

@@ -18,7 +18,7 @@ export interface HttpResponse {
   /** The compressed forms of a response that is sent more than once. */
   readonly forms?: Forms;
   /** Whether it is a response of the upstream, to be sent unchanged. */
-  readonly isRelayed?: boolean;
+  readonly isForwarded?: boolean;
 }
 
 /** A response whose body is sent piece by piece, such as the events of a subscription. */

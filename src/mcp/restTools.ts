@@ -91,7 +91,7 @@ function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, 
   return undefined;
 }
 
-/** The envelope of a response. A response that was relayed from an upstream may have none. */
+/** The envelope of a response. A response that was forwarded from an upstream may have none. */
 function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
   const content = parseJson(body.toString());
   return isRecord(content) ? content : {};

@@ -5,7 +5,7 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { messages, systemCodeOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
-import { relayedMethods } from '../http/cors.ts';
+import { forwardedMethods } from '../http/cors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
@@ -99,8 +99,8 @@ export async function readRequest(exchange: Exchange, base: string): Promise<Ups
   const { method = 'GET' } = request;
   const [path = ''] = target.split('?', 1);
   if (upwards.test(path)) return restErrorResponse(404, messages.notFound);
-  if (!relayedMethods.includes(method))
-    return restErrorResponse(405, messages.methodNotAllowed, { Allow: relayedMethods.join(', ') });
+  if (!forwardedMethods.includes(method))
+    return restErrorResponse(405, messages.methodNotAllowed, { Allow: forwardedMethods.join(', ') });
   const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
   const url = new URL(base);

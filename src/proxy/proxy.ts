@@ -68,7 +68,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
   const inTurn = createTurns();
 
   async function handle(exchange: Exchange, viewer: Viewer): Promise<HttpResponse> {
-    exchange.operation = 'relayed';
+    exchange.operation = 'forwarded';
     const { unreachable } = accounts;
     const access = accounts.accessFor(viewer);
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
@@ -204,5 +204,5 @@ function respond(exchange: Exchange, { given, age }: ReadResult): HttpResponse {
   }
   // The values of both are joined under this name.
   const { vary, ...others } = headers;
-  return { status, headers: { ...others, ...(vary !== undefined && { Vary: vary }) }, body, isRelayed: true };
+  return { status, headers: { ...others, ...(vary !== undefined && { Vary: vary }) }, body, isForwarded: true };
 }

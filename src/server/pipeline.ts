@@ -7,7 +7,7 @@ import { createViewers, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
-import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
+import { type Cors, createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createRateLimits, type RateLimits } from '../http/rateLimit.ts';
@@ -153,7 +153,7 @@ export function createPipeline(options: ServerOptions, { shed, turns }: Shedding
 }
 
 function createConfiguredCors({ config, mirror, logger }: ServerOptions): Cors {
-  const methods = mirror?.forwarding ? relayedMethods : usualMethods;
+  const methods = mirror?.forwarding ? forwardedMethods : usualMethods;
   return createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
 }
 

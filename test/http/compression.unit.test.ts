@@ -76,7 +76,7 @@ describe('a response', () => {
   it.each<[string, HttpResponse, OutgoingHttpHeaders?, Endpoint?]>([
     ['of a page', given, gzip, 'page'],
     ['that is not JSON', textResponse(200, long)],
-    ['relayed from the upstream', { ...given, isRelayed: true }],
+    ['forwarded from the upstream', { ...given, isForwarded: true }],
     ['that is encoded already', { ...given, headers: { ...given.headers, 'content-encoding': 'br' } }],
     [
       'with no-transform',

@@ -2,9 +2,8 @@
  * Listens for announcements, and reconnects whenever they no longer arrive. How they arrive is up to the module that connects:
  * `engine.ts`, `server.ts` (NOTIFY) or `logical.ts` (messages in the log).
  *
- * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing, and another client of the embedded
- * engine can undo it. So the gateway sends itself a heartbeat, at the start and every few seconds, and counts as listening
- * only while its heartbeats arrive.
+ * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing. So the gateway sends itself a
+ * heartbeat, at the start and every few seconds, and counts as listening only while its heartbeats arrive.
  */
 
 import { randomUUID } from 'node:crypto';
