@@ -233,9 +233,6 @@ describe('behind PgBouncer in statement mode', () => {
         advice: 'Do that, or connect to the server itself.',
       },
     ]);
-    expect(findings.find(({ check }) => check === 'change feed')).toMatchObject({
-      state: 'skipped',
-      says: 'the pooler comes first',
-    });
+    expect(findings.map(({ check }) => check)).not.toContain('change feed');
   });
 });
