@@ -204,5 +204,10 @@ function respond(exchange: Exchange, { given, age }: ReadResult): HttpResponse {
   }
   // The values of both are joined under this name.
   const { vary, ...others } = headers;
-  return { status, headers: { ...others, ...(vary !== undefined && { Vary: vary }) }, body, isForwarded: true };
+  return {
+    status,
+    headers: { ...others, ...(vary !== undefined && { Vary: vary }) },
+    body,
+    isForwarded: true,
+  };
 }
