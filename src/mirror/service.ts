@@ -150,7 +150,7 @@ export async function openMirrorService(
   };
   const tokens = own === undefined ? openTokens(parts, idle) : undefined;
   const following = own === undefined ? undefined : mirrorConfiguredAccount(parts, own);
-  const writes = createWriteListeners();
+  const writes = createWrites(parts);
   return {
     tokens,
     forwarding: createForwarding(parts, tokens, writes),
@@ -272,15 +272,10 @@ function readerOf({ token }: Credential, tokens: UpstreamTokens | undefined): Re
 
 /** How requests of viewers are forwarded to their accounts. */
 function createForwarding(
-  { accounts, pool, base, waits }: Parts,
+  { accounts, base, waits }: Parts,
   tokens: UpstreamTokens | undefined,
-  writes: WriteListeners,
+  writes: Writes,
 ): UpstreamAccounts {
-  async function noteWrite(account: MirroredAccount, scope: WriteScope): Promise<void> {
-    writes.tell(account.id);
-    await Promise.all([announceWrite(pool, account.id), account.noteWrite(scope)]);
-  }
-
   return {
     base,
     longest: waits.forwarding,
@@ -303,24 +298,27 @@ function createForwarding(
           if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
           else accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
         },
-        noteWrite: (write) => noteWrite(account, scopeOf(write)),
+        noteWrite: (write) => writes.note(account.id, scopeOf(write)),
       };
     },
   };
 }
 
-/** Calls listeners with the ids of accounts that clients of this process have written to. */
-function createWriteListeners() {
+/** Notes writes of clients: here, where listeners are called with the id of the account, and for all gateways. */
+function createWrites({ accounts, pool }: Pick<Parts, 'accounts' | 'pool'>) {
   const listeners = new Set<(accountId: number) => void>();
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    tell(accountId: number): void {
+    /** @param scope what has to be read again; nothing if what is here is brought up to date by the caller. */
+    async note(accountId: number, scope?: WriteScope): Promise<void> {
       for (const listener of listeners) listener(accountId);
+      const read = scope && accounts.known(accountId)?.noteWrite(scope);
+      await Promise.all([announceWrite(pool, accountId), read]);
     },
   };
 }
 
-type WriteListeners = ReturnType<typeof createWriteListeners>;
+type Writes = ReturnType<typeof createWrites>;
 
 /** What a write may have changed: the session that its path names, and lists. */
 function scopeOf({ method, path, isDone }: UpstreamWrite): WriteScope {
@@ -341,7 +339,7 @@ function partsOf(path: string): readonly Part[] {
 function createUpstreamAccount(
   { accounts, pool, logger, timing }: Parts,
   tokens: UpstreamTokens | undefined,
-  writes: WriteListeners,
+  writes: Writes,
 ): UpstreamAccount {
   async function upstreamFor(viewer: Viewer) {
     const account = await accounts.of(viewer.id);
@@ -354,15 +352,8 @@ function createUpstreamAccount(
       pool,
       logger,
       upstreamFor,
-      async onActivated({ id }) {
-        writes.tell(id);
-        await resultWithin(longestNote, announceWrite(pool, id));
-      },
-      async onUncertain({ id }) {
-        writes.tell(id);
-        const noted = [announceWrite(pool, id), accounts.known(id)?.noteWrite({ parts: ['dttTemplates'] })];
-        await resultWithin(longestNote, Promise.all(noted));
-      },
+      onActivated: ({ id }) => resultWithin(longestNote, writes.note(id)),
+      onUncertain: ({ id }) => resultWithin(longestNote, writes.note(id, { parts: ['dttTemplates'] })),
       unreachable: tokens
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
         : clientError('BAD_GATEWAY', messages.upstreamUnusable),
