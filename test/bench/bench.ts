@@ -2,7 +2,6 @@
 
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
-import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureCached } from './cached.ts';
 import { type Comparison, compare } from './compare.ts';
@@ -11,7 +10,6 @@ import { startDatabase } from './database.ts';
 import { startLoadGenerator } from './load.ts';
 import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
-import { measureStartAndMemory } from './start.ts';
 import { printRows, printTable, type Table } from './table.ts';
 import { workloads } from './workloads.ts';
 
@@ -23,8 +21,6 @@ const usage = `npm run bench -- [options]
     .join(', ')}
   --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
   --json FILE        also writes what was measured as JSON
-  --start            measures memory and start-up instead
-  --against FOLDER   with --start: measures the start of another clone as well, which has been built
   --cached           measures cached responses against a bare server instead
   --overload         measures the gateway under more load than it can handle instead; takes workloads such as sessions-rest
   --rounds N         rounds of a full run (5)
@@ -38,9 +34,7 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     workload: { type: 'string' },
     json: { type: 'string' },
-    start: { type: 'boolean', default: false },
     cached: { type: 'boolean', default: false },
-    against: { type: 'string' },
     overload: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -80,7 +74,7 @@ async function main(): Promise<void> {
     await (await startServer({ ...dovetail(), env })).stop();
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
-    const setup = { database, generator, env, settings, quick: options.quick, progress };
+    const setup = { database, generator, env, settings, progress };
     const result = await measureWhat({ ...setup, contestants, workloads: asked }, pinned);
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
@@ -92,14 +86,11 @@ async function main(): Promise<void> {
   }
 }
 
-type Setup = Parameters<typeof compare>[0] & Omit<Parameters<typeof measureStartAndMemory>[0], 'against'>;
-
 /** Runs the measurement that the options name, or by default the comparison. */
-async function measureWhat(setup: Setup, pinned: readonly string[]): Promise<Comparison | Table[]> {
-  if (options.start) {
-    const against = options.against && resolve(process.env.INIT_CWD ?? '', options.against);
-    return measureStartAndMemory({ ...setup, against });
-  }
+async function measureWhat(
+  setup: Parameters<typeof compare>[0],
+  pinned: readonly string[],
+): Promise<Comparison | Table[]> {
   if (options.overload) {
     const seconds = Number(options.seconds ?? 5);
     return measureOverload({ ...setup, workload: options.workload, seconds }, pinned);

@@ -3,7 +3,7 @@
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
-import { processorTime, residentMemory, rest, type ServerProcess, startServer } from './processes.ts';
+import { processorTime, type ServerProcess, startServer } from './processes.ts';
 import { verify } from './verify.ts';
 import type { Endpoint, Workload } from './workloads.ts';
 
@@ -29,8 +29,6 @@ export interface Result extends Measurement {
   readonly rounds: readonly number[];
   /** Requests a second of this contestant divided by those of Dovetail with the same API, if that was measured. */
   readonly ratio?: number;
-  /** The same against Dovetail's other API. */
-  readonly otherRatio?: number;
 }
 
 export interface Comparison {
@@ -39,9 +37,6 @@ export interface Comparison {
     readonly title: string;
     readonly results: readonly Result[];
   }[];
-  readonly skipped: readonly { readonly contestant: string; readonly reason: string }[];
-  /** Resident memory after the run in MiB, by contestant. */
-  readonly memory: Readonly<Record<string, number>>;
 }
 
 interface Options {
@@ -66,14 +61,9 @@ interface Running extends Contestant {
 
 export async function compare(options: Options): Promise<Comparison> {
   const { contestants, workloads, database, generator, env, settings, progress } = options;
-  const skipped: { contestant: string; reason: string }[] = [];
   const running: Running[] = [];
   try {
     for (const contestant of contestants) {
-      if (typeof contestant.command === 'string') {
-        skipped.push({ contestant: contestant.title, reason: contestant.command });
-        continue;
-      }
       const server = await startServer({
         ...contestant.command,
         env: { ...env, ...contestant.command.env },
@@ -82,16 +72,12 @@ export async function compare(options: Options): Promise<Comparison> {
     }
     const measured: Comparison['workloads'][number][] = [];
     for (const workload of workloads) {
-      const able = running.filter(
-        ({ name, endpoint, cachesResponses }) =>
-          !(workload.isGraphqlOnly && endpoint === 'rest' && name !== 'floor') &&
-          !(workload.isWrite && cachesResponses),
-      );
+      const able = running.filter(({ endpoint }) => !(workload.isGraphqlOnly && endpoint === 'rest'));
       await verify(workload, able, database);
       const rounds = new Map<string, Round[]>(able.map(({ name }) => [name, []]));
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= settings.rounds; round++) {
-        for (const { name, url, endpoint, cachesResponses, server } of able) {
+        for (const { name, url, endpoint, server } of able) {
           const { connections, requests, seconds, warmUp } = settings;
           const job = { url, endpoint, workload: workload.name, connections, requests };
           if (round > 0) {
@@ -101,27 +87,14 @@ export async function compare(options: Options): Promise<Comparison> {
             const used = before === undefined || after === undefined ? undefined : after - before;
             rounds.get(name)?.push({ ...measurement, used });
           } else {
-            await generator.run({
-              ...job,
-              seconds: warmUp,
-              readResponses: true,
-              ...(cachesResponses && { amount: requests }),
-            });
+            await generator.run({ ...job, seconds: warmUp, readResponses: true });
           }
         }
       }
       progress(`measured: ${workload.title}`);
       measured.push({ name: workload.name, title: workload.title, results: summarise(able, rounds) });
     }
-    const memory: Record<string, number> = {};
-    // An idle process returns memory to the system. What it returns is not counted.
-    progress(`waiting ${rest / 1_000} s before memory is measured`);
-    await new Promise((settle) => setTimeout(settle, rest));
-    for (const { name, server } of running) {
-      const resident = await residentMemory(server.pid);
-      if (resident !== undefined) memory[name] = Math.round(resident);
-    }
-    return { workloads: measured, skipped, memory };
+    return { workloads: measured };
   } finally {
     await Promise.all(running.map(({ server }) => server.stop()));
   }
@@ -149,11 +122,9 @@ function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, 
     results.find(({ contestant }) => contestant === `dovetail-${endpoint}`)?.requestsPerSecond;
   return results.map((result): Result => {
     const same = speedOf(result.endpoint);
-    const other = speedOf(result.endpoint === 'rest' ? 'graphql' : 'rest');
     return {
       ...result,
       ...(same !== undefined && { ratio: result.requestsPerSecond / same }),
-      ...(other !== undefined && { otherRatio: result.requestsPerSecond / other }),
     };
   });
 }

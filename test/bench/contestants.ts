@@ -8,10 +8,7 @@ export interface Contestant {
   readonly name: string;
   readonly title: string;
   readonly endpoint: Endpoint;
-  /** Whether it may cache responses. If so, every request is sent once before the measurement. */
-  readonly cachesResponses?: boolean;
-  /** How to start it, or the reason why it cannot be started here. */
-  readonly command: Command | string;
+  readonly command: Command;
 }
 
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -59,41 +56,7 @@ export function listContestants(): readonly Contestant[] {
   });
   return [
     { name: 'dovetail-rest', title: 'Dovetail REST', endpoint: 'rest', command: dovetail() },
-    {
-      name: 'floor',
-      title: 'floor: node:http + pg, JSON in SQL',
-      endpoint: 'rest',
-      command: program('floor'),
-    },
     { name: 'dovetail-graphql', title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail() },
-    {
-      name: 'cached-rest',
-      title: 'Dovetail REST, cached',
-      endpoint: 'rest',
-      cachesResponses: true,
-      command: dovetail({ cachesResponses: true }),
-    },
-    {
-      name: 'cached-graphql',
-      title: 'Dovetail GraphQL, cached',
-      endpoint: 'graphql',
-      cachesResponses: true,
-      command: dovetail({ cachesResponses: true }),
-    },
-    {
-      name: 'defaults-rest',
-      title: 'Dovetail REST, with its defaults',
-      endpoint: 'rest',
-      cachesResponses: true,
-      command: dovetailWithDefaults(),
-    },
-    {
-      name: 'defaults-graphql',
-      title: 'Dovetail GraphQL, with its defaults',
-      endpoint: 'graphql',
-      cachesResponses: true,
-      command: dovetailWithDefaults(),
-    },
     {
       name: 'mercurius',
       title: 'Mercurius + JIT, own SQL',

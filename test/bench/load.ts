@@ -7,15 +7,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
-import {
-  type BenchRequest,
-  type Endpoint,
-  pickSubject,
-  requestOf,
-  type Subject,
-  seeded,
-  workloads,
-} from './workloads.ts';
+import { type BenchRequest, type Endpoint, pickSubject, requestOf, seeded, workloads } from './workloads.ts';
 
 export interface Job {
   readonly url: string;
@@ -25,12 +17,8 @@ export interface Job {
   readonly connections: number;
   /** The number of different requests, on all connections together. */
   readonly requests: number;
-  /** Ends after so many requests instead of after the time. */
-  readonly amount?: number;
   /** Reads every response and counts errors in it. This takes processor time, so it is used only for warming up. */
   readonly readResponses?: boolean;
-  /** The users and records to request; by default they are random. */
-  readonly subjects?: readonly Subject[];
   /** The request itself, if it is not one of a workload. */
   readonly request?: BenchRequest;
   /** The expected status of the responses, if it is not 2xx. */
@@ -77,7 +65,7 @@ async function run(job: Job): Promise<Measurement> {
   const options: autocannon.Options = {
     url: job.url,
     connections: job.connections,
-    ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
+    duration: job.seconds,
     sampleInt: 50,
     timeout: 30,
     // Every connection has its own requests, since the server may share the work of equal concurrent requests.
@@ -112,11 +100,10 @@ async function run(job: Job): Promise<Measurement> {
 }
 
 function makeRequests(job: Job, random: () => number): autocannon.Request[] {
-  const { workload: name, endpoint, subjects, request } = job;
+  const { workload: name, endpoint, request } = job;
   const workload = workloads.find((candidate) => candidate.name === name);
   return Array.from({ length: Math.ceil(job.requests / job.connections) }, () => {
-    const chosen = subjects?.[Math.floor(random() * subjects.length)] ?? pickSubject(random);
-    const made = request ?? (workload && requestOf(workload, endpoint, chosen));
+    const made = request ?? (workload && requestOf(workload, endpoint, pickSubject(random)));
     if (!made) throw new Error(`there is no workload ${name}`);
     return { ...made };
   });

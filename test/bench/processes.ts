@@ -10,8 +10,6 @@ import { join } from 'node:path';
 export interface ServerProcess {
   /** Its URL, such as `http://127.0.0.1:4000`. */
   readonly url: string;
-  /** Its output until it listened. */
-  readonly greeting: string;
   readonly pid: number;
   stop(): Promise<void>;
 }
@@ -85,7 +83,7 @@ export async function startServer({
     throw error;
   });
   // A process without an id has not been started, and has not printed an address.
-  return { url, greeting: output, pid: child.pid ?? 0, stop: () => stop(child) };
+  return { url, pid: child.pid ?? 0, stop: () => stop(child) };
 }
 
 /** A file for what a server writes to its standard error, until the server has ended. */
@@ -128,16 +126,6 @@ function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
   } catch {
     // The process has exited already.
   }
-}
-
-/** In milliseconds: how long a process is idle before its memory is measured. */
-export const rest = 125_000;
-
-/** The resident memory of the process in MiB, or undefined if the system does not report it. */
-export async function residentMemory(pid: number): Promise<number | undefined> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? [];
-  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
 /** The processor time of the process so far in microseconds, or undefined if the system does not report it. */

@@ -22,8 +22,8 @@ export function printRows({ title, rows }: Table): string {
   return `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }
 
-export function printTable({ workloads, skipped, memory }: Comparison): string {
-  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail', 'to its other API'];
+export function printTable({ workloads }: Comparison): string {
+  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail'];
   const tables = workloads.map(({ title, results }) =>
     printRows({
       title,
@@ -35,21 +35,10 @@ export function printTable({ workloads, skipped, memory }: Comparison): string {
           result.p50.toFixed(1),
           result.p99.toFixed(1),
           result.processorTime?.toFixed(0) ?? '-',
-          ratio(result.ratio),
-          ratio(result.otherRatio),
+          result.ratio?.toFixed(2) ?? '-',
         ]),
       ],
     }),
   );
-  const reasons = skipped.map(({ contestant, reason }) => `${contestant} was left out: ${reason}.\n`);
-  const inUse = Object.entries(memory).map(([name, resident]) => `${name} ${resident}`);
-  return [
-    ...tables,
-    ...reasons,
-    `Memory after the run and two minutes of rest, MiB: ${inUse.join(', ')}.\n`,
-  ].join('\n');
-}
-
-function ratio(value: number | undefined): string {
-  return value === undefined ? '-' : value.toFixed(2);
+  return tables.join('\n');
 }

@@ -24,10 +24,8 @@ export interface Workload {
   variables(subject: Subject): Record<string, unknown>;
   /** Method and path of the REST API. */
   rest(subject: Subject): readonly ['GET' | 'POST', string];
-  /** Whether Dovetail's REST API has no such route, so that only the floor serves it by REST. */
+  /** Whether the REST API has no such route. */
   readonly isGraphqlOnly?: boolean;
-  /** Whether it changes data, so that no response can be cached. */
-  readonly isWrite?: boolean;
   /** Converts the data of a GraphQL response to that of the REST response. */
   toRest(data: Json): Json;
 }
@@ -99,7 +97,6 @@ export const workloads: readonly Workload[] = [
   },
   {
     name: 'activation',
-    isWrite: true,
     title: 'activation of a template',
     document: `mutation Activation($id: Int!) { activateTemplate(template: { databaseId: $id }) {
       template { id: databaseId name isActive Segment: segments { id: databaseId type duration: durationSeconds } }

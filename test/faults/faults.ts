@@ -15,7 +15,6 @@ import { addAccounts, type LoadAccount } from './accounts.ts';
 import { failoverHead, measureFailover } from './failover.ts';
 import { type FaultyProxy, openFaultyProxy } from './faultyProxy.ts';
 import { type LoadReport, startLoad } from './load.ts';
-import { measureOverload } from './overload.ts';
 import { createServer, query } from './server.ts';
 import { type SupervisedGateway, superviseGateway, until } from './supervised.ts';
 import { markdown, seconds } from './table.ts';
@@ -339,7 +338,6 @@ try {
   if (!only || only === 'server') await runServerFaults(folder);
   if (!only || only === 'embedded') await runEmbeddedFaults(folder);
   if (!only || only === 'failover') await runFailover();
-  if (!only || only === 'overload') complaints.push(...(await measureOverload(folder)));
 } finally {
   for (const each of mounted) execFileSync('umount', ['--lazy', each]);
   await rm(folder, { recursive: true, force: true });

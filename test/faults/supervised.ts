@@ -14,25 +14,14 @@ export interface SupervisedGateway {
   readonly url: string;
   /** The exit codes of the processes that ended by themselves, and the last line that each wrote. */
   readonly exits: readonly { readonly code: number | null; readonly lastLine: string }[];
-  pid(): number;
-  /** The used heap after garbage collection, in bytes. The process has to be started with `reportHeap`. */
-  heap(): Promise<number>;
   /** Kills the running process; the supervisor starts another. */
   kill(): void;
   isReady(): Promise<boolean>;
   stop(): Promise<void>;
 }
 
-/** Arguments of Node with which a process collects garbage and prints its used heap for each SIGUSR2. */
-export const reportHeap = [
-  '--expose-gc',
-  '--import',
-  `data:text/javascript,process.on('SIGUSR2',()=>{gc();process.stderr.write('heap '+process.memoryUsage().heapUsed+'\\n')})`,
-];
-
 export async function superviseGateway(
   settings: Readonly<Record<string, string>>,
-  execArgv: readonly string[] = [],
 ): Promise<SupervisedGateway> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -44,7 +33,7 @@ export async function superviseGateway(
 
   function start(): void {
     const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, UPSTREAM_TOKEN, ...inherited } = process.env;
-    child = spawn(process.execPath, [...execArgv, cli, 'serve'], {
+    child = spawn(process.execPath, [cli, 'serve'], {
       env: {
         ...inherited,
         PORT: String(port),
@@ -72,13 +61,6 @@ export async function superviseGateway(
   return {
     url,
     exits,
-    pid: () => child.pid ?? 0,
-    async heap() {
-      written = '';
-      child.kill('SIGUSR2');
-      await until('the process prints its heap', () => /heap \d+\n/.test(written));
-      return Number(/heap (\d+)/.exec(written)?.[1]);
-    },
     kill: () => child.kill('SIGKILL'),
     isReady: () =>
       fetch(`${url}/readyz`).then(

@@ -2,16 +2,8 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import examples from '../examples.json' with { type: 'json' };
-import { startDemo, tellDemo } from './demo.ts';
-import { changedRecord, type Fault, faults, variants } from './faults.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn.ts';
-import {
-  addNewSession,
-  type GivenRecords,
-  type LockSession,
-  type OwnedRecord,
-  type Template,
-} from './world.ts';
+import type { GivenRecords, LockSession, OwnedRecord, Template } from './world.ts';
 
 let standIn: StandIn;
 afterEach(async () => {
@@ -147,18 +139,6 @@ describe('the stand-in', () => {
     expect((await ask('/dtt/sessions/latest')).body.data).toEqual(session);
   });
 
-  it('sorts lists with the newest first, and returns the page for limit and offset', async () => {
-    await open({ accounts: [{ ...alice, size: { sessions: 250 } }, bob] });
-    const pages = [];
-    for (const offset of [0, 100, 200, 300])
-      pages.push(await list(`/dtt/sessions?limit=100&offset=${offset}`));
-    expect(pages.map((page) => page.length)).toEqual([100, 100, 50, 0]);
-    const times = pages.flat().map(({ created_at }) => created_at);
-    expect(times).toEqual([...times].sort().reverse());
-    expect((await ask('/dtt?limit=1&offset=1')).body.data.pagination).toEqual({ limit: 1, offset: 1 });
-    expect(await list('/dtt')).toHaveLength(2);
-  });
-
   it.each([
     ['/dtt/0', 400, 'Invalid ID'],
     ['/dtt/x', 400, 'Invalid ID'],
@@ -193,16 +173,6 @@ describe('the stand-in', () => {
     expect(text).not.toContain('alice');
   });
 
-  it('has the same data each time it is created with the same accounts', async () => {
-    const said: string[] = [];
-    for (let i = 0; i < 2; i++) {
-      await open();
-      said.push((await ask('/dtt/sessions/5')).text, (await ask('/lkbx/sessions')).text);
-      await standIn.stop();
-    }
-    expect(said.slice(2)).toEqual(said.slice(0, 2));
-  });
-
   it('responds with 401 to an unknown or revoked token, and accepts a new one', async () => {
     await open();
     expect(await ask('/dtt', { token: 'x' })).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
@@ -230,13 +200,6 @@ describe('the stand-in', () => {
     expect(standIn.count({ account: 42 })).toBe(6);
     expect(standIn.count({ account: 42, path: '/dtt', status: 429 })).toBe(2);
   });
-
-  it('includes the records of a linked user in lists if it is set to', async () => {
-    await open({ accounts: [{ ...alice, linked: [43], listsLinked: true }, bob] });
-    expect((await list('/users')).map(({ id }: { id: number }) => id)).toEqual([42, 43]);
-    expect((await list('/dtt')).map(({ ownerId }: OwnedRecord) => ownerId)).toEqual([42, 42, 43, 43]);
-    expect((await ask('/dtt/3')).body.data.ownerId).toBe(43);
-  });
 });
 
 describe('a write', () => {
@@ -255,27 +218,6 @@ describe('a write', () => {
     );
     expect((await write('POST', '/dtt/templates/2', {})).status).toBe(400);
     expect((await write('POST', '/dtt/templates/4', { isActive: true })).status).toBe(404);
-  });
-
-  it('changes a template and replaces its segments', async () => {
-    await open({ now: () => new Date('2027-01-01T00:00:00Z') });
-    const { Segment: before } = (await ask('/dtt/templates/1')).body.data;
-    const segment = { type: 'endurance', duration: 300, speed: 50, repeat: 2 };
-    const changed = await write('PATCH', '/dtt/templates/1', { name: 'Advanced', Segment: [segment] });
-    expect(changed.status).toBe(200);
-    expect(changed.body.data).toMatchObject({ name: 'Advanced', updatedAt: '2027-01-01T00:00:00.000Z' });
-    expect(changed.body.data.Segment).toEqual([
-      {
-        ...segment,
-        id: expect.any(Number),
-        order: 0,
-        passFailEnabled: false,
-        passGradeThreshold: 0,
-        failureText: null,
-      },
-    ]);
-    expect(before.map(({ id }: { id: number }) => id)).not.toContain(changed.body.data.Segment[0].id);
-    expect((await ask('/dtt/templates/1')).body.data).toEqual(changed.body.data);
   });
 
   it.each([
@@ -318,117 +260,5 @@ describe('a write', () => {
       lockState: 'completed',
       isActive: false,
     });
-  });
-
-  it('locks a linked user, whose lock only the keyholder can unlock', async () => {
-    await open({ accounts: [{ ...alice, linked: [43] }, bob] });
-    const body = { action: 'lock', targetUserId: 43 };
-    expect((await write('POST', '/lkbx/session/current', body)).status).toBe(200);
-    expect((await ask('/lkbx/session/current?targetUserId=43')).body.data.ownerId).toBe(43);
-    expect((await ask('/lkbx/session/current')).body.data).toBeNull();
-    const own = await ask('/lkbx/session/current', {
-      token: 'token-of-bob',
-      method: 'POST',
-      body: { action: 'unlock' },
-    });
-    expect(own.status).toBe(403);
-    const changed = await write('PATCH', '/lkbx/session/current?targetUserId=43', { duration: 99 });
-    expect(changed.body.data.duration).toBe(99);
-    expect((await write('POST', '/lkbx/session/current', { ...body, action: 'unlock' })).status).toBe(200);
-    expect((await write('POST', '/lkbx/session/current', { action: 'lock', targetUserId: 44 })).status).toBe(
-      403,
-    );
-  });
-});
-
-describe('a fault', () => {
-  it.each<[string, Fault, number, string | RegExp]>([
-    ['error500', faults.error500, 500, /Internal server error/],
-    ['unavailable', faults.unavailable(7), 503, /unavailable/],
-    ['html', faults.html, 502, /^<!doctype/],
-    ['html200', faults.html200, 200, /^<!doctype/],
-    ['brokenJson', faults.brokenJson, 200, /^\{"ok":true,"data":\{"id":$/],
-    ['otherEnvelope', faults.otherEnvelope, 200, /^\{"result"/],
-    ['emptyBody', faults.emptyBody, 200, ''],
-    ['emptyLists', faults.emptyLists, 200, /"data":\[\]/],
-    ['missing', faults.missing, 404, /Not found/],
-    ['slow', faults.slow(5), 200, /"pagination"/],
-    ['numericSerialNumbers', variants.numericSerialNumbers, 200, /"serialNumber":1001\b/],
-    ['numbersAsText', variants.numbersAsText, 200, /"id":"1"/],
-    ['offsets', variants.offsets, 200, /"lastVisited":"2026-09-01T13:30:00.000\+02:30"/],
-    ['withoutMilliseconds', variants.withoutMilliseconds, 200, /"lastVisited":"2026-09-01T11:00:00Z"/],
-    ['withMicroseconds', variants.withMicroseconds, 200, /"lastVisited":"2026-09-01T11:00:00.000123Z"/],
-    ['missingOptionalFields', variants.missingOptionalFields, 200, /^(?!.*serialNumber)/],
-    ['withoutPagination', variants.withoutPagination, 200, /^(?!.*pagination)/],
-    ['bareLists', variants.bareLists, 200, /^\{"ok":true,"data":\[/],
-    ['a changed record', changedRecord('/dtt', 1, () => ({ odd: true })), 200, /\{"odd":true\}/],
-  ])('%s can apply to one account only, until the faults are removed', async (_name, fault, status, text) => {
-    await open();
-    const before = await ask('/dtt');
-    standIn.misbehave(fault, { account: 42 });
-    const response = await ask('/dtt');
-    expect(response.status).toBe(status);
-    if (typeof text === 'string') expect(response.text).toBe(text);
-    else expect(response.text).toMatch(text);
-    expect((await ask('/dtt', { token: 'token-of-bob' })).status).toBe(200);
-    standIn.behave();
-    expect((await ask('/dtt')).text).toBe(before.text);
-  });
-
-  it('can apply to one path only', async () => {
-    await open();
-    standIn.misbehave(faults.error500, { path: /^\/dtt\/sessions/ });
-    expect((await ask('/dtt/sessions/latest')).status).toBe(500);
-    expect((await ask('/dtt')).status).toBe(200);
-  });
-
-  it('can be a missing response, or a refused connection', async () => {
-    await open();
-    standIn.misbehave(faults.hang);
-    await expect(fetch(`${standIn.base}/dtt`, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
-    standIn.behave();
-    await standIn.stop();
-    await expect(ask('/dtt')).rejects.toThrow();
-    await standIn.start();
-    expect((await ask('/dtt')).status).toBe(200);
-  });
-
-  it('can be a write that is executed, but whose response is lost', async () => {
-    await open();
-    standIn.misbehave(faults.lostResponse, { path: /templates/ });
-    expect((await ask('/dtt/templates/2', { method: 'POST', body: { isActive: true } })).status).toBe(500);
-    standIn.behave();
-    expect((await ask('/dtt/templates/active')).body.data.id).toBe(2);
-  });
-});
-
-describe('the demo', () => {
-  it('prints on one screen which commands to run, with tokens that are valid', async () => {
-    const options = { sessions: 7, rate: 60, port: 0 };
-    standIn = await startDemo(options);
-    const text = tellDemo(standIn, options);
-    expect(text.split('\n').length).toBeLessThanOrEqual(25);
-    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
-    expect(text).toContain(`UPSTREAM_URL=${standIn.base} `);
-    const tokens = new Set(text.match(/token-\S+\b/g));
-    expect(tokens.size).toBe(2);
-    for (const token of tokens) {
-      const { body } = await ask('/users/me', { token });
-      expect(text).toContain(`${body.data.username}  `);
-      expect((await ask('/dtt/sessions', { token })).body.data.data).toHaveLength(7);
-    }
-  });
-});
-
-describe('the data', () => {
-  it('can be changed by a test at any time: records can be moved, added and removed', async () => {
-    await open();
-    standIn.move('dttDevices', 1, 42, 43);
-    expect((await ask('/dtt/1')).status).toBe(404);
-    expect((await ask('/dtt/1', { token: 'token-of-bob' })).body.data.ownerId).toBe(43);
-    const { id } = addNewSession(standIn.world, standIn.account(42), 'alice');
-    expect((await ask('/dtt/sessions/latest')).body.data.id).toBe(id);
-    standIn.account(42).sessions.delete(id);
-    expect((await ask('/dtt/sessions/latest')).body.data.id).not.toBe(id);
   });
 });
