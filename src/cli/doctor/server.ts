@@ -1,8 +1,8 @@
-/** Checks of what a connection to the database tells: version, rights, migrations and triggers, and what stands between. */
+/** Checks of what a connection to the database tells: version, rights, migrations and triggers. */
 
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
-import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
+import { serverOf } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { findVersionProblem, readForeignTables, readProgress } from '../../database/migrate.ts';
@@ -11,157 +11,87 @@ import {
   findMissingRights,
   findSchemaProblem,
   findUsageProblem,
-  type MissingRight,
 } from '../../database/rights.ts';
-import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
-import { type Diagnosis, errorText } from '../../errors.ts';
-import { checkAnnouncing, checkDirect, checkFeed, checkPooling, findPoolerProblem } from './connections.ts';
-import { type Check, type Finding, type Found, findingsOf, runChecks, timeout } from './finding.ts';
+import { createSession, type Session } from '../../database/session.ts';
+import { withoutPassword } from '../../errors.ts';
+import * as connections from './connections.ts';
+import { type Check, type Finding, type Found, runChecks, timeout } from './finding.ts';
 
-/** A database that is connected. */
+/** A server that is connected. */
 export interface Connected {
+  readonly urls: ServerUrls;
   readonly client: pg.Client;
-  readonly server: ServerConfig;
-  /** What findings call the database. */
-  readonly name: string;
-  readonly info: ServerInfo;
-  /** By which URLs a server is reached; undefined for the embedded engine of a running gateway. */
-  readonly ways: ServerUrls | undefined;
-  readonly direct: Direct;
+  /** Where changes are heard and migrations applied: by DATABASE_DIRECT_URL, or else by the same connection. */
+  readonly direct: Session;
+  readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 
-/** Where changes are heard and migrations applied: by the connection of DATABASE_DIRECT_URL, or else by the same one. */
-export interface Direct {
-  readonly client: pg.Client;
-  readonly server: ServerConfig;
-  /** Why there is no such connection. */
-  readonly error?: unknown;
-}
-
-const ofAny: readonly Check<Connected>[] = [
-  { name: 'database', find: checkVersion },
-  { name: 'database rights', find: ({ client }) => findUsageProblem(client), isVital: true },
-  { name: 'database rights', find: findObstacle, isVital: true },
-  { name: 'migrations', find: ({ client, ways }) => ways && readForeignTables(client), isVital: true },
-  { name: 'database rights', find: checkRights },
-  { name: 'row security', find: checkHiddenTables },
-  { name: 'migrations', find: checkMigrations },
-  { name: 'triggers', find: checkTriggers },
-];
-
-const ofServers: readonly Check<Connected>[] = [
-  { name: 'database encoding', find: ({ client, info }) => findEncodingProblem(client, info.encoding) },
+const checks: readonly Check<Connected>[] = [
+  ['database', checkVersion],
+  ['database encoding', ({ client, info }) => findEncodingProblem(client, info.encoding)],
   // PgBouncer ends the connection on which a transaction was begun that it does not take.
-  { name: 'pooler', find: findPoolerProblem, isVital: true },
-  { name: 'pooler', find: checkPooling },
-  { name: 'direct connection', find: checkDirect, isVital: true },
-  { name: 'change feed', find: checkFeed },
-  { name: 'announcements', find: checkAnnouncing },
+  ['pooler', connections.findPoolerProblem, true],
+  ['pooler', connections.checkPooling],
+  ['direct connection', connections.connectDirectly, true],
+  ['database rights', checkRights, true],
+  ['migrations', checkMigrations, true],
+  ['row security', checkHiddenTables],
+  ['triggers', checkTriggers],
+  ['change feed', connections.checkFeed],
+  ['announcements', connections.checkAnnouncing],
 ];
 
-export async function askDatabase(
-  server: ServerConfig,
-  name: string,
-  ways: ServerUrls | undefined,
-): Promise<Finding[]> {
-  const { client, connect, close } = createSession(server, timeout);
-  let direct: OpenDirect | undefined;
+export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
+  const { url, directUrl } = urls;
+  const session = createSession(serverOf(url), timeout);
+  const direct = directUrl === undefined ? session : createSession(serverOf(directUrl), timeout);
+  const { client } = session;
   try {
-    await connect();
-    const info = await readInfo(client);
-    direct = ways?.directUrl === undefined ? undefined : await openDirect(ways.directUrl);
-    const connected = { client, server, name, info, ways, direct: direct ?? { client, server } };
-    return await runChecks(ways ? [...ofAny, ...ofServers] : ofAny, connected);
+    await session.connect();
+    return await runChecks(checks, { urls, client, direct, info: await readInfo(client) });
   } catch (error) {
-    // Of a server, as a start says it.
-    const { says, advice } = ways
-      ? reasonOf(client, error, ways.url)
-      : {
-          says: isUnresponsive(error) ? unresponsive.says : errorText(error),
-          advice: 'Stop the gateway and start it again.',
-        };
-    return findingsOf('database', { says: `${name}: ${says}`, advice });
+    // As a start says it.
+    const { says, advice } = reasonOf(client, error, url);
+    return [{ check: 'database', state: 'problem', says: `${withoutPassword(url)}: ${says}`, advice }];
   } finally {
-    await Promise.all([close(), direct?.close()]);
+    await Promise.all([session.close(), direct.close()]);
   }
 }
 
-interface OpenDirect extends Direct {
-  close(): Promise<void>;
-}
-
-async function openDirect(url: string): Promise<OpenDirect> {
-  const server = serverOf(url);
-  const { client, connect, close } = createSession(server, timeout);
-  return connect().then(
-    () => ({ client, server, close }),
-    (error: unknown) => ({ client, server, error, close }),
+/** What the database says of itself and of the role. */
+async function readInfo(client: pg.Client) {
+  const { rows } = await client.query<{
+    version: string;
+    isReplica: boolean;
+    role: string;
+    encoding: string;
+  }>(
+    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReplica", current_user AS role,
+       current_setting('server_encoding') AS encoding`,
   );
-}
-
-/** What the database says of itself. */
-interface ServerInfo {
-  readonly version: string;
-  readonly number: number;
-  readonly isReplica: boolean;
-  readonly mayCreate: boolean;
-  readonly role: string;
-  readonly schema: string | null;
-  readonly encoding: string;
-}
-
-async function readInfo(client: pg.Client): Promise<ServerInfo> {
-  const { rows } = await client.query<ServerInfo>(`
-    SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-      pg_is_in_recovery() AS "isReplica",
-      coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
-      current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding`);
   const [info] = rows;
   if (!info) throw new Error('it returns nothing');
   return info;
 }
 
-function checkVersion({ name, info: { version, number } }: Connected): Found {
-  const says = `PostgreSQL ${version}, ${name}`;
-  if (number >= oldestServer * 10_000) return says;
+function checkVersion({ urls, info: { version } }: Connected): Found {
+  const says = `PostgreSQL ${version}, ${withoutPassword(urls.url)}`;
+  if (Number.parseInt(version, 10) >= oldestServer) return says;
   return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
 }
 
-/** What keeps the other checks from telling anything. */
-async function findObstacle({ client, info: { isReplica, role } }: Connected): Promise<Found> {
+/** Whether the role may do what requests need. */
+async function checkRights({ client, info: { isReplica, role } }: Connected): Promise<Found> {
+  const unusable = await findUsageProblem(client);
+  if (unusable) return unusable;
   if (isReplica)
     return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
-  return missing.some(({ table }) => table === '_prisma_migrations') ? problemOf(missing, role) : undefined;
-}
-
-async function checkRights({ client, info, direct }: Connected): Promise<Found> {
-  const missing = await findMissingRights(client);
-  if (missing.length > 0) return problemOf(missing, info.role);
-  // The role of the direct connection applies migrations.
-  const { mayCreate, role, schema } = direct.error === undefined ? await readInfo(direct.client) : info;
-  if (mayCreate) return 'tables can be created';
-  const { applied, pending } = await readProgress(client);
-  if (pending.length === 0) return 'tables cannot be created, and need not be';
-  const schemaProblem = applied === 0 ? await findSchemaProblem(client) : undefined;
-  return (
-    schemaProblem ?? {
-      says: `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
-      advice:
-        'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
-    }
-  );
-}
-
-/** What the gateway needs, and the role may not do. */
-function problemOf(missing: readonly MissingRight[], role: string): Diagnosis {
-  const byRight = new Map<string, string[]>();
-  for (const { right, table } of missing) byRight.set(right, [...(byRight.get(right) ?? []), quoted(table)]);
-  const rights = [...byRight].map(([right, tables]) => ({ right, tables: tables.join(', ') }));
-  const says = rights.map(({ right, tables }) => `${right} on ${tables}`).join('; ');
-  const grants = rights.map(({ right, tables }) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
+  if (missing.length === 0) return 'the role has those that requests need';
+  const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);
+  const grants = missing.map(({ right, table }) => `GRANT ${right} ON ${quoted(table)} TO ${quoted(role)};`);
   return {
-    says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${says}`,
+    says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${lacks.join('; ')}`,
     advice: `As the owner of the tables: ${grants.join(' ')}`,
   };
 }
@@ -182,12 +112,17 @@ async function checkHiddenTables({ client, info: { role } }: Connected): Promise
 /** A name as SQL takes it. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-async function checkMigrations({ client }: Connected): Promise<Found> {
+async function checkMigrations({ client, direct }: Connected): Promise<Found> {
+  const foreign = await readForeignTables(client);
+  if (foreign) return foreign;
   const { applied, pending, unknown } = await readProgress(client);
-  const found = findVersionProblem(unknown);
-  if (found) return found;
-  if (pending.length === 0) return `all ${applied} applied`;
-  return `${applied} applied, ${pending.length} pending: the next start applies them`;
+  if (pending.length === 0) return findVersionProblem(unknown) ?? `all ${applied} applied`;
+  return (
+    findVersionProblem(unknown) ??
+    // The role of the direct connection applies them.
+    (await findSchemaProblem(direct.client)) ??
+    `${applied} applied, ${pending.length} pending: the next start applies them`
+  );
 }
 
 const stateTexts = {
@@ -200,19 +135,14 @@ async function checkTriggers({ client }: Connected): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return 'every change is announced';
+  const states = silent.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`);
   const advice = silent.map(({ table, trigger, state, does }) =>
-    state !== 'missing'
-      ? `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`
-      : `create ${trigger} on "${table}" as the newest migration that names it does;`,
+    state === 'missing'
+      ? `create ${trigger} on "${table}" as the newest migration that names it does;`
+      : `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`,
   );
-  const says = (['announce', 'keep'] as const).flatMap((what) => {
-    const of = silent.filter(({ does }) => does === what);
-    const list = of.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`).join(', ');
-    const lead = what === 'announce' ? 'changes are not announced' : 'rules are not kept';
-    return of.length === 0 ? [] : [`${lead}: ${list}`];
-  });
   return {
-    says: says.join('; '),
+    says: `changes are not announced or rules not kept: ${states.join(', ')}`,
     advice: `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
   };
 }
