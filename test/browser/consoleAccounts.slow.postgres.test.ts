@@ -56,7 +56,7 @@ const longWord = 'w'.repeat(200);
 const browser = useBrowser();
 let gateway: TestGateway;
 /** A token for each account: without records, with ten years of them, with long words, and with sessions around changes of the clocks. */
-let tokens: Record<'nobody' | 'veteran' | 'wordy' | 'traveller', string>;
+const tokens: Record<string, string> = {};
 /** The ids of the records of the account with long words. */
 let wordy: { readonly session: number; readonly template: number; readonly lock: number };
 beforeAll(async () => {
@@ -81,13 +81,8 @@ beforeAll(async () => {
       FROM generate_series(1, 5000) n, "User" u, LATERAL (SELECT now() - n * interval '17 hours' AS at) WHERE username = 'veteran';
     ANALYZE`);
   wordy = await addLongWords(database);
-  const of = async (username: string) => (await createToken(database.pool, username, 'test')).token;
-  tokens = {
-    nobody: await of('nobody'),
-    veteran: await of('veteran'),
-    wordy: await of('wordy'),
-    traveller: await of('traveller'),
-  };
+  for (const username of ['nobody', 'veteran', 'wordy', 'traveller'])
+    tokens[username] = (await createToken(database.pool, username, 'test')).token;
   gateway = await openTestGateway(database);
 });
 afterAll(() => gateway?.close());
@@ -96,7 +91,7 @@ it('says in each view of an empty account that there are no records yet', async 
   const { page, complaints } = await browser.open(`${gateway.url}/console`, {
     viewport: { width: 360, height: 800 },
   });
-  await signIn(page, tokens.nobody);
+  await signIn(page, tokens.nobody ?? '');
   for (const [path, title, shows] of [
     ['/console', 'Overview', 'No program is active'],
     ['/console/programs', 'Programs', 'no programs yet'],
@@ -105,7 +100,6 @@ it('says in each view of an empty account that there are no records yet', async 
     ['/console/history/1', 'No such session', 'There is none with this number'],
     ['/console/locks', 'Locks', 'No lock session yet'],
     ['/console/locks/1', 'No such lock session', 'There is none with this number'],
-    ['/console/locks/none', 'No such lock session', 'There is none with this number'],
     ['/console/nothing', 'Nothing is here', 'overview'],
   ] as const) {
     await page.goto(gateway.url + path);
@@ -123,33 +117,27 @@ it('says in each view of an empty account that there are no records yet', async 
 
 it('shows an account with 100,000 sessions with a limited number of elements in each view', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`);
-  await signIn(page, tokens.veteran);
-  const took: string[] = [];
+  await signIn(page, tokens.veteran ?? '');
   for (const [path, title, shows] of [
     ['/console', 'Overview', /session/i],
     ['/console/programs', 'Programs', 'Program 300'],
     ['/console/history?last=all', 'History', '100,000'],
     ['/console/locks', 'Locks', 'Lock 1'],
   ] as const) {
-    const start = performance.now();
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows });
-    took.push(`${path} ${Math.round(performance.now() - start)} ms`);
     await saveScreenshot(page, `console-many${new URL(page.url()).pathname.replaceAll('/', '-')}`);
     expect(await overhang(page)).toBe(0);
     // The number of elements does not grow with the number of records.
     expect(await page.locator('main *').count()).toBeLessThan(6_000);
   }
-  process.stdout.write(`with 100,000 sessions: ${took.join(', ')}\n`);
   expect(complaints).toEqual([]);
 });
 
-it.each([1200, 700, 360])('breaks words that are wider than a window of %i pixels', async (width) => {
-  const { page, complaints } = await browser.open(`${gateway.url}/console`, {
-    viewport: { width, height: 900 },
-  });
-  await signIn(page, tokens.wordy);
-  const overhangs: [path: string, pixels: number][] = [];
+it('breaks words that are wider than the window', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/console`);
+  await signIn(page, tokens.wordy ?? '');
+  const overhangs: [path: string, width: number, pixels: number][] = [];
   for (const [path, title] of [
     ['/console', 'Overview'],
     ['/console/programs', 'Programs'],
@@ -161,9 +149,11 @@ it.each([1200, 700, 360])('breaks words that are wider than a window of %i pixel
   ] as const) {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows: longWord });
-    await saveScreenshot(page, `console-words${path.replaceAll('/', '-')}-${width}`);
-    const pixels = await overhang(page);
-    if (pixels > 0) overhangs.push([path, pixels]);
+    for (const width of [1200, 700, 360]) {
+      await page.setViewportSize({ width, height: 900 });
+      const pixels = await overhang(page);
+      if (pixels > 0) overhangs.push([path, width, pixels]);
+    }
   }
   expect(overhangs).toEqual([]);
   expect(complaints).toEqual([]);
@@ -176,7 +166,7 @@ it.each(clockChanges)(
       locale,
       timezoneId,
     });
-    await signIn(page, tokens.traveller);
+    await signIn(page, tokens.traveller ?? '');
     await expectView(page, { title: 'History', shows: '6 sessions' });
     const numbers = page.locator('details', { hasText: 'The numbers of the chart as a table' });
     await numbers.locator('summary').click();

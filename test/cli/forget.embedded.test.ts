@@ -33,8 +33,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it.each([
   [2, [], 'error: name the account, by --user or by --id'],
-  [2, ['--user', 'amy', '--id', '7'], 'error: name the account, by --user or by --id'],
-  [2, ['--id', 'amy'], "error: option '--id <id>' argument 'amy' is invalid. It takes an id such as 7."],
+  [2, ['--id', 'amy'], "error: option '--id <id>' argument 'amy' is invalid. It takes a number such as 7."],
   [
     1,
     ['--user', 'Amy'],
