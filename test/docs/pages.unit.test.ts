@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { settings } from '../../src/config/config.ts';
 import { statusOf } from '../../src/errors.ts';
-import { anchorsOf, pages, proseOf, readPage } from './markdown.ts';
+import { anchorsOf, blocksOf, pages, proseOf, readPage } from './markdown.ts';
 
 it('README.md and docs/decisions/README.md link to every page', () => {
   const index = readPage('README.md') + readPage('docs/decisions/README.md');
@@ -47,6 +47,11 @@ describe.each(pages)('%s', (page) => {
       (name) => !known.has(name) && !/^(OTEL_|NODE_ENV$|DOVETAIL_COMMAND$)/.test(name),
     );
     expect(page === 'CHANGELOG.md' ? [] : unknown).toEqual([]);
+  });
+
+  it('has JSON that a program can read as it is printed', () => {
+    for (const { language, text } of blocksOf(readPage(page)))
+      if (language === 'json') expect(() => JSON.parse(text)).not.toThrow();
   });
 
   it('names only npm scripts that exist', () => {

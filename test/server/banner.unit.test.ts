@@ -132,7 +132,7 @@ describe('the banner', () => {
   });
 
   it('offers no query that PERSISTED_OPERATIONS=only rejects', () => {
-    const text = print({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: 'f' });
+    const text = print({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: 'f.json' });
     expect(text).not.toContain('/graphql');
     expect(text).toContain('/api/v1/dtt/templates/active');
   });

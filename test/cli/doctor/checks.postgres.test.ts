@@ -1,7 +1,6 @@
 /** The findings of the doctor about a database server. */
 
 import { readFile } from 'node:fs/promises';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
@@ -32,22 +31,15 @@ const run = (statement: string) => database.pool.query(statement);
 /** Runs a statement after the test. */
 const finallyRun = (statement: string) => onTestFinished(async () => void (await run(statement)));
 
-/** A role with the rights of docs/deployment.md, if it is to have any, which is dropped after the test. */
-async function createRole({ hasRights = true } = {}): Promise<string> {
+/** A role with the rights of docs/deployment.md, which is dropped after the test. */
+async function createRole(): Promise<string> {
   const role = `role_${Date.now()}`;
   await run(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
   const page = await readFile('docs/deployment.md', 'utf8');
   const grants = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
-  if (hasRights) await run(grants.map((grant) => grant.replace('TO dovetail;', `TO ${role};`)).join(''));
+  await run(grants.map((grant) => grant.replace('TO dovetail;', `TO ${role};`)).join(''));
   finallyRun(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   return role;
-}
-
-async function createDatabase(options = ''): Promise<string> {
-  const name = `doctor_${Date.now()}`;
-  await run(`CREATE DATABASE ${name} ${options}`);
-  finallyRun(`DROP DATABASE ${name} WITH (FORCE)`);
-  return name;
 }
 
 /** Runs the statements of an advice, which begin with this word. */
@@ -148,39 +140,14 @@ it('has the same message about a role that may not use the schema as a start, an
   expect(await problemsAt(url)).toEqual([]);
 });
 
-it('has the same message about a role that may not create the first tables as a start, and advice that fixes it', async () => {
-  const user = await createRole({ hasRights: false });
-  const name = await createDatabase();
-  const url = urlOf({ name, user });
-  const [problem, ...others] = await problemsAt(url);
-  expect(others).toEqual([]);
-  expect(problem).toEqual({
-    check: 'migrations',
-    says: `the role "${user}" may not create tables in the schema "public"`,
-    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA public TO ${user};`,
-  });
-  await expect(migrate({ connectionString: url })).rejects.toThrow(
-    new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
-  );
-  const owner = new pg.Client({ connectionString: urlOf({ name }) });
-  await owner.connect();
-  await owner.query(problem?.advice?.split(': ')[1] ?? '');
-  await owner.end();
-  expect(await migrate({ connectionString: url })).not.toEqual([]);
-});
-
 it('has the same message about a database with another encoding as a start', async () => {
-  const name = await createDatabase(`ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
-  const url = urlOf({ name });
+  await run(`CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+  finallyRun('DROP DATABASE latin WITH (FORCE)');
+  const url = urlOf({ name: 'latin' });
   const [problem, ...others] = await problemsAt(url);
   expect(others).toEqual([]);
-  expect(problem).toMatchObject({
-    check: 'database encoding',
-    says: `the encoding of the database "${name}" is LATIN1, and has to be UTF8`,
-  });
-  await expect(findServer({ url })).rejects.toThrow(
-    new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
-  );
+  expect(problem).toMatchObject({ check: 'database encoding', says: expect.stringContaining('is LATIN1') });
+  await expect(findServer({ url })).rejects.toThrow(problem?.says);
 });
 
 it('finds tables whose rows are hidden by row-level security, and its advice fixes that', async () => {
