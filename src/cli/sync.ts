@@ -1,7 +1,7 @@
 /** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
 
 import { Command } from 'commander';
-import { type Config, readConfig } from '../config/config.ts';
+import { readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { SetupError } from '../errors.ts';
 import { describeChanges, nextStep, reportTable, type SyncListener } from '../mirror/report.ts';
@@ -25,11 +25,16 @@ export const syncCommand = new Command('sync')
 
 async function runSync({ from, full = false, json }: { from?: string; full?: boolean; json?: true }) {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
+  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
+  if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
+  if (token === undefined)
+    throw new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${base}.`);
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const upstream = createUpstream({
-    ...accountOf(config),
+    base,
+    token,
     onRetry: ({ reason, attempt, attempts }) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
   let reportedAt = performance.now();
@@ -62,12 +67,4 @@ async function runSync({ from, full = false, json }: { from?: string; full?: boo
     await database.close();
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
-}
-
-/** @throws {SetupError} when the settings do not say where the account is, or lack its token. */
-function accountOf({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): { base: string; token: string } {
-  if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
-  if (token === undefined)
-    throw new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${base}.`);
-  return { base, token };
 }

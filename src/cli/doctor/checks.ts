@@ -4,7 +4,7 @@
  */
 
 import { existsSync } from 'node:fs';
-import { access, constants, stat, statfs } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from 'commander';
@@ -16,9 +16,8 @@ import { errorText } from '../../errors.ts';
 import { checkPort, lookAtPort } from '../../http/port.ts';
 import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
 import { printJson } from '../output.ts';
-import { checkStandbys } from './connections.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
-import { examineServer } from './server.ts';
+import { checkStandbys, examineServer } from './server.ts';
 
 const beforeDatabase: readonly Check<Config>[] = [
   ['node', () => `Node ${process.versions.node}`],
@@ -31,7 +30,6 @@ const afterDatabase: readonly Check<Config>[] = [
     'standby',
     ({ DATABASE_URL: url, DATABASE_REPLICA_URLS: urls }) => url && urls && checkStandbys(url, urls),
   ],
-  ['disk', checkDisk],
   ['port', (config) => findPort(config, 'PORT')],
   ['metrics port', (config) => findPort(config, 'METRICS_PORT')],
   ['upstream', checkUpstream],
@@ -105,17 +103,6 @@ async function checkAccess(folder: string): Promise<Found> {
     if (mode & bits) return { says: `other users may ${may} ${path}`, advice: `Run: chmod 700 ${path}` };
   }
   return 'only its owner can read it';
-}
-
-/** Free space, in bytes, below which a database is about to stop. */
-const leastSpace = 200 * 1024 * 1024;
-
-async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<Found> {
-  if (DATABASE_URL !== undefined) return undefined;
-  const { bavail, bsize } = await statfs(nearestExisting(resolve(DATA_DIR)));
-  const free = bavail * bsize;
-  const says = `${(free / 1024 ** 3).toFixed(1)} GiB are free for DATA_DIR`;
-  return free >= leastSpace ? says : { says, advice: 'Make room, or set DATA_DIR to another disk.' };
 }
 
 /** The path itself, or the nearest folder above it that exists. */

@@ -1,10 +1,8 @@
 /** The findings of the doctor about settings, machine, embedded database and upstream, and how the command prints them. */
 
 import { once } from 'node:events';
-import type { StatsFs } from 'node:fs';
-import fs, { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
-import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,7 +59,6 @@ it('finds no problem before the first start, and creates nothing', async () => {
 ✔ settings         all of them can be used
 ✔ database         embedded, none yet: it will be in ${join(empty, 'data')}
 ✔ database access  only its owner can read it
-✔ disk             \\d+\\.\\d GiB are free for DATA_DIR
 ✔ port             ${port} is free
 $`,
     ),
@@ -145,27 +142,6 @@ it.each([
   expect(await problemsWith({ DATA_DIR: folder })).toMatchObject([
     { check: 'database access', says: `${says} ${path}`, advice: `Run: chmod 700 ${path}` },
   ]);
-});
-
-it.each([
-  [200 * 1024 ** 2 - 1, 'problem', '0.2'],
-  [1.75 * 1024 ** 4, 'ok', '1792.0'],
-])('judges a disk with %i bytes free: %s', async (free, state, gibibytes) => {
-  const { bavail: _, ...others } = await fs.statfs(empty);
-  const statfs = vi.spyOn(fs, 'statfs');
-  // The overload that returns numbers is called.
-  statfs.mockResolvedValue({ ...others, bsize: 1, bavail: free } as StatsFs);
-  syncBuiltinESMExports();
-  onTestFinished(() => {
-    statfs.mockRestore();
-    syncBuiltinESMExports();
-  });
-  expect(await findingOf('disk', { DATA_DIR: join(empty, 'not/there') })).toMatchObject({
-    state,
-    says: `${gibibytes} GiB are free for DATA_DIR`,
-  });
-  // The nearest folder that exists.
-  expect(statfs).toHaveBeenCalledWith(empty);
 });
 
 it.each([
