@@ -45,17 +45,17 @@ export function homePage(
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
   const requests = requestsTo(address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
-  const takesUpstreamTokens = config.UPSTREAM_URL !== undefined && config.UPSTREAM_TOKEN === undefined;
+  const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;
+  const takesUpstreamTokens = UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined;
   const use = takesUpstreamTokens ? 'Use the token that you have for the service behind this gateway. ' : '';
-  const tokens: Tokens = [
-    demoToken === undefined
-      ? ['The demo account and its token, in a database without users:', `${program()} demo`]
-      : ['The token of the demo account:', demoToken],
-    [
-      `${use}A token for a user, with the settings of the gateway:`,
-      `${program()} token create --user NAME --name first`,
-    ],
+  const createToken = `${program()} token create --user NAME --name first`;
+  const tokens: [says: string, code: string][] = [
+    [`${use}A token for a user, with the settings of the gateway:`, createToken],
   ];
+  if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
+  // In front of an upstream the accounts are those of the upstream.
+  else if (UPSTREAM_URL === undefined)
+    tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
   if (asksForPage(exchange)) return asPage(links, tokens, commands);
   const lines = [
     versions,
@@ -79,10 +79,12 @@ function requestsTo(address: string, token: string): string[] {
   ].map((parts) => parts.join(' \\\n  '));
 }
 
-/** What is a token or gives one, and what that is called. */
-type Tokens = readonly (readonly [says: string, code: string])[];
-
-function asPage(links: typeof allLinks, tokens: Tokens, commands: readonly string[]): HttpResponse {
+/** @param tokens what is a token or gives one, each with what that is called. */
+function asPage(
+  links: typeof allLinks,
+  tokens: readonly [says: string, code: string][],
+  commands: readonly string[],
+): HttpResponse {
   const html = `<!doctype html>
 <html lang="en">
 <head>

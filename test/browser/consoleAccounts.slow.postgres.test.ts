@@ -2,12 +2,8 @@
 
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import {
-  openTestDatabase,
-  openTestGateway,
-  type TestDatabase,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn } from './console.ts';
@@ -31,31 +27,34 @@ const browser = useBrowser();
 let gateway: TestGateway;
 /** A token for each account: without records, with ten years of them, with long words, and with sessions around changes of the clocks. */
 const tokens: Record<string, string> = {};
-/** The ids of the records of the account with long words. */
-let wordy: { readonly session: number; readonly template: number; readonly lock: number };
 beforeAll(async () => {
   const database = await openTestDatabase();
+  // The demo account is the one with long words.
+  await prepareDemo(database, undefined);
+  for (const table of ['DttTemplate', 'DttSession', 'LockSession'])
+    await database.pool.query(`UPDATE "${table}" SET name = $1`, [longWord]);
+  await database.pool.query(`UPDATE "DttDevice" SET "serialNumber" = $1`, [longWord]);
   await database.pool.query(`
     INSERT INTO "User" (username, "subscriptionTier")
-      VALUES ('nobody', 'ultra'), ('veteran', 'ultra'), ('wordy', 'ultra'), ('traveller', 'ultra');
+      VALUES ('nobody', 'ultra'), ('veteran', 'ultra'), ('traveller', 'ultra');
     INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
       SELECT 'p' || n, u.id, 'Program ' || n, 50, 10 FROM "User" u, generate_series(1, 300) n WHERE username = 'veteran';
     INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress")
       SELECT 'd', id, '02:00:00:00:00:01' FROM "User" WHERE username = 'veteran';
     INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", passed, "trainerId", "templateId")
       SELECT 's' || n, d."ownerId", now() - n * interval '52 minutes', n % 3 > 0, d.id, t.id
-      FROM generate_series(1, 100000) n, "DttDevice" d, (SELECT min(id) AS id FROM "DttTemplate") t;
+      FROM generate_series(1, 100000) n, (SELECT * FROM "DttDevice" WHERE "bubbleId" = 'd') d, (SELECT max(id) AS id FROM "DttTemplate") t;
     INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", "goneTrainerId")
       SELECT 't' || at, id, at, 1 FROM "User", unnest('{${changeOfClocks.join()}}'::timestamptz[]) at
       WHERE username = 'traveller';
     INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured", "durationMeasured", "createdAt")
-      SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession";
+      SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession"
+      WHERE "ownerId" IN (SELECT id FROM "User" WHERE username IN ('veteran', 'traveller'));
     INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", name, "lockState", duration, "startDate", "createdAt")
       SELECT 'l' || n, 'L' || n, u.id, 'Lock ' || n, 'completed', 3600, at, at
       FROM generate_series(1, 5000) n, "User" u, LATERAL (SELECT now() - n * interval '17 hours' AS at) WHERE username = 'veteran';
     ANALYZE`);
-  wordy = await addLongWords(database);
-  for (const username of ['nobody', 'veteran', 'wordy', 'traveller'])
+  for (const username of ['nobody', 'veteran', 'demo', 'traveller'])
     tokens[username] = (await createToken(database.pool, username, 'test')).token;
   gateway = await openTestGateway(database);
 });
@@ -110,16 +109,16 @@ it('shows an account with 100,000 sessions with a limited number of elements in 
 
 it('breaks words that are wider than the window', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`);
-  await signIn(page, tokens.wordy ?? '');
+  await signIn(page, tokens.demo ?? '');
   const overhangs: [path: string, width: number, pixels: number][] = [];
   for (const [path, title] of [
     ['/console', 'Overview'],
     ['/console/programs', 'Programs'],
-    [`/console/programs/${wordy.template}`, longWord],
+    ['/console/programs/1', longWord],
     ['/console/history', 'History'],
-    [`/console/history/${wordy.session}`, longWord],
+    ['/console/history/1', longWord],
     ['/console/locks', 'Locks'],
-    [`/console/locks/${wordy.lock}`, longWord],
+    ['/console/locks/1', longWord],
   ] as const) {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows: longWord });
@@ -155,32 +154,3 @@ it('shows days and times in the time zone and the format of the browser when the
   ]);
   expect(complaints).toEqual([]);
 });
-
-/** Gives the account one record of each type, with a long word in every field that is free text. */
-async function addLongWords({ pool }: TestDatabase): Promise<typeof wordy> {
-  const { rows } = await pool.query<typeof wordy>(
-    `
-    WITH account AS (SELECT id AS "ownerId" FROM "User" WHERE username = 'wordy'),
-    template AS (
-      INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
-      SELECT $1, "ownerId", $1, 50, 10 FROM account RETURNING id),
-    trainer AS (
-      INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress", "serialNumber", "softwareVersion")
-      SELECT $1, "ownerId", '02:00:00:00:00:02', $1, $1 FROM account RETURNING id),
-    session AS (
-      INSERT INTO "DttSession" ("bubbleId", "ownerId", name, passed, "trainerId", "templateId")
-      SELECT $1, "ownerId", $1, true, trainer.id, template.id FROM account, trainer, template RETURNING id),
-    trained AS (
-      INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured")
-      SELECT id, $1, 0, true, 90, 50, 20 FROM session),
-    lock AS (
-      INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", name, "lockState", duration)
-      SELECT $1, $1, "ownerId", $1, $1, 3600 FROM account RETURNING id),
-    locked AS (INSERT INTO "LockSegment" ("sessionId", type, "isLocked") SELECT id, $1, true FROM lock)
-    SELECT session.id AS session, template.id AS template, lock.id AS lock FROM session, template, lock`,
-    [longWord],
-  );
-  const [ids] = rows;
-  if (!ids) throw new Error('the account with long words is not there');
-  return ids;
-}

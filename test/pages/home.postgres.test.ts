@@ -117,6 +117,7 @@ describe('without a demo token', () => {
     for (const page of await pagesWith(settings)) {
       expect(page.includes('the token that you have for the service behind this gateway')).toBe(will);
       expect(page).not.toContain('up.example');
+      expect(page.includes('dovetail demo')).toBe(!('UPSTREAM_URL' in settings));
     }
   });
 
