@@ -2,10 +2,10 @@
 
 import { Client, fetchExchange, gql, type OperationResult } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
+import type { Client as GraphqlWs, Sink, SubscribePayload } from 'graphql-ws';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { pipe, subscribe } from 'wonka';
 import { live, liveExchanges, subscriptionOf } from '../../console/src/api/live.ts';
-import { createFakeSocket } from './fakeSocket.ts';
 
 const active = gql(`query Active { viewer { id activeDttTemplate { id name } } }`);
 const lengths = gql(`query Lengths { viewer { id activeDttTemplate { id length } } }`);
@@ -29,6 +29,24 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
+
+/** A fake of the graphql-ws client without a WebSocket: the test decides which results arrive. */
+function createFakeSocket() {
+  const all: (Sink & { readonly payload: SubscribePayload; isOver: boolean })[] = [];
+  const subscribe: GraphqlWs['subscribe'] = (payload, sink) => {
+    // What the gateway sends has no types.
+    const subscription = { ...(sink as Sink), payload, isOver: false };
+    all.push(subscription);
+    return () => {
+      subscription.isOver = true;
+      // The real client also completes a moment later.
+      queueMicrotask(() => sink.complete());
+    };
+  };
+  /** @returns the subscriptions that have not been ended. */
+  const open = () => all.filter(({ isOver }) => !isOver);
+  return { subscribe, all, open };
+}
 
 function createConsole() {
   const socket = createFakeSocket();

@@ -132,7 +132,7 @@ export async function createLocalCluster() {
     const server = `-c config_file=${settings} -c unix_socket_directories=${own}`;
     await writeFile(join(own, 'password'), password);
     const script = `
-      initdb --pwfile=password --auth-local=trust --auth-host=scram-sha-256 --username=postgres --no-sync
+      initdb --pwfile=password --auth-local=trust --auth-host=scram-sha-256 --username=postgres --encoding=UTF8 --no-sync
       pg_ctl start --wait --silent -l log -o "${server} -c listen_addresses=''"
       sh ${await place('primary.sh')}
       pg_ctl stop --wait --silent --mode=fast`;
