@@ -1,4 +1,4 @@
-/** The version of Dovetail, and of its embedded engine. */
+/** The versions of Dovetail, of its REST interface, and of its embedded engine. */
 
 import { readFileSync } from 'node:fs';
 import { root } from './root.ts';
@@ -8,6 +8,9 @@ const { version, dependencies }: { version: string; dependencies: Record<string,
 );
 
 export const release = version;
+
+/** The version of the REST interface, which does not depend on the version of the gateway. */
+export const interfaceVersion = '1.0.0';
 
 /** The version of the embedded engine. package.json names an exact version, not a range. */
 export const engineRelease = dependencies['@electric-sql/pglite'] ?? '';

@@ -1,20 +1,26 @@
 /** Access to the database for commands, also while a gateway has it open. */
 
 import { resolve } from 'node:path';
-import { readConfig } from '../config/config.ts';
+import { InvalidArgumentError } from 'commander';
+import { type Config, commandLine, program, readConfig } from '../config/config.ts';
 import { type Connected, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
+import { readId } from '../database/ids.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { say } from './output.ts';
 
 /** The settings that say which database it is. */
-export type DatabaseLocation = Pick<ReturnType<typeof readConfig>, 'DATABASE_URL' | 'DATA_DIR'>;
+export type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 
 /**
- * The environment without UPSTREAM_TOKEN: a shell may still have it for `sync --from`, and without UPSTREAM_URL it is an error.
+ * The settings without UPSTREAM_TOKEN: a shell may still have it for `sync --from`, and without UPSTREAM_URL it is an error.
  */
-export const databaseEnvironment = () => ({ ...process.env, UPSTREAM_TOKEN: undefined });
+export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
+
+/** A database with Prisma's client. */
+type Opened = Pick<Connected, 'pool' | 'sql'> & { readonly client: PrismaClient };
 
 /**
  * Opens the database that the settings name, and closes it when the work is done.
@@ -22,36 +28,29 @@ export const databaseEnvironment = () => ({ ...process.env, UPSTREAM_TOKEN: unde
  *   it is more likely that the settings name the wrong place.
  */
 export async function withDatabase(
-  run: (database: Connected, config: DatabaseLocation) => Promise<void>,
-  { mayCreate = false }: { mayCreate?: boolean } = {},
+  run: (database: Opened, config: DatabaseLocation) => Promise<void>,
+  { mayCreate = false } = {},
 ): Promise<void> {
-  const config = readConfig(databaseEnvironment());
-  if (!mayCreate) await rejectMissing(config);
-  const database = await joinDatabase(config, createMigrationReporter(config, mayCreate));
+  const config = readDatabaseConfig();
+  if (!mayCreate && config.DATABASE_URL === undefined && !(await hasDatabase(config.DATA_DIR)))
+    throw new SetupError(`There is no database in ${resolve(config.DATA_DIR)}. ${whereToLook}`);
+  // Imported here, so that the other commands start faster.
+  const { openClient } = await import('../database/client.ts');
+  const { pool, sql, close } = await joinDatabase(config, createMigrationReporter(config, mayCreate));
   try {
-    await run(database, config);
+    await run({ pool, sql, client: openClient(pool) }, config);
   } catch (error) {
-    throw isMissingRight(error) ? new SetupError(missingRightMessage(error), { cause: error }) : error;
+    const text = errorText(error);
+    // Prisma has the code and the message of PostgreSQL in its own message only.
+    if (systemCodeOf(error) !== '42501' && !text.includes('`42501`')) throw error;
+    const reason = /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
+    throw new SetupError(
+      `The role of DATABASE_URL may not do that: ${reason}. Name one that may; docs/deployment.md has the rights that commands need.`,
+      { cause: error },
+    );
   } finally {
-    await database.close();
+    await close();
   }
-}
-
-/** Does the same with Prisma's client, which is imported here, so that the other commands start faster. */
-export function withClient(
-  run: (client: PrismaClient, config: DatabaseLocation, database: Connected) => Promise<void>,
-  options?: { mayCreate?: boolean },
-): Promise<void> {
-  return withDatabase(async (database, config) => {
-    const { openClient } = await import('../database/client.ts');
-    await run(openClient(database.pool), config, database);
-  }, options);
-}
-
-/** @throws {SetupError} if the settings name no server, and their folder has no database. */
-async function rejectMissing({ DATABASE_URL, DATA_DIR }: DatabaseLocation): Promise<void> {
-  if (DATABASE_URL !== undefined || (await hasDatabase(DATA_DIR))) return;
-  throw new SetupError(`There is no database in ${resolve(DATA_DIR)}. ${whereToLook}`);
 }
 
 const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.';
@@ -63,38 +62,35 @@ export function locationText({ DATABASE_URL, DATA_DIR }: DatabaseLocation): stri
     : `the database ${withoutPassword(DATABASE_URL)}`;
 }
 
-/** Whether PostgreSQL rejects a statement because the role lacks a right. Prisma has the code in its message only. */
-function isMissingRight(error: unknown): boolean {
-  return systemCodeOf(error) === '42501' || errorText(error).includes('`42501`');
+/** The line for another command on the same database. A URL with a password is left to the environment, which has it. */
+export function nextCommand(config: DatabaseLocation, command: string): string {
+  const { DATABASE_URL = '' } = config;
+  return withoutPassword(DATABASE_URL) === DATABASE_URL
+    ? commandLine(config, command)
+    : `${program()} ${command}`;
 }
 
-const missingRightMessage = (error: unknown) =>
-  `The role of DATABASE_URL may not do that: ${reasonIn(errorText(error))}. Name one that may; docs/deployment.md has the rights that commands need.`;
-
-/** The message of PostgreSQL, which is a part of Prisma's. */
-const reasonIn = (text: string) => /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
-
-/** Reports on standard error that a migration waits for another. */
-export const migrationReporter: MigrationListener = {
-  waiting() {
-    process.stderr.write('Waiting for another process that migrates the database.\n');
-  },
-};
+/** Reads an argument that is the id of a record. */
+export function parseId(text: string): number {
+  const id = readId(text);
+  if (id === undefined) throw new InvalidArgumentError('It takes a number such as 7.');
+  return id;
+}
 
 /**
- * Creates a listener that also reports that a database is about to be migrated.
+ * Creates a listener that reports that a database is about to be migrated.
  * @param mayCreate whether a database without Dovetail's tables may be migrated too; otherwise it is an error.
  */
-export function createMigrationReporter(place: DatabaseLocation, mayCreate = true): MigrationListener {
-  const { DATABASE_URL, DATA_DIR } = place;
-  const name = DATABASE_URL === undefined ? resolve(DATA_DIR) : withoutPassword(DATABASE_URL);
+export function createMigrationReporter(
+  place: DatabaseLocation,
+  mayCreate = true,
+): Required<MigrationListener> {
   return {
-    ...migrationReporter,
+    waiting: () => say('Waiting for another process that migrates the database.'),
     pending({ length }, isNew) {
       if (isNew && !mayCreate)
         throw new SetupError(`Nothing of Dovetail's is in ${locationText(place)}. ${whereToLook}`);
-      const migrations = length === 1 ? '1 migration' : `${length} migrations`;
-      process.stderr.write(`Applying ${migrations} to the database in ${name} first.\n`);
+      say(`Applying ${length === 1 ? '1 migration' : `${length} migrations`} to ${locationText(place)}.`);
     },
   };
 }

@@ -5,7 +5,7 @@
 
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { openDatabase } from '../database/database.ts';
 import { engineFolder } from '../database/embedded/owner.ts';
 import { pack } from '../database/embedded/packed.ts';
@@ -25,9 +25,6 @@ async function packTo(file: string): Promise<void> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-  for (const name of readdirSync(dirname(file)))
-    if (/^new-.*\.gz$/.test(name) && name !== basename(file))
-      rmSync(join(dirname(file), name), { force: true });
 }
 
 async function makeDatabase(folder: string): Promise<void> {

@@ -4,20 +4,21 @@
  */
 
 import cluster from 'node:cluster';
-import { inspect, styleText } from 'node:util';
+import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
+import { renamed, settings } from '../config/config.ts';
+import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
-import { doctorCommand } from './doctor/command.ts';
+import { doctorCommand } from './doctor/checks.ts';
 import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
-import { ignoreOutputErrors } from './output.ts';
+import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
-import { findSimilarSettings } from './similarSettings.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 import { userCommand } from './user.ts';
@@ -50,28 +51,29 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
   )
   .hook('preAction', () => {
     // The primary process has printed these already.
-    if (cluster.isWorker) return;
-    for (const line of findSimilarSettings(process.env)) process.stderr.write(`${line}\n`);
+    if (!cluster.isWorker) reportSimilarSettings();
   });
 
-// `npm start` is the npm script for `serve`, so users may type `start`, with the flags of `serve`.
-program
-  .command('start', { hidden: true })
-  .allowUnknownOption()
-  .allowExcessArguments()
-  .helpOption(false)
-  .action(() => program.error("error: unknown command 'start'\n(Did you mean serve?)"));
+/** Reports each environment variable with almost the name of a setting. It has no effect, so it is probably misspelt. */
+function reportSimilarSettings(): void {
+  const known = Object.keys(settings);
+  for (const given of Object.keys(process.env)) {
+    if (!process.env[given] || known.includes(given) || Object.hasOwn(renamed, given)) continue;
+    const meant = known.find((name) => !process.env[name] && isSimilar(given, name));
+    if (meant !== undefined) say(`${given} is no setting, and has no effect: is ${meant} meant?`);
+  }
+}
 
 /** The exit code for wrong usage. */
 const wrongUsage = 2;
 
-/** Configures a command and its subcommands, which do not inherit the configuration. */
-function configure(command: Command): void {
-  command.exitOverride().configureHelp({ styleTitle: (title) => styleText('bold', title) });
-  for (const subcommand of command.commands) configure(subcommand);
+/** Makes a command and its subcommands throw an error where they would end the process. */
+function overrideExit(command: Command): void {
+  command.exitOverride();
+  command.commands.forEach(overrideExit);
 }
-configure(program);
-ignoreOutputErrors();
+overrideExit(program);
+handleOutputErrors();
 
 /** Prisma's code for a transaction that could not begin in time. */
 const noTransaction = 'P2028';
@@ -99,7 +101,7 @@ try {
     // Commander has printed the help, the version or an error. Only the error has an exit code other than 0.
     process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
   } else {
-    process.stderr.write(`${failureText(error)}\n`);
+    say(failureText(error));
     // Exits without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }

@@ -1,7 +1,7 @@
 /** `dovetail serve`: runs the gateway. */
 
 import { Command, Option } from 'commander';
-import { complaintAbout, settings } from '../config/config.ts';
+import { settings } from '../config/config.ts';
 
 /** The settings with a flag: those that users set when they try things out. */
 const flags = [
@@ -13,35 +13,23 @@ const flags = [
   ['--log-level <level>', 'LOG_LEVEL'],
 ] as const;
 
-export const serveCommand = new Command('serve').description('run the gateway').addHelpText(
-  'after',
-  `
+export const serveCommand = new Command('serve')
+  .alias('start')
+  .description('run the gateway')
+  // npm takes flags before `--` for its own: of `npm start --port 4001` only the number arrives here.
+  .showHelpAfterError('Flags of npm start come behind two dashes: npm start -- --port 4001')
+  .addHelpText(
+    'after',
+    `
 A flag goes before the variable in its brackets. All other settings are variables alone:
 docs/configuration.md lists them, and npx dovetail doctor says which are wrong.`,
-);
-
-serveCommand.configureOutput({
-  outputError(text, write) {
-    // npm takes flags before `--` for its own: of `npm start --port 4001` only the number arrives here.
-    const isNumberAlone = text.startsWith('error: too many arguments');
-    write(
-      isNumberAlone
-        ? `${text.trimEnd()} Flags of npm start come behind two dashes: npm start -- --port 4001\n`
-        : text,
-    );
-  },
-});
+  );
 
 const options = flags.map(([flag, name]) => {
   const { description, takes, schema } = settings[name];
   const defaultValue = schema.safeParse(undefined).data;
   const notes = [name, takes, ...(defaultValue === undefined ? [] : [`default: ${defaultValue}`])];
   const option = new Option(flag, `${description} (${notes.join('; ')})`);
-  option.argParser((text: string) => {
-    const complaint = complaintAbout(name, text, option.long ?? name);
-    if (complaint !== undefined) serveCommand.error(`error: ${complaint}`);
-    return text;
-  });
   serveCommand.addOption(option);
   return { attribute: option.attributeName(), name };
 });

@@ -1,11 +1,14 @@
 /** `dovetail user`: creates and lists users and changes their tier, also while a gateway runs. */
 
-import { Command } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
-import { createUser, isMirror, type ListedUser, listUsers, setTier } from '../auth/users.ts';
-import { commandLine, shellWord } from '../config/config.ts';
-import { locationText, withClient } from './database.ts';
-import { table } from './table.ts';
+import { createUser, isMirror, listUsers, setTier } from '../auth/users.ts';
+import { shellWord } from '../config/config.ts';
+import { locationText, nextCommand, withDatabase } from './database.ts';
+import { printJson, printTable, say } from './output.ts';
+
+/** Those that a command gives. The service does not list its tiers; SQL writes any. */
+const tiers = ['free', requiredTier];
 
 export const userCommand = new Command('user').description('manage users');
 
@@ -13,21 +16,22 @@ userCommand
   .command('create')
   .description('create a user')
   .argument('<name>', 'what they are called; no two have the same, in whatever case')
-  .option('--tier <tier>', 'their subscription tier; only ultra may create tokens', requiredTier)
+  .addOption(
+    new Option('--tier <tier>', 'their subscription tier; only ultra may create tokens')
+      .choices(tiers)
+      .default(requiredTier),
+  )
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
-    withClient(
-      async (client, config) => {
+    withDatabase(
+      async ({ client }, config) => {
         const id = await createUser(client, name, tier);
         const next =
           tier === requiredTier
-            ? `token create --user ${shellWord(name)} --name laptop`
-            : `user tier ${shellWord(name)} ${requiredTier}`;
-        const why = tier === requiredTier ? 'Next' : 'Only ultra may create tokens';
-        process.stderr.write(
-          `Created user ${id}, ${name}, of the tier ${tier}, in ${locationText(config)}. ${why}: ${commandLine(config, next)}\n`,
-        );
-        if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
+            ? `Next: ${nextCommand(config, `token create --user ${shellWord(name)} --name laptop`)}`
+            : `Only ultra may create tokens: ${nextCommand(config, `user tier ${shellWord(name)} ${requiredTier}`)}`;
+        say(`Created user ${id}, ${name}, of the tier ${tier}, in ${locationText(config)}. ${next}`);
+        if (json) printJson({ id, username: name, tier });
       },
       { mayCreate: true },
     ),
@@ -38,16 +42,20 @@ userCommand
   .description('list all users, with how many valid tokens they have')
   .option('--json', 'as JSON')
   .action(({ json }: { json?: true }) =>
-    withClient(async (client, config) => {
+    withDatabase(async ({ client }, config) => {
       const users = await listUsers(client);
-      process.stderr.write(`Users of ${locationText(config)}:\n`);
-      process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
+      say(`Users of ${locationText(config)}:`);
+      if (json) printJson(users);
+      else
+        printTable(
+          ['ID', 'TIER', 'TOKENS', 'NAME'],
+          users.map(({ id, username, tier, tokens }) => [`${id}`, tier ?? 'unknown', `${tokens}`, username]),
+        );
       if (users.length > 0) return;
-      process.stderr.write(
-        (await isMirror(client))
-          ? `There are none: an account comes to a mirror with its first request, or by ${commandLine(config, 'sync')}\n`
-          : `There are none. Create one: ${commandLine(config, 'user create me')}\n`,
-      );
+      const [how, command] = (await isMirror(client))
+        ? [': an account comes to a mirror with its first request, or by', 'sync']
+        : ['. Create one:', 'user create me'];
+      say(`There are none${how} ${nextCommand(config, command)}`);
     }),
   );
 
@@ -55,19 +63,18 @@ userCommand
   .command('tier')
   .description('move a user to another subscription tier')
   .argument('<name>', 'whom')
-  .argument('<tier>', 'where to; only ultra may create tokens, and those that are there stay valid')
+  .addArgument(
+    new Argument(
+      '<tier>',
+      'where to; only ultra may create tokens, and those that are there stay valid',
+    ).choices(tiers),
+  )
   .action((name: string, tier: string) =>
-    withClient(async (client, config) => {
+    withDatabase(async ({ client }, config) => {
       const tokens = await setTier(client, name, tier);
-      const list = commandLine(config, `token list --user ${shellWord(name)}`);
+      const list = nextCommand(config, `token list --user ${shellWord(name)}`);
       const note =
         tier === requiredTier || tokens === 0 ? '' : ` Tokens that are still valid: ${tokens}. See ${list}`;
-      process.stderr.write(`${name} has the tier ${tier} now.${note}\n`);
+      say(`${name} has the tier ${tier} now.${note}`);
     }),
-  );
-
-const tableOf = (users: readonly ListedUser[]) =>
-  table(
-    ['ID', 'TIER', 'TOKENS', 'NAME'],
-    users.map(({ id, username, tier, tokens }) => [String(id), tier ?? 'unknown', String(tokens), username]),
   );

@@ -354,11 +354,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config;
 }
 
+/** How the operator runs `dovetail`. In a container of `docker compose`, whose settings its commands have, compose.yaml says it. */
+export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail';
+
 /** The command line for a command on the database of these settings. */
 export function commandLine(
   { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
   command: string,
 ): string {
+  if (process.env.DOVETAIL_COMMAND) return `${program()} ${command}`;
   const defaultDataDir = settings.DATA_DIR.schema.parse(undefined);
   const variables =
     DATABASE_URL !== undefined
@@ -366,7 +370,7 @@ export function commandLine(
       : DATA_DIR === defaultDataDir
         ? ''
         : `DATA_DIR=${shellWord(DATA_DIR)} `;
-  return `${variables}npx dovetail ${command}`;
+  return `${variables}${program()} ${command}`;
 }
 
 /** Quotes a text so that a shell takes it as one word. */

@@ -8,7 +8,6 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { Connected } from '../database/database.ts';
-import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
@@ -53,9 +52,4 @@ export async function prepareDemo(
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
   return token;
-}
-
-/** Whether `prepareDemo` has created a token for the demo account before. */
-export async function hasDemoToken(client: PrismaClient): Promise<boolean> {
-  return (await client.apiToken.count({ where: { user: { username: demoUsername }, name: tokenName } })) > 0;
 }

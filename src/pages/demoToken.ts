@@ -16,17 +16,14 @@ export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
  */
 export function createDemoTokenFor(
   token: string | undefined,
-  { HOST: given, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
+  { HOST, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
 ): DemoTokenFor {
   if (token === undefined || SHOW_DEMO_TOKEN === 'on') return () => token;
-  const HOST = canonicalHost(given);
   if (isEverywhere(HOST)) return () => undefined;
-  const ownNames = ['localhost', HOST];
-  const ownAddresses = createAddressList('::1', HOST);
-  ownAddresses.addSubnet('127.0.0.0', 8);
+  const ownNames = ['localhost', canonicalHost(isIPv6(HOST) ? `[${HOST}]` : HOST)];
   const isOwn = (authority: string) => {
     const name = nameIn(authority);
-    return name !== undefined && (ownNames.includes(name) || includes(ownAddresses, name));
+    return name !== undefined && (ownNames.includes(name) || isLoopback(name));
   };
   return ({ headers: { host = '' }, url = '' }) => {
     // A target in absolute form names a host as well (RFC 9112, section 3.2.2).
@@ -35,21 +32,19 @@ export function createDemoTokenFor(
   };
 }
 
-/** The name or address in `name:port`, in lower case and without brackets; undefined for anything else. */
+/** The name or address in `name:port`, as URLs have it; undefined for anything else. */
 function nameIn(authority: string): string | undefined {
-  const [, address, name] = /^(?:\[([\da-f:.]+)\]|([\w.-]+?)\.?)(?::\d{1,5})?$/i.exec(authority) ?? [];
-  return address ?? name?.toLowerCase();
+  const url = `http://${authority}`;
+  if (!/^[\w.:[\]-]+$/.test(authority) || !URL.canParse(url)) return undefined;
+  return new URL(url).hostname.replace(/\.$/, '');
 }
 
-function createAddressList(...all: readonly string[]): BlockList {
-  const list = new BlockList();
-  // An address with the name of an interface is left out: browsers do not send those.
-  for (const each of all)
-    if (isIP(each) && !each.includes('%')) list.addAddress(each, isIPv6(each) ? 'ipv6' : 'ipv4');
-  return list;
-}
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
 
-/** Whether the list has the address in any of its forms, including an IPv4 address in IPv6 form, such as `::ffff:127.0.0.1`. */
-function includes(list: BlockList, address: string): boolean {
-  return isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+/** Whether an address is of the machine itself, also an IPv4 address in IPv6 form, such as `::ffff:127.0.0.1`. */
+function isLoopback(name: string): boolean {
+  const address = name.replace(/^\[(.*)\]$/, '$1');
+  return isIP(address) !== 0 && loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

@@ -9,57 +9,31 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { type PageHandler, pageResponse } from './page.ts';
-import { staticResponse } from './staticResponse.ts';
-
-/** The path of the OpenAPI document. */
-const documentPath = '/openapi.json';
-
-/**
- * Serves the document, the page, and the files of the page.
- * @param demoTokenFor gives the token that is filled in on the page.
- */
-export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
-  return async (exchange) => {
-    const { request, path } = exchange;
-    const file = files.get(path);
-    if (!file && path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
-    if (file) return file(exchange);
-    return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
-  };
-}
-
-/** The page may load from this server, and images from `data:` URLs. */
-const ownSources = {
-  'script-src': "'self'",
-  'style-src': "'self'",
-  'img-src': "'self' data:",
-  'font-src': "'self'",
-  'connect-src': "'self'",
-};
+import { ownFiles, type PageHandler, pageResponse } from './page.ts';
+import { staticFile } from './staticResponse.ts';
 
 const { resolve } = createRequire(import.meta.url);
 
-/** The files, by path. */
-const files: ReadonlyMap<string, PageHandler> = new Map(
-  Object.entries({
-    [documentPath]: textFile('application/json', printDocument),
-    '/docs/start.js': textFile('text/javascript', async () => startScript),
-    '/docs/page.css': textFile('text/css', async () => pageStyle),
-    '/docs/swagger-ui-bundle.js': textFile('text/javascript', () => readPackaged('swagger-ui-bundle.js')),
-    '/docs/swagger-ui.css': textFile('text/css', () => readPackaged('swagger-ui.css')),
-  }),
-);
-
-function textFile(type: string, read: () => Promise<string>): PageHandler {
-  return staticResponse(async () => {
-    const body = Buffer.from(await read());
-    const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
-    return { status: 200, headers, body };
-  });
-}
-
+/** Reads a file of Swagger UI. */
 const readPackaged = (name: string) => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8');
+
+/** The files of the page, and the document, by path. */
+const files: ReadonlyMap<string, PageHandler> = new Map([
+  ['/openapi.json', staticFile('openapi.json', printDocument)],
+  ['/docs/start.js', staticFile('start.js', async () => startScript)],
+  ...['swagger-ui-bundle.js', 'swagger-ui.css'].map(
+    (name) => [`/docs/${name}`, staticFile(name, () => readPackaged(name))] as const,
+  ),
+]);
+
+/** @param demoTokenFor gives the token that is filled in on the page. */
+export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
+  return (exchange) => {
+    const { request, path } = exchange;
+    if (path === '/docs') return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownFiles), 'Host');
+    return files.get(path)?.(exchange) ?? textResponse(404, 'Not found. Try /docs.');
+  };
+}
 
 async function printDocument(): Promise<string> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
@@ -76,20 +50,15 @@ const pageWith = (demoToken = '') => `<!doctype html>
   <link rel="icon" href="data:,">
   <meta name="color-scheme" content="light dark">
   <link rel="stylesheet" href="/docs/swagger-ui.css">
-  <link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
-  <p>${demoToken ? 'The token of the demo account is filled in: every request can be tried as it is.' : 'To try requests, put your token in by the button Authorize.'}</p>
-  <noscript><p>The form for each route needs JavaScript. <a href="${documentPath}">The OpenAPI document</a> has the same text.</p></noscript>
+  <div class="swagger-ui"><p class="wrapper">${demoToken ? 'The token of the demo account is filled in: every request can be tried as it is.' : 'To try requests, put your token in by the button Authorize.'}</p></div>
+  <noscript><p>The form for each route needs JavaScript. <a href="/openapi.json">The OpenAPI document</a> has the same text.</p></noscript>
   <div id="reference" data-token="${demoToken}"></div>
   <script src="/docs/swagger-ui-bundle.js"></script>
   <script src="/docs/start.js"></script>
 </body>
 </html>
-`;
-
-const pageStyle = `body { margin: 0 }
-body > p, noscript > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
 `;
 
 /** Swagger UI's dark theme is a class of the root element. `validatorUrl: null` keeps it from using a validator on another server. */
@@ -100,7 +69,7 @@ applyTheme();
 const domNode = document.getElementById('reference');
 const ui = SwaggerUIBundle({
   domNode,
-  url: '${documentPath}',
+  url: '/openapi.json',
   validatorUrl: null,
   deepLinking: true,
   displayRequestDuration: true,

@@ -9,11 +9,12 @@ export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpRes
 /** The directives of a page's Content-Security-Policy. Everything that it does not name is forbidden. */
 export type Policy = Readonly<Record<string, string>>;
 
-/** The directives that `default-src` does not cover. */
-const otherDirectives: Policy = {
-  'base-uri': "'none'",
-  'form-action': "'none'",
-  'frame-ancestors': "'none'",
+/** The policy of a page that loads its own files, and connects to this gateway alone. */
+export const ownFiles: Policy = {
+  'script-src': "'self'",
+  'style-src': "'self'",
+  'img-src': "'self' data:",
+  'connect-src': "'self'",
 };
 
 /**
@@ -25,10 +26,19 @@ export function pageResponse(
   policy: Policy,
   headers: Readonly<Record<string, string>> = {},
 ): HttpResponse {
-  const rules = Object.entries({ 'default-src': "'none'", ...otherDirectives, ...policy });
+  // `default-src` does not cover the directives after it.
+  const rules = {
+    'default-src': "'none'",
+    'base-uri': "'none'",
+    'form-action': "'none'",
+    'frame-ancestors': "'none'",
+    ...policy,
+  };
   return textResponse(200, html, {
     'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': rules.map(([directive, sources]) => `${directive} ${sources}`).join('; '),
+    'Content-Security-Policy': Object.entries(rules)
+      .map((rule) => rule.join(' '))
+      .join('; '),
     'Cache-Control': 'private, no-cache',
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',

@@ -12,13 +12,7 @@ import { staticResponse } from './staticResponse.ts';
 export interface PagesOptions {
   readonly config: Pick<
     Config,
-    | 'CONSOLE'
-    | 'GRAPHIQL'
-    | 'INTROSPECTION'
-    | 'PERSISTED_OPERATIONS'
-    | 'DATABASE_URL'
-    | 'UPSTREAM_URL'
-    | 'UPSTREAM_TOKEN'
+    'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'
   >;
   readonly demoTokenFor: DemoTokenFor;
   /** The page at `/readyz`. */
@@ -27,61 +21,50 @@ export interface PagesOptions {
 
 /** The pages that the settings allow. Any other path gets a 404. */
 export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
-  /** Loaded with the first request: most gateways never get one for their reference. */
-  let loadedDocs: Promise<PageHandler> | undefined;
-  const docs: PageHandler = async (exchange) => {
-    loadedDocs ??= import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
-    return (await loadedDocs)(exchange);
-  };
-  const onServer = config.DATABASE_URL !== undefined;
-  const takesUpstreamTokens = config.UPSTREAM_URL !== undefined && config.UPSTREAM_TOKEN === undefined;
-  const pages = new Map<string, PageHandler>([
-    [
-      '/',
-      (exchange) => {
-        const demoToken = demoTokenFor(exchange.request);
-        return homePage(exchange, { demoToken, isThere, onServer, takesUpstreamTokens });
-      },
-    ],
-    ['/healthz', () => textResponse(200, 'alive')],
-    ['/readyz', readiness],
-  ]);
+  const hasGraphiql = config.GRAPHIQL === 'on';
+  const pages = new Map<string, PageHandler>();
+  const paths = () => [...pages.keys(), ...(hasGraphiql ? ['/graphql'] : [])];
+  pages
+    .set('/', (exchange) => homePage(exchange, config, paths(), demoTokenFor(exchange.request)))
+    .set('/healthz', () => textResponse(200, 'alive'))
+    .set('/readyz', readiness);
   if (hasConsole(config)) {
-    const options = { demoTokenFor, hasGraphiql: config.GRAPHIQL === 'on' };
-    let loadedConsole: Promise<PageHandler> | undefined;
-    pages.set('/console', async (exchange) => {
-      loadedConsole ??= import('./console.ts').then(({ createConsole }) => createConsole(options));
-      return (await loadedConsole)(exchange);
-    });
+    const load = () =>
+      import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql));
+    pages.set('/console', onDemand(load));
   }
   if (config.INTROSPECTION === 'on') {
-    pages.set('/openapi.json', docs).set('/docs', docs);
-    pages.set(
-      '/schema.graphql',
-      staticResponse(async () => textResponse(200, printedSchema())),
-    );
-  }
-
-  function isThere(path: string): boolean {
-    return path === '/graphql' ? config.GRAPHIQL === 'on' : pages.has(path);
+    const docs = onDemand(() => import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor)));
+    const schema = staticResponse(async () => textResponse(200, printedSchema()));
+    pages.set('/openapi.json', docs).set('/docs', docs).set('/schema.graphql', schema);
   }
 
   return (exchange) => {
     const { path } = exchange;
     // These two have further paths below them.
-    const [, parent] = /^(\/docs|\/console)\//.exec(path) ?? [];
-    const page = pages.get(parent ?? path);
+    const [, parent = path] = /^(\/docs|\/console)\//.exec(path) ?? [];
+    const page = pages.get(parent);
     if (!page) return textResponse(404, nothingAt(path));
-    exchange.operation = page === docs ? '/docs' : (parent ?? path);
+    exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
   };
 }
 
+/** A page that is loaded with its first request: most gateways never get one. */
+function onDemand(load: () => Promise<PageHandler>): PageHandler {
+  let loaded: Promise<PageHandler> | undefined;
+  return async (exchange) => {
+    loaded ??= load();
+    return (await loaded)(exchange);
+  };
+}
+
 /** @param path comes from the client, so the response does not repeat it. */
 function nothingAt(path: string): string {
-  const hint = /^\/+(api\/+)?graphql\/*$/i.test(path)
-    ? 'GraphQL is at /graphql, without a slash behind it. '
-    : '';
+  if (path === '/mcp')
+    return 'Not found. The setting MCP, which is off, switches the tools for language models on.';
+  const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
+  const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   return `Not found. ${hint}The home page lists all pages.`;
 }

@@ -1,13 +1,8 @@
-/** Responses that are always the same. They are created with the first request, and stored with and without compression. */
+/** Responses that are always the same. They are created with the first request, and stored in each form that is asked for. */
 
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import Negotiator from 'negotiator';
+import { extname } from 'node:path';
 import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { PageHandler } from './page.ts';
-
-/** The first is chosen if the client has no preference. */
-const encodings = ['gzip', 'identity'];
 
 /**
  * Creates a handler that always gives the same response.
@@ -19,26 +14,37 @@ export function staticResponse(
   vary = 'Accept-Encoding',
   others: Readonly<Record<string, string>> = {},
 ): PageHandler {
-  const stored = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
-  return ({ request }) => {
-    const encoding = new Negotiator(request).encoding(encodings) === 'gzip' ? 'gzip' : 'identity';
-    const earlier = stored.get(encoding);
-    if (earlier) return earlier;
-    const pending = create()
-      .then((response) => (encoding === 'gzip' ? compress(response) : response))
-      .then((response) => revalidated(response, vary, others));
-    stored.set(encoding, pending);
+  let stored: Promise<HttpResponse> | undefined;
+  return () => {
+    stored ??= create().then((created) => {
+      const response = revalidated(created, vary, others);
+      return { ...response, forms: new Map([['identity', response]]) };
+    });
     // After a failure the next request tries again.
-    pending.catch(() => stored.delete(encoding));
-    return pending;
+    stored.catch(() => {
+      stored = undefined;
+    });
+    return stored;
   };
 }
 
-async function compress({ body, headers, ...response }: HttpResponse): Promise<HttpResponse> {
-  const compressed = await promisify(gzip)(body);
-  return {
-    ...response,
-    body: compressed,
-    headers: { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': compressed.length },
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Creates a handler that gives a file, whose name says its type. */
+export function staticFile(
+  name: string,
+  read: () => Promise<string | Buffer>,
+  headers?: Readonly<Record<string, string>>,
+): PageHandler {
+  const create = async () => {
+    const body = Buffer.from(await read());
+    const type = types[extname(name)] ?? 'application/octet-stream';
+    return { status: 200, headers: { 'Content-Type': type, 'Content-Length': body.length }, body };
   };
+  return staticResponse(create, 'Accept-Encoding', headers);
 }

@@ -23,6 +23,7 @@ import type {
 import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { interfaceVersion } from '../version.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
 import { nameOf, type Route } from './routes.ts';
 
@@ -34,9 +35,6 @@ export interface OpenApiOptions {
   /** Example data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
-
-/** The version of the REST interface, which does not depend on the version of the gateway. */
-const interfaceVersion = '1.0.0';
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
 const tagNames: Readonly<Record<string, string>> = {

@@ -3,7 +3,6 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection/client.ts';
-import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 
 export interface Banner {
@@ -19,17 +18,20 @@ export interface Banner {
 export function bannerOf(config: Config, banner: Banner): string {
   const { url, demoToken } = banner;
   const token = demoToken ?? 'YOUR_API_TOKEN';
+  const query = `  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'\n`;
   const width = Math.max(...placesOf(config, banner).map(([name]) => name.length));
   const places = placesOf(config, banner).map(([name, what]) => `  ${name.padEnd(width)}  ${what}\n`);
   return `
 Dovetail is running.
 
 ${places.join('')}${accountsOf(config, banner)}
-  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'
-  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
+${takesQueries(config) ? query : ''}  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
 
 `;
 }
+
+/** Whether queries are run that are in no file of persisted operations. */
+const takesQueries = ({ PERSISTED_OPERATIONS }: Config) => PERSISTED_OPERATIONS !== 'only';
 
 /** Where everything is, and what there is to know of it. */
 function placesOf(
@@ -41,7 +43,7 @@ function placesOf(
   const places: [string, string | undefined][] = [
     ['Start here', `${url}${everywhere}`],
     ['Console', hasConsole(config) ? `${url}/console` : undefined],
-    ['GraphiQL', GRAPHIQL === 'on' ? `${url}/graphql` : undefined],
+    ['GraphiQL', GRAPHIQL === 'on' && takesQueries(config) ? `${url}/graphql` : undefined],
     ['REST reference', INTROSPECTION === 'on' ? `${url}/docs` : undefined],
     ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
@@ -66,26 +68,31 @@ const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 /** How to get an account, or a token for one, where there is none to show. */
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
-  const { DATABASE_URL, UPSTREAM_URL, UPSTREAM_TOKEN } = config;
+  const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
   if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
     return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
   if (!hasUsers && UPSTREAM_URL !== undefined)
     return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
+  // A container does not get the variables of the shell.
+  const mirror = process.env.DOVETAIL_COMMAND
+    ? []
+    : [
+        '  a mirror of an account that lives elsewhere, in a database without others',
+        `    UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${commandLine(config, 'sync')}`,
+      ];
   const lines = hasUsers
     ? ['A token for a user:', '', `  ${createToken('NAME')}`]
     : [
-        'Nobody has an account in this database yet. There are three ways to one:',
+        `Nobody has an account in this database yet. There are ${mirror.length > 0 ? 'three' : 'two'} ways to one:`,
         '',
         '  the demo account, which takes a database without users',
         `    ${commandLine(config, 'demo')}`,
         '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
         `    ${commandLine(config, 'user create me --tier ultra')}`,
         `    ${createToken('me')}`,
-        '  a mirror of an account that lives elsewhere, in a database without others',
-        `    UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${commandLine(config, 'sync')}`,
+        ...mirror,
       ];
-  if (DATABASE_URL !== undefined && withoutPassword(DATABASE_URL) !== DATABASE_URL)
-    lines.push('', 'Write the password in the place of ***.');
+  if (lines.some((line) => line.includes('***'))) lines.push('', 'Write the password in the place of ***.');
   return `\n${lines.map((line) => `${line && `  ${line}`}\n`).join('')}`;
 }

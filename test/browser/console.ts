@@ -37,21 +37,3 @@ export const overhang = (page: Page): Promise<number> =>
     const { scrollWidth, clientWidth } = document.documentElement;
     return scrollWidth - clientWidth;
   });
-
-/** How much the layout of the page has shifted since it was loaded (Cumulative Layout Shift): up to 0.1 counts as good. */
-export const shiftOf = (page: Page): Promise<number> =>
-  page.evaluate(
-    () =>
-      new Promise<number>((resolve) => {
-        new PerformanceObserver((list) =>
-          resolve(
-            list
-              .getEntries()
-              .filter((entry) => Reflect.get(entry, 'hadRecentInput') === false)
-              .reduce((sum, entry) => sum + Number(Reflect.get(entry, 'value')), 0),
-          ),
-        ).observe({ type: 'layout-shift', buffered: true });
-        // The observer is not called when there was no shift.
-        setTimeout(() => resolve(0), 200);
-      }),
-  );

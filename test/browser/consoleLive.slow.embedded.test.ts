@@ -1,6 +1,5 @@
 /** The console while something changes: in another tab, in the database, the gateway itself, or the token. */
 
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -35,20 +34,6 @@ const activate = (templateId: number | null) =>
     data: { activeTemplateId: templateId },
   });
 
-/** The time at which a page shows a text for the first time, by the clock that all tabs share. Call it before the text is there. */
-const whenShown = (page: Page, text: string): Promise<number> =>
-  page.evaluate(
-    (wanted) =>
-      new Promise<number>((resolve) => {
-        const look = () => {
-          if (document.querySelector('main')?.innerText.includes(wanted)) resolve(Date.now());
-        };
-        new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
-        look();
-      }),
-    text,
-  );
-
 /** In milliseconds: until a tab has to show a change, on a very busy machine as well. It usually takes a fraction of a second. */
 const timeout = 5_000;
 
@@ -56,38 +41,25 @@ it('shows a program that is activated in one tab as active in every tab, without
   await activate(null);
   const overview = await openSignedIn('/console', 'Overview');
   const programs = await openSignedIn('/console/programs', 'Programs');
-  const here = await openSignedIn(`/console/programs/${alice.dttTemplates[1]}`, 'Program 1 of alice');
-  for (const { page } of [overview, programs, here])
+  for (const { page } of [overview, programs])
     page.on('request', (request) => {
       if (request.isNavigationRequest()) throw new Error(`loaded ${request.url()}`);
     });
-
   await overview.page.getByText('No program is active').waitFor();
-  await here.page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
-  const dialog = here.page.getByRole('dialog');
+  const button = programs.page.getByRole('button', { name: 'Activate Program 1 of alice' });
+  await button.click();
+  const dialog = programs.page.getByRole('dialog');
   await dialog.getByText('No other program is active now').waitFor();
-  const shown = whenShown(overview.page, 'Program 1 of alice');
-  await here.page.evaluate(() =>
-    addEventListener('click', () => Object.assign(globalThis, { clicked: Date.now() }), { capture: true }),
-  );
   await dialog.getByRole('button', { name: 'Activate', exact: true }).click();
   await overview.page.getByText('Program 1 of alice').waitFor({ timeout });
   await programs.page.getByRole('button', { name: 'Active now: Program 1 of alice' }).waitFor({ timeout });
-  await here.page.getByRole('status').getByText('Program 1 of alice is the active program now').waitFor();
   await dialog.waitFor({ state: 'detached' });
 
-  const clicked = await here.page.evaluate(() => Reflect.get(globalThis, 'clicked'));
-  process.stdout.write(`activated in one tab, shown in another after ${(await shown) - clicked} ms\n`);
-
-  // The program that was active before is no longer shown as active in any tab.
-  await programs.page.getByRole('button', { name: 'Activate Program 2 of alice' }).click();
-  const other = programs.page.getByRole('dialog');
-  await other.getByText('takes the place of Program 1 of alice').waitFor();
-  await other.getByRole('button', { name: 'Activate', exact: true }).click();
+  // It is no longer shown as active in any tab after a change that comes from elsewhere.
+  await activate(alice.dttTemplates[2]);
   await overview.page.getByText('Program 2 of alice').waitFor({ timeout });
-  await here.page.getByRole('button', { name: 'Activate Program 1 of alice' }).waitFor({ timeout });
-  await here.page.getByText('is the active program now').waitFor({ state: 'detached' });
-  for (const { complaints } of [overview, programs, here]) expect(complaints).toEqual([]);
+  await button.waitFor({ timeout });
+  for (const { complaints } of [overview, programs]) expect(complaints).toEqual([]);
 });
 
 it('ends the subscriptions of a view that is left, and opens no new connection after sign-out', async () => {
@@ -108,28 +80,16 @@ it('ends the subscriptions of a view that is left, and opens no new connection a
     await page.getByRole('link', { name, exact: true }).click();
     await expectView(page, { title: name, shows: /\w/ });
   }
-  // Longer than the console waits before it subscribes again to what has ended.
-  await page.waitForTimeout(6_000);
-  expect(open.size).toBe(1);
+  await expect.poll(() => open.size).toBe(1);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('API token').waitFor();
+  // Longer than the console waits before it subscribes again to what has ended.
   await page.waitForTimeout(6_000);
   expect(sockets).toHaveLength(1);
   expect(tab.complaints).toEqual([]);
 });
 
-it('shows a record that was changed in the database, without a reload', async () => {
-  const { page, complaints } = await openSignedIn('/console/locks', 'Locks');
-  await page.getByText('Lock session 0 of alice').waitFor();
-  await gateway.database.client.lockSession.update({
-    where: { id: alice.lockSessions[0] },
-    data: { name: 'Renamed in the database' },
-  });
-  await page.getByText('Renamed in the database').waitFor({ timeout });
-  expect(complaints).toEqual([]);
-});
-
-it('traps the focus in a dialog, restores it afterwards, and activates nothing when the dialog is cancelled', async () => {
+it('restores the focus after a dialog, and activates nothing when the dialog is cancelled', async () => {
   await activate(alice.dttTemplates[0]);
   const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
   const trigger = page.getByRole('button', { name: 'Activate Program 1 of alice' });
@@ -137,14 +97,6 @@ it('traps the focus in a dialog, restores it afterwards, and activates nothing w
   for (const end of [() => page.keyboard.press('Escape'), () => dialog.getByText('Cancel').click()]) {
     await trigger.press('Enter');
     await dialog.waitFor();
-    for (let presses = 0; presses < 5; presses++) {
-      // After the last control the focus is on the browser's own controls, which are no elements of the page.
-      const isInside = await page.evaluate(
-        () => document.activeElement === document.body || document.activeElement?.closest('dialog') !== null,
-      );
-      expect(isInside).toBe(true);
-      await page.keyboard.press('Tab');
-    }
     await end();
     await dialog.waitFor({ state: 'detached' });
     expect(await trigger.evaluate((element) => element === document.activeElement)).toBe(true);
@@ -214,21 +166,17 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
   }
 });
 
-it('asks for another token when its own is revoked, and says so, while a tab with another token stays signed in', async () => {
+it('asks for another token when its own is revoked, and says so', async () => {
   const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
-  const other = await openSignedIn('/console/locks', 'Locks');
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);
   await revokeToken(gateway.database.client, id);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
-  await page.getByLabel('API token').waitFor();
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  // The form rejects it as well.
   await page.reload();
-  await page.getByLabel('API token').waitFor();
-  // The revoked token is rejected by the form as well.
   await signIn(page, token);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
   await signIn(page, alice.token);
   await expectView(page, { title: 'Locks', shows: /\w/ });
-  await other.page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor();
-  expect([...complaints, ...other.complaints]).toEqual([]);
+  expect(complaints).toEqual([]);
 });

@@ -3,8 +3,7 @@
  * They show the demo account at a fixed time, so that a picture changes only when the console does.
  */
 
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -28,10 +27,6 @@ const schemes = [
   { time: 'day', colorScheme: 'light' },
   { time: 'night', colorScheme: 'dark' },
 ] as const;
-
-const executablePath = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
-  (path) => path !== undefined && existsSync(path),
-);
 
 /** Starts a gateway with the demo account as it is at that time. */
 async function startGateway(folder: string) {
@@ -94,7 +89,7 @@ async function takePictures(browser: Browser, url: string): Promise<void> {
 
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-screenshots-'));
 const gateway = await startGateway(folder);
-const browser = await chromium.launch({ ...(executablePath !== undefined && { executablePath }) });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium' });
 try {
   await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });
@@ -104,6 +99,3 @@ try {
   await gateway.close();
   await rm(folder, { recursive: true });
 }
-const sizesOfAll = await Promise.all((await readdir(target)).map((name) => stat(join(target, name))));
-const total = sizesOfAll.reduce((sum, { size }) => sum + size, 0);
-process.stdout.write(`${sizesOfAll.length} pictures, ${Math.ceil(total / 1_000)} kB\n`);

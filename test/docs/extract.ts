@@ -1,6 +1,6 @@
 /**
- * Writes the programs of docs/clients.md into a folder, so that the tests run the text of the page, and generates the types
- * that they import with the commands of the page.
+ * Writes the programs of docs/clients.md into a folder as they are printed, with the schema of this commit beside them, and
+ * generates the types that they import with the commands of the page.
  *
  *     tsx test/docs/extract.ts <folder> <project>…
  *
@@ -39,14 +39,16 @@ for (const project of wanted) {
   if (command) run(command, options, join(output, project));
 }
 
-/** Writes each block of the section that begins with a comment that is the name of a file. */
+/** Writes each block of the section that begins with the name of a file in a comment, or comes after a line that ends with one. */
 function writeFiles(section: string, folder: string): void {
-  for (const [, name = '', text = ''] of section.matchAll(/^```\w+\n\/\/ (\S+\.\w+)\n(.*?)^```$/gms)) {
+  mkdirSync(folder, { recursive: true });
+  copyFileSync('schema.graphql', join(folder, 'schema.graphql'));
+  for (const [, before, text = ''] of section.matchAll(/(?:file `(\S+)`:\n\n|^)```\w+\n(.*?)^```$/gms)) {
+    const name = before ?? /^\/\/ (\S+\.\w+)\n/.exec(text)?.[1];
+    if (name === undefined) continue;
     const file = join(folder, name);
     mkdirSync(dirname(file), { recursive: true });
-    // The schema is that of this commit.
-    writeFileSync(file, text.replace('http://localhost:4000/schema.graphql', 'schema.graphql'));
-    copyFileSync('schema.graphql', join(folder, 'schema.graphql'));
+    writeFileSync(file, text);
   }
 }
 

@@ -9,7 +9,6 @@ import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { describeShipped } from '../support/openapiDocument.ts';
 import { readPage, rowsOf } from './markdown.ts';
 
 it('docs/configuration.md lists each setting once, with its description and default', () => {
@@ -28,19 +27,6 @@ it('docs/rest.md lists the routes in the order of the operations', () => {
   );
   const rows = rowsOf(readPage('docs/rest.md'), /^(GET|POST) \//).map(({ row }) => row);
   expect(rows).toEqual(expected);
-});
-
-it('docs/rest.md lists every error of the OpenAPI document', () => {
-  const rows = readPage('docs/rest.md').split('\n');
-  const errors = JSON.stringify(describeShipped()).matchAll(/"value":\{"ok":false,"error":"([^"]+)"\}/g);
-  const expected = new Set(Array.from(errors, ([, message]) => message));
-  const ofRoutes = new Set(routes.map(({ missing }) => missing));
-  const withoutRow = [...expected].filter(
-    (message) =>
-      !ofRoutes.has(message) &&
-      !rows.some((row) => /\| \d{3} \|/.test(row) && row.includes(`\`${message}\``)),
-  );
-  expect(withoutRow).toEqual([]);
 });
 
 it('docs/errors.md lists each error code with its status, and has a section with an example for it', () => {

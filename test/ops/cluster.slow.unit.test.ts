@@ -4,17 +4,9 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { pgbouncerVersion } from '../support/pgbouncer.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
 import { openRaw } from '../support/rawHttp.ts';
-import { createLocalCluster, type LocalCluster, password } from './localCluster.ts';
-import { hasHaproxy, postgresFolder } from './programs.ts';
-
-const missing = [
-  ...(pgbouncerVersion === undefined ? ['pgbouncer'] : []),
-  ...(hasHaproxy ? [] : ['haproxy']),
-  ...(postgresFolder === undefined ? ['a PostgreSQL with pg_basebackup'] : []),
-];
+import { createLocalCluster, type LocalCluster, missing, password } from './localCluster.ts';
 
 let cluster: LocalCluster;
 const gateways: ServedGateway[] = [];
@@ -24,7 +16,6 @@ const tokens: string[] = [];
 beforeAll(async () => {
   if (missing.length > 0) return;
   cluster = await createLocalCluster();
-  await cluster.start();
   for (const name of ['gateway-1', 'gateway-2'] as const) {
     const port = cluster.address(name).split(':')[1] ?? '';
     gateways.push(await serve({ ...settingsOf(name), PORT: port, METRICS_PORT: '0', LOG_LEVEL: 'info' }));

@@ -1,6 +1,6 @@
 /** The text that a start prints. Its commands are run in `serve.slow.test.ts` and `.ci/run`. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { type Banner, bannerOf } from '../../src/server/banner.ts';
 
@@ -120,5 +120,20 @@ describe('the banner', () => {
     expect(text).not.toContain('hunter2');
     expect(text).toContain("DATABASE_URL='postgresql://me:***@h/d' npx dovetail demo\n");
     expect(text).toContain('\n  Write the password in the place of ***.\n');
+  });
+
+  it('has the commands of the container where the gateway runs in one', () => {
+    vi.stubEnv('DOVETAIL_COMMAND', 'docker compose exec gateway dovetail');
+    const text = print({ DATABASE_URL: 'postgresql://me:hunter2@postgres/d' }, { hasUsers: false });
+    vi.unstubAllEnvs();
+    expect(text).toContain('There are two ways to one:');
+    expect(text).toContain('\n      docker compose exec gateway dovetail demo\n');
+    expect(text).not.toMatch(/npx|\*\*\*/);
+  });
+
+  it('offers no query that PERSISTED_OPERATIONS=only rejects', () => {
+    const text = print({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: 'f.json' });
+    expect(text).not.toContain('/graphql');
+    expect(text).toContain('/api/v1/dtt/templates/active');
   });
 });

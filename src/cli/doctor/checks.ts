@@ -3,38 +3,36 @@
  * a list, in the order in which one thing needs the other; leaving one out hurts no other.
  */
 
-import { access, constants, stat, statfs } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { type Config, readConfig } from '../../config/config.ts';
-import { serverOf } from '../../database/connection/client.ts';
+import { styleText } from 'node:util';
+import { Command } from 'commander';
+import { type Config, readConfig, workersOf } from '../../config/config.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
 import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
-import { errorText, withoutPassword } from '../../errors.ts';
-import { lookAtPort } from '../../http/port.ts';
+import { errorText } from '../../errors.ts';
+import { checkPort, lookAtPort } from '../../http/port.ts';
 import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
-import {
-  type Check,
-  type Finding,
-  type Found,
-  findingsOf,
-  messageOf,
-  runChecks,
-  timeout,
-} from './finding.ts';
-import { askDatabase } from './server.ts';
+import { printJson } from '../output.ts';
+import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
+import { checkStandbys, examineServer } from './server.ts';
 
 const beforeDatabase: readonly Check<Config>[] = [
-  { name: 'node', find: () => `Node ${process.versions.node}` },
-  { name: 'settings', find: checkPersisted },
+  ['node', () => `Node ${process.versions.node}`],
+  ['settings', checkPersisted],
+  ['workers', checkWorkers],
 ];
 
 const afterDatabase: readonly Check<Config>[] = [
-  { name: 'standby', find: checkStandbys },
-  { name: 'disk', find: checkDisk },
-  { name: 'port', find: ({ HOST, PORT }) => checkPort(HOST, 'PORT', PORT) },
-  { name: 'metrics port', find: ({ HOST, METRICS_PORT }) => checkPort(HOST, 'METRICS_PORT', METRICS_PORT) },
-  { name: 'upstream', find: checkUpstream },
+  [
+    'standby',
+    ({ DATABASE_URL: url, DATABASE_REPLICA_URLS: urls }) => url && urls && checkStandbys(url, urls),
+  ],
+  ['port', (config) => findPort(config, 'PORT')],
+  ['metrics port', (config) => findPort(config, 'METRICS_PORT')],
+  ['upstream', checkUpstream],
 ];
 
 /** All findings. */
@@ -44,11 +42,8 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
     config = readConfig(env);
   } catch (error) {
     const advice = 'Correct the variable, or unset it for the default.';
-    const lines = messageOf(error).split('\n');
-    return findingsOf(
-      'settings',
-      lines.map((says) => ({ says, advice })),
-    );
+    const lines = problemOf(error).says.split('\n');
+    return lines.map((says) => ({ check: 'settings', state: 'problem', says, advice }));
   }
   return [
     ...(await runChecks(beforeDatabase, config)),
@@ -62,51 +57,39 @@ async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   const { loadOptionalFeatures } = await import('../../server/optionalFeatures.ts');
-  try {
-    const { schema } = await loadOptionalFeatures(config);
-    loadPersistedOperations(config, createDocuments(config, schema));
-    return 'all of them can be used';
-  } catch (error) {
-    const advice = 'Correct PERSISTED_OPERATIONS and PERSISTED_OPERATIONS_FILE, or unset them.';
-    return { says: messageOf(error), advice };
-  }
+  const { schema } = await loadOptionalFeatures(config);
+  loadPersistedOperations(config, createDocuments(config, schema));
+  return 'all of them can be used';
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
-  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR } = config;
-  if (url === undefined) return checkEmbedded(DATA_DIR);
-  return askDatabase(serverOf(url), withoutPassword(url), { url, directUrl });
+function checkWorkers(config: Config): Found {
+  const { WORKERS } = config;
+  if (config.DATABASE_URL !== undefined || WORKERS === workersOf(config)) return undefined;
+  const says = `1, though WORKERS is ${WORKERS}: the embedded database belongs to one process`;
+  return { says, advice: 'Set DATABASE_URL for more, or unset WORKERS.', isWarning: true };
 }
 
-async function checkEmbedded(dataDir: string): Promise<Finding[]> {
-  const folder = resolve(dataDir);
-  const unwritable = await access(await nearestExisting(folder), constants.W_OK | constants.X_OK).then(
-    () => undefined,
-    errorText,
-  );
-  if (unwritable !== undefined) {
-    const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
-    return findingsOf('database', { says: `DATA_DIR ${folder}: ${unwritable}`, advice });
-  }
-  const privacy = findingsOf('database access', await checkAccess(folder));
-  const running = await findEmbedded(dataDir);
-  if (!running) return [...findingsOf('database', await checkFolder(dataDir)), ...privacy];
-  try {
-    const name = `embedded, in ${folder}, open in a running gateway`;
-    return [...(await askDatabase(running.connection, name, undefined)), ...privacy];
-  } finally {
-    await running.close();
-  }
+async function checkDatabase({ DATABASE_URL: url, DATABASE_DIRECT_URL, DATA_DIR }: Config) {
+  if (url !== undefined) return examineServer({ url, directUrl: DATABASE_DIRECT_URL });
+  const checks: readonly Check<string>[] = [
+    ['database', checkFolder, true],
+    ['database access', checkAccess],
+  ];
+  return runChecks(checks, resolve(DATA_DIR));
 }
 
-/** A folder that no gateway has open. */
-async function checkFolder(dataDir: string): Promise<Found> {
-  const folder = resolve(dataDir);
+async function checkFolder(folder: string): Promise<Found> {
+  const needed = constants.W_OK | constants.X_OK;
+  const error = await access(nearestExisting(folder), needed).then(() => undefined, errorText);
+  const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
+  if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
+  const running = await findEmbedded(folder);
+  await running?.close();
+  if (running) return `embedded, in ${folder}, open in a running gateway`;
   const limit = await findFileLimit();
   if (limit) return limit;
-  const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
-  if (!exists) return `embedded, none yet: it will be in ${folder}`;
-  return (await findProblem(dataDir)) ?? `embedded, in ${folder}, and no gateway has it open`;
+  if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
+  return (await findProblem(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
 }
 
 /** Whether only the folder's owner can read or replace the database. */
@@ -122,46 +105,19 @@ async function checkAccess(folder: string): Promise<Found> {
   return 'only its owner can read it';
 }
 
-/** Loaded only where the settings name some. */
-async function checkStandbys({ DATABASE_URL, DATABASE_REPLICA_URLS: urls }: Config): Promise<Found[]> {
-  if (DATABASE_URL === undefined || urls === undefined) return [];
-  const standbys = await import('./standbys.ts');
-  return standbys.checkStandbys(DATABASE_URL, urls);
-}
-
-/** Free space, in bytes, below which a database is about to stop. */
-const leastSpace = 200 * 1024 * 1024;
-
-async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<Found> {
-  if (DATABASE_URL !== undefined) return undefined;
-  const { bavail, bsize } = await statfs(await nearestExisting(resolve(DATA_DIR)));
-  const free = bavail * bsize;
-  const says = `${(free / 1024 ** 3).toFixed(1)} GiB are free for DATA_DIR`;
-  return free >= leastSpace ? says : { says, advice: 'Make room, or set DATA_DIR to another disk.' };
-}
-
 /** The path itself, or the nearest folder above it that exists. */
-async function nearestExisting(path: string): Promise<string> {
-  const exists = await stat(path).then(
-    () => true,
-    () => false,
-  );
-  return exists || dirname(path) === path ? path : nearestExisting(dirname(path));
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
-/** @param setting the name of the one that chooses the port. */
-async function checkPort(host: string, setting: string, port: number | undefined): Promise<Found> {
+/** Whether a start can listen on the port of a setting, or a gateway listens there already. */
+async function findPort({ HOST, ...ports }: Config, setting: 'PORT' | 'METRICS_PORT'): Promise<Found> {
+  const port = ports[setting];
   if (port === undefined) return undefined;
   if (port === 0) return 'any that is free';
-  const state = await lookAtPort(host, port);
-  if (state.is === 'free') return `${port} is free`;
-  if (state.is === 'gateway') return `a running gateway has ${port}`;
-  return state.is === 'unusable'
-    ? { says: `${host} ${port}: ${state.reason}`, advice: `Choose another ${setting}, or another HOST.` }
-    : {
-        says: `${port} is taken by another program`,
-        advice: `Stop it, or set ${setting} to another port; 0 picks a free one.`,
-      };
+  if ((await lookAtPort(HOST, port)).is === 'gateway') return `a running gateway has ${port}`;
+  await checkPort(HOST, setting, port);
+  return `${port} is free`;
 }
 
 async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Found> {
@@ -177,4 +133,23 @@ async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Conf
     const advice = 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.';
     return { says: errorText(error), advice };
   }
+}
+
+export const doctorCommand = new Command('doctor')
+  .description('check settings, database, port and the rest, and say what to do; changes nothing')
+  .option('--json', 'as JSON')
+  .action(async ({ json }: { json?: true }) => {
+    const findings = await examine(process.env);
+    const isWell = findings.every(({ state }) => state !== 'problem');
+    if (json) printJson({ ok: isWell, findings });
+    else process.stdout.write(findings.map(line).join(''));
+    if (!isWell) process.exitCode = 1;
+  });
+
+const marks = { ok: ['green', '✔'], warning: ['yellow', '!'], problem: ['red', '✖'] } as const;
+
+function line({ check, state, says, advice }: Finding): string {
+  const [colour, mark] = marks[state];
+  const text = `${styleText(colour, mark)} ${check.padEnd(16)} ${says}\n`;
+  return advice === undefined ? text : `${text}  ${' '.repeat(16)} → ${advice}\n`;
 }

@@ -4,21 +4,25 @@ import { type Diagnosis, SetupError } from '../../errors.ts';
 
 export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;
-  readonly state: 'ok' | 'problem';
+  /** With a warning the gateway runs, though not as the settings say. */
+  readonly state: 'ok' | 'warning' | 'problem';
   /** How things are. */
   readonly says: string;
 }
 
-/** How things are if all is well, or a problem with what to do about it; undefined where the check does not apply. */
-export type Found = string | Diagnosis | undefined;
+/** How things are if all is well, or what is wrong and what to do about it; undefined where the check does not apply. */
+export type Found =
+  | string
+  | (Pick<Finding, 'says' | 'advice'> & { readonly isWarning?: boolean })
+  | undefined;
 
-/** A check of something, which may find several things. It changes nothing. */
-export interface Check<Subject> {
-  readonly name: string;
-  readonly find: (subject: Subject) => Found | readonly Found[] | Promise<Found | readonly Found[]>;
+/** The name of a check, and the check itself, which may find several things and changes nothing. It fails as a start does. */
+export type Check<Subject> = readonly [
+  name: string,
+  find: (subject: Subject) => Found | readonly Found[] | Promise<Found | readonly Found[]>,
   /** Whether the checks after this one tell nothing while it finds a problem. */
-  readonly isVital?: boolean;
-}
+  isVital?: boolean,
+];
 
 /** Runs checks one after the other, up to a vital one that finds a problem. */
 export async function runChecks<Subject>(
@@ -26,25 +30,23 @@ export async function runChecks<Subject>(
   subject: Subject,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const { name, find, isVital } of checks) {
-    const found = findingsOf(name, await find(subject));
-    findings.push(...found);
-    if (isVital && found.some(({ state }) => state === 'problem')) break;
+  for (const [check, find, isVital] of checks) {
+    const found = await Promise.resolve(subject).then(find).catch(problemOf);
+    const own = [found].flat().flatMap((each): Finding[] => {
+      if (each === undefined) return [];
+      if (typeof each === 'string') return [{ check, state: 'ok', says: each }];
+      const { isWarning = false, ...diagnosis }: Exclude<Found, string | undefined> = each;
+      return [{ check, state: isWarning ? 'warning' : 'problem', ...diagnosis }];
+    });
+    findings.push(...own);
+    if (isVital && own.some(({ state }) => state === 'problem')) break;
   }
   return findings;
 }
 
-export function findingsOf(check: string, found: Found | readonly Found[]): Finding[] {
-  return [found].flat().flatMap((each): Finding[] => {
-    if (each === undefined) return [];
-    if (typeof each === 'string') return [{ check, state: 'ok', says: each }];
-    return [{ check, state: 'problem', says: each.says, advice: each.advice }];
-  });
-}
-
-/** The message of an error for the operator. @throws any other error. */
-export function messageOf(error: unknown): string {
-  if (error instanceof SetupError) return error.message;
+/** What is wrong where a start would fail with the error. @throws any other error. */
+export function problemOf(error: unknown): { says: string } {
+  if (error instanceof SetupError) return { says: error.message };
   throw error;
 }
 

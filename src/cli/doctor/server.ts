@@ -1,167 +1,104 @@
-/** Checks of what a connection to the database tells: version, rights, migrations and triggers, and what stands between. */
+/** Checks of a database server: what it says of itself, how it is reached, and whether changes are heard from it. */
 
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
+import { findDifference } from '../../database/connection/direct.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
+import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findVersionProblem, readForeignTables, readProgress } from '../../database/migrate.ts';
+import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import {
   findHiddenTables,
   findMissingRights,
   findSchemaProblem,
   findUsageProblem,
-  type MissingRight,
 } from '../../database/rights.ts';
-import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
-import { type Diagnosis, errorText } from '../../errors.ts';
-import { checkAnnouncing, checkDirect, checkFeed, checkPooling, findPoolerProblem } from './connections.ts';
-import { type Check, type Finding, type Found, findingsOf, runChecks, timeout } from './finding.ts';
+import { createSession, type Session } from '../../database/session.ts';
+import { errorText, withoutPassword } from '../../errors.ts';
+import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
 
-/** A database that is connected. */
+/** A server that is connected. */
 export interface Connected {
+  readonly urls: ServerUrls;
   readonly client: pg.Client;
+  /** Where changes are heard and migrations applied: by DATABASE_DIRECT_URL, or else by the same connection. */
+  readonly direct: Session;
+  /** Of the direct connection. */
   readonly server: ServerConfig;
-  /** What findings call the database. */
-  readonly name: string;
-  readonly info: ServerInfo;
-  /** By which URLs a server is reached; undefined for the embedded engine of a running gateway. */
-  readonly ways: ServerUrls | undefined;
-  readonly direct: Direct;
+  readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 
-/** Where changes are heard and migrations applied: by the connection of DATABASE_DIRECT_URL, or else by the same one. */
-export interface Direct {
-  readonly client: pg.Client;
-  readonly server: ServerConfig;
-  /** Why there is no such connection. */
-  readonly error?: unknown;
-}
-
-const ofAny: readonly Check<Connected>[] = [
-  { name: 'database', find: checkVersion },
-  { name: 'database rights', find: ({ client }) => findUsageProblem(client), isVital: true },
-  { name: 'database rights', find: findObstacle, isVital: true },
-  { name: 'migrations', find: ({ client, ways }) => ways && readForeignTables(client), isVital: true },
-  { name: 'database rights', find: checkRights },
-  { name: 'row security', find: checkHiddenTables },
-  { name: 'migrations', find: checkMigrations },
-  { name: 'triggers', find: checkTriggers },
-];
-
-const ofServers: readonly Check<Connected>[] = [
-  { name: 'database encoding', find: ({ client, info }) => findEncodingProblem(client, info.encoding) },
+const checks: readonly Check<Connected>[] = [
+  ['database', checkVersion],
+  ['database encoding', ({ client, info }) => findEncodingProblem(client, info.encoding)],
   // PgBouncer ends the connection on which a transaction was begun that it does not take.
-  { name: 'pooler', find: findPoolerProblem, isVital: true },
-  { name: 'pooler', find: checkPooling },
-  { name: 'direct connection', find: checkDirect, isVital: true },
-  { name: 'change feed', find: checkFeed },
-  { name: 'announcements', find: checkAnnouncing },
+  ['pooler', findPoolerProblem, true],
+  ['pooler', checkPooling],
+  ['direct connection', connectDirectly, true],
+  ['database rights', checkRights, true],
+  ['migrations', checkMigrations, true],
+  ['row security', checkHiddenTables],
+  ['triggers', checkTriggers],
+  ['change feed', checkFeed],
+  ['announcements', checkAnnouncing],
 ];
 
-export async function askDatabase(
-  server: ServerConfig,
-  name: string,
-  ways: ServerUrls | undefined,
-): Promise<Finding[]> {
-  const { client, connect, close } = createSession(server, timeout);
-  let direct: OpenDirect | undefined;
+export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
+  const { url, directUrl } = urls;
+  const server = serverOf(directUrl ?? url);
+  const session = createSession(serverOf(url), timeout);
+  const direct = directUrl === undefined ? session : createSession(server, timeout);
+  const { client } = session;
   try {
-    await connect();
-    const info = await readInfo(client);
-    direct = ways?.directUrl === undefined ? undefined : await openDirect(ways.directUrl);
-    const connected = { client, server, name, info, ways, direct: direct ?? { client, server } };
-    return await runChecks(ways ? [...ofAny, ...ofServers] : ofAny, connected);
+    await session.connect();
+    return await runChecks(checks, { urls, client, direct, server, info: await readInfo(client) });
   } catch (error) {
-    // Of a server, as a start says it.
-    const { says, advice } = ways
-      ? reasonOf(client, error, ways.url)
-      : {
-          says: isUnresponsive(error) ? unresponsive.says : errorText(error),
-          advice: 'Stop the gateway and start it again.',
-        };
-    return findingsOf('database', { says: `${name}: ${says}`, advice });
+    // As a start says it.
+    const { says, advice } = reasonOf(client, error, url);
+    return [{ check: 'database', state: 'problem', says: `${withoutPassword(url)}: ${says}`, advice }];
   } finally {
-    await Promise.all([close(), direct?.close()]);
+    await Promise.all([session.close(), direct.close()]);
   }
 }
 
-interface OpenDirect extends Direct {
-  close(): Promise<void>;
-}
-
-async function openDirect(url: string): Promise<OpenDirect> {
-  const server = serverOf(url);
-  const { client, connect, close } = createSession(server, timeout);
-  return connect().then(
-    () => ({ client, server, close }),
-    (error: unknown) => ({ client, server, error, close }),
+/** What the database says of itself and of the role. */
+async function readInfo(client: pg.Client) {
+  const { rows } = await client.query<{
+    version: string;
+    isReplica: boolean;
+    role: string;
+    encoding: string;
+  }>(
+    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReplica", current_user AS role,
+       current_setting('server_encoding') AS encoding`,
   );
-}
-
-/** What the database says of itself. */
-interface ServerInfo {
-  readonly version: string;
-  readonly number: number;
-  readonly isReplica: boolean;
-  readonly mayCreate: boolean;
-  readonly role: string;
-  readonly schema: string | null;
-  readonly encoding: string;
-}
-
-async function readInfo(client: pg.Client): Promise<ServerInfo> {
-  const { rows } = await client.query<ServerInfo>(`
-    SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-      pg_is_in_recovery() AS "isReplica",
-      coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
-      current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding`);
   const [info] = rows;
   if (!info) throw new Error('it returns nothing');
   return info;
 }
 
-function checkVersion({ name, info: { version, number } }: Connected): Found {
-  const says = `PostgreSQL ${version}, ${name}`;
-  if (number >= oldestServer * 10_000) return says;
+function checkVersion({ urls, info: { version } }: Connected): Found {
+  const says = `PostgreSQL ${version}, ${withoutPassword(urls.url)}`;
+  if (Number.parseInt(version, 10) >= oldestServer) return says;
   return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
 }
 
-/** What keeps the other checks from telling anything. */
-async function findObstacle({ client, info: { isReplica, role } }: Connected): Promise<Found> {
+/** Whether the role may do what requests need. */
+async function checkRights({ client, info: { isReplica, role } }: Connected): Promise<Found> {
+  const unusable = await findUsageProblem(client);
+  if (unusable) return unusable;
   if (isReplica)
     return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
-  return missing.some(({ table }) => table === '_prisma_migrations') ? problemOf(missing, role) : undefined;
-}
-
-async function checkRights({ client, info, direct }: Connected): Promise<Found> {
-  const missing = await findMissingRights(client);
-  if (missing.length > 0) return problemOf(missing, info.role);
-  // The role of the direct connection applies migrations.
-  const { mayCreate, role, schema } = direct.error === undefined ? await readInfo(direct.client) : info;
-  if (mayCreate) return 'tables can be created';
-  const { applied, pending } = await readProgress(client);
-  if (pending.length === 0) return 'tables cannot be created, and need not be';
-  const schemaProblem = applied === 0 ? await findSchemaProblem(client) : undefined;
-  return (
-    schemaProblem ?? {
-      says: `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
-      advice:
-        'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
-    }
-  );
-}
-
-/** What the gateway needs, and the role may not do. */
-function problemOf(missing: readonly MissingRight[], role: string): Diagnosis {
-  const byRight = new Map<string, string[]>();
-  for (const { right, table } of missing) byRight.set(right, [...(byRight.get(right) ?? []), quoted(table)]);
-  const rights = [...byRight].map(([right, tables]) => ({ right, tables: tables.join(', ') }));
-  const says = rights.map(({ right, tables }) => `${right} on ${tables}`).join('; ');
-  const grants = rights.map(({ right, tables }) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
+  if (missing.length === 0) return 'the role has those that requests need';
+  const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);
+  const grants = missing.map(({ right, table }) => `GRANT ${right} ON ${quoted(table)} TO ${quoted(role)};`);
   return {
-    says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${says}`,
+    says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${lacks.join('; ')}`,
     advice: `As the owner of the tables: ${grants.join(' ')}`,
   };
 }
@@ -182,12 +119,17 @@ async function checkHiddenTables({ client, info: { role } }: Connected): Promise
 /** A name as SQL takes it. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-async function checkMigrations({ client }: Connected): Promise<Found> {
+async function checkMigrations({ client, direct }: Connected): Promise<Found> {
+  const foreign = await readForeignTables(client);
+  if (foreign) return foreign;
   const { applied, pending, unknown } = await readProgress(client);
-  const found = findVersionProblem(unknown);
-  if (found) return found;
-  if (pending.length === 0) return `all ${applied} applied`;
-  return `${applied} applied, ${pending.length} pending: the next start applies them`;
+  if (pending.length === 0) return findVersionProblem(unknown) ?? `all ${applied} applied`;
+  return (
+    findVersionProblem(unknown) ??
+    // The role of the direct connection applies them.
+    (await findSchemaProblem(direct.client)) ??
+    `${applied} applied, ${pending.length} pending: the next start applies them`
+  );
 }
 
 const stateTexts = {
@@ -200,19 +142,128 @@ async function checkTriggers({ client }: Connected): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return 'every change is announced';
+  const states = silent.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`);
   const advice = silent.map(({ table, trigger, state, does }) =>
-    state !== 'missing'
-      ? `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`
-      : `create ${trigger} on "${table}" as the newest migration that names it does;`,
+    state === 'missing'
+      ? `create ${trigger} on "${table}" as the newest migration that names it does;`
+      : `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`,
   );
-  const says = (['announce', 'keep'] as const).flatMap((what) => {
-    const of = silent.filter(({ does }) => does === what);
-    const list = of.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`).join(', ');
-    const lead = what === 'announce' ? 'changes are not announced' : 'rules are not kept';
-    return of.length === 0 ? [] : [`${lead}: ${list}`];
-  });
   return {
-    says: says.join('; '),
+    says: `changes are not announced or rules not kept: ${states.join(', ')}`,
     advice: `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
   };
+}
+
+/** What a start says of a pooler that it rejects. */
+async function findPoolerProblem({ client }: Connected): Promise<Found> {
+  try {
+    if (await isPooled(client)) await checkPooler(client);
+    return undefined;
+  } catch (error) {
+    return { ...problemOf(error), advice: 'Do that, or connect to the server itself.' };
+  }
+}
+
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+async function checkPooling({ client }: Connected): Promise<Found> {
+  if (!(await isPooled(client))) return 'none stands between';
+  const { rows } = await client.query<{ role: string; timeout: string }>(
+    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
+  );
+  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
+  if (timeout !== '0') return `one stands between; the server stops a statement after ${timeout}`;
+  return {
+    says: 'one stands between, and the server never stops a statement that takes too long',
+    advice: `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  };
+}
+
+/** Whether the direct connection can be made, and leads to the same database. The checks after this one use it. */
+async function connectDirectly({ client, direct, urls }: Connected): Promise<Found> {
+  const url = urls.directUrl;
+  if (url === undefined) return undefined;
+  const name = withoutPassword(url);
+  try {
+    await direct.connect();
+  } catch (error) {
+    const { says, advice } = reasonOf(direct.client, error, url, 'DATABASE_DIRECT_URL');
+    return { says: `${name}: ${says}`, advice };
+  }
+  const difference = await findDifference(client, direct.client);
+  if (difference === undefined) return `${name} leads to the same database`;
+  return {
+    says: `${name} leads to ${difference}`,
+    advice: 'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
+  };
+}
+
+/** Whether what one connection says is heard by another: not every pooler lets it through. */
+async function checkFeed({ client, server }: Connected): Promise<Found> {
+  const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
+  const [listener, other] = [createSession(server, timeout), createSession(server, timeout)];
+  try {
+    await listener.connect();
+    await other.client.connect();
+    // A LISTEN would stay in a session that other clients use.
+    if ((await isPooled(listener.client)) && (await shareSessions(listener.client, other.client)))
+      throw new Error('the pooler does not give each connection a session of its own');
+    await listener.client.query(`LISTEN ${channel}`);
+    const heard = once(listener.client, 'notification', { signal: AbortSignal.timeout(timeout) });
+    const began = performance.now();
+    await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
+    return `a notification arrived within ${Math.ceil(performance.now() - began)} ms`;
+  } catch (error) {
+    return {
+      says: `notifications do not arrive: ${errorText(error)}`,
+      advice:
+        'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every five minutes alone.',
+    };
+  } finally {
+    await Promise.all([listener.close(), other.close()]);
+  }
+}
+
+/** How changes are announced. The log of a start says why. */
+async function checkAnnouncing({ client, direct, server }: Connected): Promise<Found> {
+  if ((await readProgress(client)).pending.length > 0) return undefined;
+  const { mode, decodes, isPublished } = await readFeedSetup(direct.client);
+  if (mode === 'notify' || !decodes) return 'by NOTIFY';
+  const lack = isPublished
+    ? await checkReplicationSlot(server)
+    : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
+  return lack
+    ? { says: `by messages in the log, which cannot be read: ${lack.says}`, advice: lack.advice }
+    : 'by messages in the log';
+}
+
+/** Whether each standby can be read from. @param url the primary's. */
+export async function checkStandbys(url: string, standbys: readonly string[]): Promise<Found[]> {
+  // Loaded only where the settings name some.
+  const { connectStandby, readPrimary } = await import('../../database/replicas/standby.ts');
+  const { client, connect, close } = createSession(serverOf(url), timeout);
+  const bounds = { connections: 1, statement: timeout };
+  try {
+    await connect();
+    const primary = await readPrimary({
+      run: async <Row extends object>(text: string, values: readonly unknown[]) =>
+        (await client.query<Row>(text, [...values])).rows,
+    });
+    const check = async (standby: string): Promise<Found> => {
+      const name = withoutPassword(standby);
+      try {
+        (await connectStandby({ url: standby, bounds, primary })).close();
+        return `${name} can be read from`;
+      } catch (error) {
+        const advice =
+          'It is not read from until that is mended: docs/deployment.md has what a standby needs.';
+        return { says: `${name}: ${errorText(error)}`, advice };
+      }
+    };
+    return await Promise.all(standbys.map(check));
+  } catch {
+    // The check of the database says why.
+    return [];
+  } finally {
+    await close();
+  }
 }
