@@ -34,6 +34,9 @@ export const timeouts: Timeouts = {
 /** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
 
+/** How long, in milliseconds, an idle connection waits for one more request when the gateway closes. */
+const lastRequest = 1_000;
+
 export interface Connections {
   /** Must be called for each exchange that begins. */
   begin(exchange: Exchange): void;
@@ -86,17 +89,15 @@ export function watchConnections(
     detach(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
-  // `close` calls it as well. Node's own takes a connection for idle as soon as its response is written, and would cut off what
-  // the client has not read yet.
-  server.closeIdleConnections = () => {
-    for (const [socket, { latest }] of connections)
-      if (latest?.request.complete && latest.response.writableFinished) socket.destroy();
-  };
-
-  closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
+  // `close` calls it, and would cut off what a client has not read yet, or a request that is on its way.
+  server.closeIdleConnections = () => {};
+  closing.addEventListener('abort', () => close(server, connections, grace));
 
   return {
-    begin: (exchange) => begin(connections.get(exchange.request.socket), exchange),
+    begin(exchange) {
+      if (closing.aborted) exchange.response.shouldKeepAlive = false;
+      begin(connections.get(exchange.request.socket), exchange);
+    },
     detach,
   };
 }
@@ -134,25 +135,26 @@ function endQueued({ queued = new Set() }: Connection): void {
   for (const response of queued) if (!response.socket) response.destroy().emit('close');
 }
 
-/** Cuts connections that are still open some time after the gateway began to close, until the server is closed. */
-function cutLaggards(
-  server: Server,
-  connections: ReadonlyMap<Duplex, Connection>,
-  grace: Timeouts['closing'],
-): void {
-  const end = performance.now() + grace;
-  const sweep = setInterval(
-    () => {
-      if (performance.now() < end) return;
-      for (const [socket, { latest }] of connections) {
-        if (!latest) socket.destroy();
-        else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
-        else if (latest.response.writableEnded) socket.destroy();
-      }
-    },
-    Math.min(grace, 100),
-  );
-  server.once('close', () => clearInterval(sweep));
+/**
+ * Closes the connections. Responses from now on say so to their clients. An idle connection waits for one more request, since one
+ * may be on its way. What is still open after the grace is cut, except for connections that wait for a response.
+ */
+function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, grace: number): void {
+  const began = performance.now();
+  for (const { latest } of connections.values())
+    if (latest && !latest.response.headersSent) latest.response.shouldKeepAlive = false;
+  function sweep(): void {
+    const lasted = performance.now() - began;
+    for (const [socket, { latest }] of connections) {
+      const isIdle = latest?.request.complete && latest.response.writableFinished;
+      if (isIdle && lasted >= Math.min(lastRequest, grace)) end(socket);
+      if (lasted < grace) continue;
+      if (!latest || latest.response.headersSent) socket.destroy();
+      else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
+    }
+  }
+  const sweeping = setInterval(sweep, Math.min(grace, 100));
+  server.once('close', () => clearInterval(sweeping));
 }
 
 /** The HTTP error for an error code of Node or of its parser. */
@@ -175,12 +177,13 @@ function endWith(socket: Duplex, error: HttpError): void {
     Date: new Date().toUTCString(),
   });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  destroySoon(socket);
+  end(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** Cuts an ended connection after a while: a client that is still sending when it is cut would lose the response. */
-export function destroySoon(socket: Duplex): void {
+/** Ends a connection, and cuts it after a while: a client that is still sending when it is cut would lose the response. */
+export function end(socket: Duplex, text?: string): void {
+  if (!socket.writable) return;
+  socket.end(text);
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);
   socket.once('close', () => clearTimeout(cut));

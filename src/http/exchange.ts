@@ -44,8 +44,10 @@ export interface Exchange {
   hasBegun: boolean;
   /** The timer that ends a request without a response; undefined where no deadline has begun. */
   deadline: NodeJS.Timeout | undefined;
-  /** The index among the exchanges under way. */
-  position: number;
+  /** The index among the exchanges under way, for the metrics. */
+  underwayIndex: number;
+  /** Whether a valid token came with it. */
+  hasViewer: boolean;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
   /** Headers that are added to those of the response, or replace them. Values of `Vary` are joined. */
@@ -138,21 +140,8 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
   const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
-  return Object.create(outer, {
-    ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
-    operation: sharedWith(outer, 'operation'),
-    deadline: sharedWith(outer, 'deadline'),
-  });
-}
-
-/** A property that has the outer exchange's value, and sets it. */
-function sharedWith<Name extends 'operation' | 'deadline'>(outer: Exchange, name: Name): PropertyDescriptor {
-  return {
-    get: () => outer[name],
-    set(value: Exchange[Name]) {
-      outer[name] = value;
-    },
-  };
+  const ofExchange = { request, target, path, endpoint: endpointOf(path), message };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
 }
 
 /**
@@ -198,7 +187,8 @@ function createExchange(
     message,
     hasBegun: false,
     deadline: undefined,
-    position: -1,
+    underwayIndex: -1,
+    hasViewer: false,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),

@@ -1,7 +1,9 @@
 /** HTTP responses, whole ones and streams, and sending them. */
 
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import type { Forms } from './compression.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -179,58 +181,28 @@ export function matches(condition: string, etag: string): boolean {
   return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** How long, in milliseconds, a client may leave a stream unread before the stream is ended. */
-const slowestReader = 30_000;
-
 /**
- * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves or stops reading.
- * @param closing aborted when the gateway closes, after which no client is waited for.
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves. Of a client that
+ * stops reading, the connection is closed (`connections.ts`).
  */
 export async function sendStream(
   exchange: Exchange,
   { status, headers: own, stream, ended }: StreamedResponse,
-  closing: AbortSignal,
 ): Promise<void> {
   const { request, response } = exchange;
-  // Not awaited: it may never settle while a read is pending.
-  const cancel = () => void stream?.cancel().catch(() => {});
-  if (response.headersSent) {
-    cancel();
-    return ended();
-  }
-  response.writeHead(status, headersOf(exchange, own, {}));
-  // The response to a HEAD has no body (RFC 9110, section 9.3.2).
-  if (request.method === 'HEAD') {
-    cancel();
-    response.end();
-    return ended();
-  }
-  const reader = stream?.getReader();
-  const left = new AbortController();
-  const end = () => {
-    if (!response.writableEnded) response.end();
-  };
-  const stopWaiting = () => left.abort();
-  response.once('close', () => {
-    reader?.cancel().catch(() => {});
-    stopWaiting();
-    end();
-  });
-  // The stream ends by itself when the gateway closes, but not for a client that does not read.
-  closing.addEventListener('abort', stopWaiting);
+  const isSentBefore = response.headersSent;
+  if (!isSentBefore) response.writeHead(status, headersOf(exchange, own, {}));
   try {
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
-      if (response.writableEnded) return;
-      if (!response.write(piece.value))
-        await once(response, 'drain', {
-          signal: AbortSignal.any([left.signal, AbortSignal.timeout(slowestReader)]),
-        });
-    }
-    response.end();
+    // The response to a HEAD has no body (RFC 9110, section 9.3.2).
+    if (stream && !isSentBefore && request.method !== 'HEAD')
+      // The same class, whose types of the DOM and of Node differ.
+      await pipeline(Readable.fromWeb(stream as NodeReadableStream), response);
+    // Not awaited: it may never settle while a read is pending.
+    else void stream?.cancel().catch(() => {});
+    if (!isSentBefore) response.end();
   } catch {
-    response.destroy();
+    // The response is destroyed: the stream has failed, or the client has left.
   } finally {
-    closing.removeEventListener('abort', stopWaiting);
     ended();
   }
 }

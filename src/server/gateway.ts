@@ -27,8 +27,7 @@ import { createLogger, standardError } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/requestLog.ts';
 import { release } from '../version.ts';
-import { loadOptionalFeatures } from './optionalFeatures.ts';
-import { cacheMaxAge } from './options.ts';
+import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
 export interface Gateway {
@@ -181,10 +180,7 @@ async function closeServer(server: Server, closing: AbortController): Promise<vo
   const closed = once(server, 'close');
   server.close();
   closing.abort();
-  // `close` ends the connections that are idle now, not those that become so when their request is done.
-  const sweep = setInterval(() => server.closeIdleConnections(), 20);
   await closed;
-  clearInterval(sweep);
 }
 
 /** Loaded only where the settings ask for them. */

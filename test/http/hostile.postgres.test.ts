@@ -1,7 +1,7 @@
 /** Hostile HTTP over raw sockets: always a well-formed 4xx in the right envelope, and no connection left open. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
@@ -520,6 +520,14 @@ describe('no connection is left open after the client resets', () => {
 });
 
 describe('closing the gateway', () => {
+  async function openClosing() {
+    const closing = new AbortController();
+    const slow = { ...timeouts, head: 60_000, request: 60_000 };
+    const options = { timeouts: slow, closing: closing.signal };
+    const other = await openTestGateway(await openBeside(gateway.database), options);
+    return { other, close: () => closing.abort() };
+  }
+
   it.each<[string, () => string, number | undefined]>([
     [
       'an upload that does not end',
@@ -533,23 +541,56 @@ describe('closing the gateway', () => {
       401,
     ],
   ])('is not delayed by %s', async (_, bytes, status) => {
-    const closing = new AbortController();
-    const slow = { ...timeouts, head: 60_000, request: 60_000 };
-    const other = await openTestGateway(await openBeside(gateway.database), {
-      timeouts: slow,
-      closing: closing.signal,
-    });
+    const { other, close } = await openClosing();
     const { socket, ended } = await openRaw(other.url);
     socket.write(bytes());
     const upload = setInterval(() => status === 408 && socket.write('1\r\nx\r\n'), 20);
     await sleep(50);
     const began = performance.now();
-    closing.abort();
+    close();
     const responses = parseResponses(await ended());
     clearInterval(upload);
     expect(responses.map((response) => response.status)).toEqual(status === undefined ? [] : [status]);
     expect(performance.now() - began).toBeGreaterThan(200);
     expect(performance.now() - began).toBeLessThan(2_000);
+    await other.close();
+  });
+
+  it('loses no request on a connection that is used again, and says in the response that it was the last', async () => {
+    const { other, close } = await openClosing();
+    const { socket, received, ended } = await openRaw(other.url);
+    const idle = await openRaw(other.url);
+    const activate = post(activation(), '{"isActive":true}');
+    for (const each of [socket, idle.socket]) each.write(activate);
+    const isThere = async (text: () => string) => expect.poll(text).toContain('scheduleTypeChanged');
+    await Promise.all([isThere(received), isThere(idle.received)]);
+    close();
+    await sleep(100);
+    socket.write(activate);
+    const responses = parseResponses(await ended());
+    expect(responses.map(({ status, headers }) => [status, headers.connection])).toEqual([
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ]);
+    // An idle connection is ended in order.
+    const failed = vi.fn();
+    idle.socket.on('error', failed);
+    expect(parseResponses(await idle.ended())).toHaveLength(1);
+    expect(failed).not.toHaveBeenCalled();
+    await other.close();
+  });
+
+  it('says in the response to a request that runs already that it was the last', async () => {
+    const { other, close } = await openClosing();
+    const holder = await gateway.database.pool.connect();
+    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const { socket, ended } = await openRaw(other.url);
+    socket.write(get('/api/v1/dtt/sessions'));
+    await sleep(100);
+    close();
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect(parseResponses(await ended())).toMatchObject([{ status: 200, headers: { connection: 'close' } }]);
     await other.close();
   });
 });

@@ -6,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import type { Task } from '../../src/http/task.ts';
-import { runBatch } from '../../src/server/batchRunner.ts';
+import { runBatch } from '../../src/server/tasks.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 function exchangeFor() {

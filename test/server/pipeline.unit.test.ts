@@ -251,6 +251,25 @@ describe('an unexpected error', () => {
   });
 });
 
+it('a statement that fails since the database is away makes a 503 in both APIs, which is logged once', async () => {
+  const { ask, sql, log } = await open();
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  sql.findMany.mockRejectedValue(refused);
+  const message = 'The database cannot be reached; try again';
+  const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
+  for (const [path, body] of [
+    ['/api/v1/dtt/1', { ok: false, error: message }],
+    ['/graphql?query={dttDevice(databaseId:1){id}}', { errors: [{ message, extensions }] }],
+  ] as const)
+    // The first time it is interpreted, and the second time compiled.
+    for (let time = 0; time < 2; time++) {
+      const { status, headers, text } = await ask(path);
+      expect([status, headers.get('Retry-After')]).toEqual([503, '1']);
+      expect(JSON.parse(text)).toMatchObject(body);
+    }
+  expect(log.map((line) => JSON.parse(line))).toMatchObject([{ why: 'connect ECONNREFUSED' }]);
+});
+
 it('a response that fails after its head is cut off, so that the client does not take it for complete', async () => {
   const { ask, responseCache, log } = await open();
   // A body that cannot be sent, which fails after the head.
