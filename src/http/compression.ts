@@ -121,18 +121,18 @@ const brotliOptions: BrotliOptions = {
   },
 };
 const gzipOptions = { level: 3 };
-
-const compressNow: Readonly<Record<Coding, (body: Buffer) => Buffer>> = {
-  br: (body) => brotliCompressSync(body, brotliOptions),
-  gzip: (body) => gzipSync(body, gzipOptions),
-};
-
 const brotliLater = promisify<Buffer, BrotliOptions, Buffer>(brotliCompress);
 const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
-const compressLater: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
-  br: (body) => brotliLater(body, brotliOptions),
-  gzip: (body) => gzipLater(body, gzipOptions),
+const compressors = {
+  br: {
+    now: (body: Buffer) => brotliCompressSync(body, brotliOptions),
+    later: (body: Buffer) => brotliLater(body, brotliOptions),
+  },
+  gzip: {
+    now: (body: Buffer) => gzipSync(body, gzipOptions),
+    later: (body: Buffer) => gzipLater(body, gzipOptions),
+  },
 };
 
 /** Compresses the response, in another thread where that would hold up other requests. */
@@ -142,8 +142,8 @@ function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResp
     forms.set(coding, form);
     return form;
   };
-  if (plain.body.length <= largestAtOnce) return finish(compressNow[coding](plain.body));
-  const making = compressLater[coding](plain.body).then(finish);
+  if (plain.body.length <= largestAtOnce) return finish(compressors[coding].now(plain.body));
+  const making = compressors[coding].later(plain.body).then(finish);
   forms.set(coding, making);
   // After a failure the next request tries again.
   making.catch(() => forms.delete(coding));
@@ -151,11 +151,10 @@ function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResp
 }
 
 function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpResponse {
-  const { headers, validator } = plain;
-  const own = { ...headers, 'Content-Encoding': coding, 'Content-Length': body.length };
-  if (!validator) return { ...plain, headers: own, body };
-  const { etag } = validatorIn(validator, coding);
-  return { ...plain, headers: { ...own, ETag: etag }, body, validator: validatorIn(validator, coding) };
+  const headers = { ...plain.headers, 'Content-Encoding': coding, 'Content-Length': body.length };
+  if (!plain.validator) return { ...plain, headers, body };
+  const validator = validatorIn(plain.validator, coding);
+  return { ...plain, headers: { ...headers, ETag: validator.etag }, body, validator };
 }
 
 /**
@@ -173,9 +172,7 @@ export function withOwnMemory(bytes: Buffer): Buffer {
 const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br' };
 
 /** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
-function tagOf({ etag }: Validator, form: Form): string {
-  return `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
-}
+const tagOf = ({ etag }: Validator, form: Form) => `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
 
 function validatorIn(validator: Validator, form: Form): Validator {
   const etag = tagOf(validator, form);
@@ -183,19 +180,16 @@ function validatorIn(validator: Validator, form: Form): Validator {
 }
 
 /** The response with `Vary: Accept-Encoding`, which the uncompressed form needs as well. */
-function varied(response: HttpResponse): HttpResponse {
-  const { headers, validator } = response;
+function varied({ validator, ...response }: HttpResponse): HttpResponse {
+  const headers = withVary(response.headers);
   return {
     ...response,
-    headers: withVary(headers),
+    headers,
     ...(validator && { validator: { ...validator, headers: withVary(validator.headers) } }),
   };
 }
 
-function withVary<Value extends string | number>(
-  headers: Readonly<Record<string, Value>>,
-): Readonly<Record<string, Value | string>> {
-  const { vary, ...others } = headers;
+function withVary<Value extends string | number>({ vary, ...others }: Readonly<Record<string, Value>>) {
   const given = others.Vary ?? vary;
   return { ...others, Vary: given === undefined ? header : `${given}, ${header}` };
 }

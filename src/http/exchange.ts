@@ -5,11 +5,6 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
-/** The transports that carry the results of many operations. The log calls the request that opens one by this name. */
-export const transports = ['websocket'] as const;
-
-export type Transport = (typeof transports)[number];
-
 /** The body of an operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
   readonly body: Buffer;
@@ -36,8 +31,8 @@ export interface Exchange {
   errorCode: string | undefined;
   /** Whether the response came from the cache; undefined for requests whose response is never cached. */
   cache: 'hit' | 'miss' | undefined;
-  /** The transport that carries the results; undefined where the response does. */
-  transport: Transport | undefined;
+  /** The transport that carries the results, whose opening request has this name in the log; undefined where the response does. */
+  transport: 'websocket' | undefined;
   /** Set for an operation that came through a transport, and not in a request of its own. */
   readonly message: OperationMessage | undefined;
   /** Whether load shedding has let it begin, by its viewer. */

@@ -33,7 +33,7 @@ export interface DataVersions {
 export interface ResponseCache
   extends Pick<DataVersions, 'versionOf' | 'invalidate' | 'noteRead' | 'settleVersion'> {
   readonly counters: Readonly<Counters>;
-  /** The number of stored responses, those that are no longer valid included, and the memory that they take. */
+  /** The number of stored responses, outdated ones included, and the memory that they take. */
   usage(): { readonly entries: number; readonly bytes: number };
   /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
   get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined>;
@@ -63,8 +63,9 @@ interface Counters {
 export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions): ResponseCache {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createStore(options);
-  const share = createSharing(counters);
-  const { versionOf, invalidate, noteRead, settleVersion } = versions;
+  /** Computations that equal requests may share. */
+  const running = new Map<string, Promise<HttpResponse>>();
+  const { versionOf, noteRead } = versions;
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
     const entry = stored.get(`${viewerId} ${request}`);
@@ -77,12 +78,9 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   }
 
   return {
+    ...versions,
     counters,
     usage: stored.usage,
-    versionOf,
-    invalidate,
-    noteRead,
-    settleVersion,
 
     get(viewerId, request) {
       if (options.maxBytes === 0) return undefined;
@@ -93,39 +91,32 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
         .then((isCaughtUp) => count(isCaughtUp ? find(viewerId, request) : undefined));
     },
 
-    compute(viewerId, request, compute) {
+    async compute(viewerId, request, compute) {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
-      if (options.maxBytes === 0 || version === undefined) return run().then(({ response }) => response);
+      if (options.maxBytes === 0 || version === undefined) return (await run()).response;
 
-      // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
-      // have seen one, must not share a computation that began before.
       const key = `${viewerId} ${request}`;
-      return share(`${version} ${versions.lastReadOf(viewerId)} ${key}`, () =>
-        run().then(({ response, isCacheable }) => {
+      // With the version and the number of the last read: a request that begins after a change, or after the viewer may have
+      // seen one, must not share a computation that began before.
+      const shareKey = `${version} ${versions.lastReadOf(viewerId)} ${key}`;
+      const shared = running.get(shareKey);
+      if (shared) {
+        counters.shared++;
+        return shared;
+      }
+      const computing = run()
+        .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
           if (versionOf(viewerId) === version) return stored.add(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
-        }),
-      );
+        })
+        .finally(() => running.delete(shareKey));
+      running.set(shareKey, computing);
+      return computing;
     },
-  };
-}
-
-/** Has equal computations run once: whoever comes while one runs gets its result. */
-function createSharing(counters: Counters) {
-  const running = new Map<string, Promise<HttpResponse>>();
-  return (key: string, run: () => Promise<HttpResponse>): Promise<HttpResponse> => {
-    const shared = running.get(key);
-    if (shared) {
-      counters.shared++;
-      return shared;
-    }
-    const computing = run().finally(() => running.delete(key));
-    running.set(key, computing);
-    return computing;
   };
 }
 

@@ -5,6 +5,8 @@
  */
 
 import cluster from 'node:cluster';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type pg from 'pg';
 import {
   AggregatorRegistry,
@@ -14,10 +16,12 @@ import {
   type Histogram,
   Registry,
 } from 'prom-client';
+import type { Config } from '../config/config.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
 import type { Turns } from '../database/turns.ts';
-import { type Exchange, type Outcome, transports } from '../http/exchange.ts';
+import type { Exchange, Outcome } from '../http/exchange.ts';
+import { listen } from '../http/port.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 
@@ -32,11 +36,6 @@ export interface Metrics {
   print(): Promise<string>;
 }
 
-/** What the metrics of a mirror are read from. */
-interface MirrorMetrics {
-  figures(): { readonly accounts: number; readonly skipped: number; readonly requests: number };
-}
-
 export interface MetricsOptions {
   readonly pool: pg.Pool;
   readonly responseCache: ResponseCache;
@@ -44,25 +43,24 @@ export interface MetricsOptions {
   /** Set where there are standbys to read from. */
   readonly replicas?: Pick<Replicas, 'figures'> | undefined;
   /** Set where the database mirrors accounts. */
-  readonly mirror?: MirrorMetrics | undefined;
+  readonly mirror?:
+    | { figures(): { readonly accounts: number; readonly skipped: number; readonly requests: number } }
+    | undefined;
 }
 
 /** Creates the metrics of this process. */
-export function createMetrics({ pool, responseCache, feed, mirror, replicas }: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
-  const [gauge, counter] = [adderTo(registry, Gauge), adderTo(registry, Counter)];
-  gauge('database_connections', 'Connections in the pool', () => pool.totalCount);
-  gauge('database_connections_idle', 'Connections in the pool that are free', () => pool.idleCount);
-  gauge('database_waiting', 'Queries that wait for a connection', () => pool.waitingCount);
-  describeResponseCache(gauge, counter, responseCache);
-  describeFeed(gauge, counter, feed);
-  if (replicas) describeReplicas(gauge, counter, replicas.figures);
-  if (mirror) describeMirror(gauge, counter, mirror.figures);
+  const add = adderTo(registry);
+  describeParts(add, options);
   describeProcess(registry);
-  const underway = followExchanges(gauge);
+  const underway = followExchanges(add);
   const requests = countRequests(registry);
   return {
-    watchLoad: (figures) => describeLoad(gauge, counter, figures),
+    watchLoad(figures) {
+      add('requests_waiting', () => figures.waiting);
+      add('requests_turned_away_total', () => figures.rejected);
+    },
     begin: underway.add,
     end(outcome) {
       underway.remove(outcome.exchange);
@@ -150,28 +148,55 @@ function bucketsOf({ labels, durations, sum }: Series) {
   ];
 }
 
+/** The metrics whose values are kept elsewhere, without `dovetail_`. */
+const helps = {
+  database_connections: 'Connections in the pool',
+  database_connections_idle: 'Connections in the pool that are free',
+  database_waiting: 'Queries that wait for a connection',
+  response_cache_reads_total:
+    'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
+  response_cache_entries: 'Responses in the cache',
+  response_cache_bytes: 'What the cached responses take, in bytes',
+  requests_in_flight: 'Requests under way',
+  subscriptions: 'Subscriptions open',
+  connections: 'WebSockets open',
+  requests_waiting: 'Requests with statements that wait for their turn at the database',
+  requests_turned_away_total: 'Requests that got a 503 since too many waited for the database',
+  feed_listening: 'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
+  feed_logical: 'Whether announcements come as messages in the log (1) or by NOTIFY (0)',
+  feed_reconnects_total: 'How often announcements were lost and heard again',
+  database_reads_total:
+    'Statements of requests that read, by the server that they went to: primary, or a standby',
+  standby_retries_total: 'Statements that failed on a standby, and went to the primary',
+  standby_up: 'Whether the standby is read from (1)',
+  mirror_accounts: 'Accounts of the upstream that are looked after',
+  mirror_records_skipped: 'Records of these accounts that the upstream has and the mirror leaves out',
+  upstream_requests_total: 'Requests that the upstream got about accounts',
+};
+
 /** A number, or one for each value of a label. */
 type Values = number | Iterable<readonly [label: string, value: number]>;
 
 interface Details {
   readonly label?: string;
-  /** What is told of several workers; their sum unless given. */
+  /** How values of several workers are combined; by their sum unless given. */
   readonly aggregator?: 'min' | 'sum';
 }
 
 /**
- * Adds a metric whose value is kept elsewhere.
- * @param name what follows `dovetail_`.
- * @param read called when somebody asks for the metrics.
+ * Returns a function that adds a metric to the registry.
+ * @param add.read called when somebody asks for the metrics.
  */
-type Add = (name: string, help: string, read: () => Values, details?: Details) => void;
-
-/** What adds gauges to a registry, or counters. */
-function adderTo(registry: Registry, Metric: typeof Gauge | typeof Counter): Add {
-  return (name, help, read, { label = '', aggregator = 'sum' } = {}) => {
+function adderTo(registry: Registry) {
+  return (
+    name: keyof typeof helps,
+    read: () => Values,
+    { label = '', aggregator = 'sum' }: Details = {},
+  ): void => {
+    const Metric = name.endsWith('_total') ? Counter : Gauge;
     const metric = new Metric({
       name: `dovetail_${name}`,
-      help,
+      help: helps[name],
       labelNames: label === '' ? [] : [label],
       registers: [registry],
       aggregator,
@@ -185,18 +210,53 @@ function adderTo(registry: Registry, Metric: typeof Gauge | typeof Counter): Add
   };
 }
 
+type Add = ReturnType<typeof adderTo>;
+
+function describeParts(add: Add, { pool, responseCache, feed, replicas, mirror }: MetricsOptions): void {
+  add('database_connections', () => pool.totalCount);
+  add('database_connections_idle', () => pool.idleCount);
+  add('database_waiting', () => pool.waitingCount);
+  const { counters, usage } = responseCache;
+  const reads = () => {
+    const { hits: hit, misses: miss, shared, overtaken } = counters;
+    return Object.entries({ hit, miss, shared, overtaken });
+  };
+  add('response_cache_reads_total', reads, { label: 'result' });
+  add('response_cache_entries', () => usage().entries);
+  add('response_cache_bytes', () => usage().bytes);
+  add('feed_listening', () => Number(feed.listening), { aggregator: 'min' });
+  add('feed_logical', () => Number(feed.kind === 'logical'), { aggregator: 'min' });
+  add('feed_reconnects_total', () => feed.reconnects);
+  if (replicas) describeReplicas(add, replicas.figures);
+  if (!mirror) return;
+  add('mirror_accounts', () => mirror.figures().accounts);
+  add('mirror_records_skipped', () => mirror.figures().skipped);
+  add('upstream_requests_total', () => mirror.figures().requests);
+}
+
+/** Labels standbys with their addresses, as the settings have them. */
+function describeReplicas(add: Add, figures: Replicas['figures']): void {
+  const standbys = () => figures().standbys;
+  const reads = (): Values => [
+    ['primary', figures().primary],
+    ...standbys().map(({ name, reads }) => [name, reads] as const),
+  ];
+  add('database_reads_total', reads, { label: 'server' });
+  add('standby_retries_total', () => figures().retried);
+  const healthy = () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const);
+  add('standby_up', healthy, { label: 'server', aggregator: 'min' });
+}
+
 /**
- * Follows the exchanges under way. They are in no `Set`, since one that changes with every request keeps requests that are over in
- * memory. When V8 gives a `Set` or a `Map` a new table, the former table refers to the new one. If an empty table has become
- * old in a pause, all tables after it outlive the collections of the young generation, together with every request that was in
- * one of them: a quarter of the processor time of cached responses was spent on copying them.
+ * Follows the exchanges under way. They are in no `Set`: a `Set` that changes with every request keeps some that are over alive
+ * until they count as old, and to copy them took a quarter of the processor time of cached responses.
  */
-function followExchanges(gauge: Add) {
+function followExchanges(add: Add) {
   const underway: Exchange[] = [];
   const count = (isCounted: (exchange: Exchange) => boolean) => underway.filter(isCounted).length;
-  gauge('requests_in_flight', 'Requests under way', () => count((exchange) => !isLasting(exchange)));
-  gauge('subscriptions', 'Subscriptions open', () => count(isSubscription));
-  gauge('connections', 'WebSockets open', () => count(isConnection));
+  add('requests_in_flight', () => count((exchange) => !isLasting(exchange)));
+  add('subscriptions', () => count(isSubscription));
+  add('connections', () => count(isConnection));
   return {
     add(exchange: Exchange): void {
       exchange.underwayIndex = underway.push(exchange) - 1;
@@ -210,103 +270,12 @@ function followExchanges(gauge: Add) {
   };
 }
 
+const isConnection = ({ operation }: Exchange) => operation === 'websocket';
+
+const isSubscription = ({ operation }: Exchange) => operation?.startsWith('subscription ') ?? false;
+
 /** Whether the client decides how long the exchange takes. */
-function isLasting(exchange: Exchange): boolean {
-  return isSubscription(exchange) || isConnection(exchange);
-}
-
-function isConnection({ operation }: Exchange): boolean {
-  return transports.some((transport) => transport === operation);
-}
-
-function isSubscription({ operation }: Exchange): boolean {
-  return operation?.startsWith('subscription ') ?? false;
-}
-
-function describeLoad(gauge: Add, counter: Add, figures: Turns['figures']): void {
-  gauge(
-    'requests_waiting',
-    'Requests with statements that wait for their turn at the database',
-    () => figures.waiting,
-  );
-  counter(
-    'requests_turned_away_total',
-    'Requests that got a 503 since too many waited for the database',
-    () => figures.rejected,
-  );
-}
-
-function describeResponseCache(gauge: Add, counter: Add, { counters, usage }: ResponseCache): void {
-  counter(
-    'response_cache_reads_total',
-    'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
-    () => [
-      ['hit', counters.hits],
-      ['miss', counters.misses],
-      ['shared', counters.shared],
-      ['overtaken', counters.overtaken],
-    ],
-    { label: 'result' },
-  );
-  gauge('response_cache_entries', 'Responses in the cache', () => usage().entries);
-  gauge('response_cache_bytes', 'What the cached responses take, in bytes', () => usage().bytes);
-}
-
-/** Labels standbys with their addresses, as the settings have them. */
-function describeReplicas(gauge: Add, counter: Add, figures: Replicas['figures']): void {
-  const standbys = () => figures().standbys;
-  counter(
-    'database_reads_total',
-    'Statements of requests that read, by the server that they went to: primary, or a standby',
-    () => [['primary', figures().primary], ...standbys().map(({ name, reads }) => [name, reads] as const)],
-    { label: 'server' },
-  );
-  counter(
-    'standby_retries_total',
-    'Statements that failed on a standby, and went to the primary',
-    () => figures().retried,
-  );
-  gauge(
-    'standby_up',
-    'Whether the standby is read from (1)',
-    () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)]),
-    { label: 'server', aggregator: 'min' },
-  );
-}
-
-function describeMirror(gauge: Add, counter: Add, figures: MirrorMetrics['figures']): void {
-  gauge('mirror_accounts', 'Accounts of the upstream that are looked after', () => figures().accounts);
-  gauge(
-    'mirror_records_skipped',
-    'Records of these accounts that the upstream has and the mirror leaves out',
-    () => figures().skipped,
-  );
-  counter(
-    'upstream_requests_total',
-    'Requests that the upstream got about accounts',
-    () => figures().requests,
-  );
-}
-
-function describeFeed(gauge: Add, counter: Add, feed: ChangeFeed): void {
-  gauge(
-    'feed_listening',
-    'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
-    () => Number(feed.listening),
-    { aggregator: 'min' },
-  );
-  gauge(
-    'feed_logical',
-    'Whether announcements come as messages in the log (1) or by NOTIFY (0)',
-    () => Number(feed.kind === 'logical'),
-    { aggregator: 'min' },
-  );
-  counter(
-    'feed_reconnects_total',
-    'How often announcements were lost and heard again',
-    () => feed.reconnects,
-  );
-}
+const isLasting = (exchange: Exchange) => isSubscription(exchange) || isConnection(exchange);
 
 function describeProcess(registry: Registry): void {
   new Gauge({
@@ -322,4 +291,40 @@ function describeProcess(registry: Registry): void {
     AggregatorRegistry.setRegistries(registry);
     new AggregatorRegistry();
   }
+}
+
+/**
+ * Serves metrics at `/metrics`, on a port of their own for the operator's network: they need no token and show how busy the
+ * gateway is.
+ * @param print gives those of this process; without it, those of all workers together.
+ * @throws {SetupError} when the port cannot be listened on.
+ */
+export async function serveMetrics(
+  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
+  print?: Metrics['print'],
+) {
+  const workers = print ? undefined : new AggregatorRegistry();
+  const read = print ?? (() => workers?.clusterMetrics());
+  const server = createServer(async (request, response) => {
+    if (request.url?.split('?', 1)[0] !== '/metrics') {
+      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Not found. Try /metrics.\n');
+      return;
+    }
+    try {
+      const text = await read();
+      response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
+    } catch {
+      // A worker that dies while it is asked says nothing.
+      response.writeHead(503).end();
+    }
+  });
+  return {
+    url: `${await listen(server, config, 'METRICS_PORT')}/metrics`,
+    async close(): Promise<void> {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }

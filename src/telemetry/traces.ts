@@ -57,37 +57,20 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
     return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
   }
 
-  const end = (span: Span) => span.end();
   const undo = [
-    // `startRequest` ends the span with the response: a stream goes on after its handler has returned.
-    traceChannel(
-      requestSpans,
-      current,
-      ({ exchange }) => startRequest(tracer, exchange),
-      () => {},
-    ),
-    traceChannel(
-      operationSpans,
-      current,
-      ({ label }) => {
-        const [type = ''] = label.split(' ', 1);
-        return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
-      },
-      end,
-    ),
-    traceChannel(
-      statementSpans,
-      current,
-      ({ text }) => {
-        const [operation = ''] = text.trimStart().split(/\s/, 1);
-        return startWithin(operation, SpanKind.CLIENT, {
-          'db.system.name': 'postgresql',
-          'db.operation.name': operation,
-          'db.query.text': text,
-        });
-      },
-      end,
-    ),
+    traceChannel(requestSpans, current, ({ exchange }) => startRequest(tracer, exchange)),
+    traceChannel(operationSpans, current, ({ label }) => {
+      const [type = ''] = label.split(' ', 1);
+      return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
+    }),
+    traceChannel(statementSpans, current, ({ text }) => {
+      const [operation = ''] = text.trimStart().split(/\s/, 1);
+      return startWithin(operation, SpanKind.CLIENT, {
+        'db.system.name': 'postgresql',
+        'db.operation.name': operation,
+        'db.query.text': text,
+      });
+    }),
   ];
 
   return {
@@ -145,7 +128,6 @@ function traceChannel<Message extends object>(
   channel: TracingChannel<unknown, Message>,
   current: AsyncLocalStorage<Span | undefined>,
   begin: (message: Message) => Span | undefined,
-  end: (span: Span) => void,
 ): () => void {
   const spans = new WeakMap<object, Span>();
   channel.start.bindStore(current, (message) => {
@@ -159,8 +141,8 @@ function traceChannel<Message extends object>(
     end() {},
     asyncStart() {},
     asyncEnd(message: object) {
-      const span = spans.get(message);
-      if (span) end(span);
+      // The span of a request ends with its response: a stream goes on after its handler has returned.
+      if (!('exchange' in message)) spans.get(message)?.end();
     },
     error(message: { error: unknown }) {
       // The message is left out: it may contain values, such as those that violate a constraint.

@@ -257,11 +257,11 @@ it('a statement that fails since the database is away makes a 503 in both APIs, 
   sql.findMany.mockRejectedValue(refused);
   const message = 'The database cannot be reached; try again';
   const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
+  // The first time it is interpreted, and the second time compiled.
   for (const [path, body] of [
     ['/api/v1/dtt/1', { ok: false, error: message }],
     ['/graphql?query={dttDevice(databaseId:1){id}}', { errors: [{ message, extensions }] }],
   ] as const)
-    // The first time it is interpreted, and the second time compiled.
     for (let time = 0; time < 2; time++) {
       const { status, headers, text } = await ask(path);
       expect([status, headers.get('Retry-After')]).toEqual([503, '1']);
