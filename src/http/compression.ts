@@ -32,10 +32,7 @@ const largestAtOnce = 64 * 1024;
 /** The request header that the form depends on. */
 const header = 'Accept-Encoding';
 
-/**
- * The response in the form that the client prefers. If the client already has an acceptable form of it (`If-None-Match`),
- * the result is that form, so that the response becomes a 304.
- */
+/** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
   // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? new Map();
@@ -48,18 +45,16 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   // For the types only: the uncompressed form is never a promise.
   if (plain instanceof Promise) return plain;
   const accepted = acceptedForms(exchange);
-  const condition = exchange.request.headers['if-none-match'];
-  const { validator } = plain;
-  if (condition !== undefined && validator) {
-    // Only accepted forms. A cache may send the tags of several stored forms, and serves the one that the 304 names.
-    const had = accepted.find((form) => matches(condition, tagOf(validator, form)));
-    const made = had && forms.get(had);
-    if (made && !(made instanceof Promise)) return made;
-    if (had !== undefined) return { ...plain, validator: validatorIn(validator, had) };
-  }
   const isSmall = plain.body.length < smallest && (accepted.length === 0 || accepted.includes('identity'));
   const best = isSmall ? 'identity' : (accepted[0] ?? 'identity');
-  return best === 'identity' ? plain : (forms.get(best) ?? compressed(plain, best, forms));
+  if (best === 'identity') return plain;
+  const made = forms.get(best);
+  if (made) return made;
+  const condition = exchange.request.headers['if-none-match'];
+  const validator = plain.validator && validatorIn(plain.validator, best);
+  return condition !== undefined && validator && matches(condition, validator.etag)
+    ? { ...plain, validator }
+    : compressed(plain, best, forms);
 }
 
 /** The accepted forms for the latest values of the header. Browsers and libraries send the same few values. */
@@ -169,13 +164,11 @@ export function withOwnMemory(bytes: Buffer): Buffer {
 }
 
 /** The end of each form's tag. A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). */
-const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br' };
+const etagSuffixes: Readonly<Record<Coding, string>> = { gzip: '-gz', br: '-br' };
 
-/** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
-const tagOf = ({ etag }: Validator, form: Form) => `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
-
-function validatorIn(validator: Validator, form: Form): Validator {
-  const etag = tagOf(validator, form);
+/** The tag of a form is made from that of the uncompressed form: both change with the text and only with it. */
+function validatorIn(validator: Validator, form: Coding): Validator {
+  const etag = `${validator.etag.slice(0, -1)}${etagSuffixes[form]}"`;
   return { etag, headers: { ...validator.headers, ETag: etag } };
 }
 

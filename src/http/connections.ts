@@ -1,5 +1,6 @@
 /** Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. */
 
+import { readFileSync } from 'node:fs';
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -37,6 +38,20 @@ const lastWords = 1_000;
 /** How long, in milliseconds, an idle connection waits for one more request when the gateway closes. */
 const lastRequest = 1_000;
 
+/** How many descriptors stay free for files, for an upstream and for whatever else a process opens. */
+const reserve = 200;
+
+/** How many clients may be connected: one for each descriptor that the process may have, without its `own` connections. */
+export function mostConnections(own: number): number {
+  try {
+    const [, descriptors] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Math.max(Number(descriptors ?? Number.POSITIVE_INFINITY) - reserve - own, reserve);
+  } catch {
+    // Only Linux says it there.
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
 export interface Connections {
   /** Must be called for each exchange that begins. */
   begin(exchange: Exchange): void;
@@ -59,7 +74,11 @@ export function watchConnections(
   server.timeout = silence;
   server.keepAliveTimeout = idle;
 
-  server.on('connection', (socket) => open(connections, socket));
+  const byAddress = new Map<string, Set<Socket>>();
+  server.on('connection', (socket) => {
+    open(connections, socket);
+    makeRoom(connections, noteAddress(byAddress, socket), server.maxConnections / 2);
+  });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
     const error = httpErrorOf(code);
@@ -120,6 +139,35 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
   });
 }
 
+/** Returns all connections from the address of the connection, the oldest first. */
+function noteAddress(byAddress: Map<string, Set<Socket>>, socket: Socket): ReadonlySet<Socket> {
+  const { remoteAddress = '' } = socket;
+  const own = (byAddress.get(remoteAddress) ?? new Set()).add(socket);
+  byAddress.set(remoteAddress, own);
+  socket.once('close', () => {
+    own.delete(socket);
+    if (own.size === 0) byAddress.delete(remoteAddress);
+  });
+  return own;
+}
+
+/** Ends the oldest idle connection that sent no valid token, if an address has so many that others might get none. */
+function makeRoom(connections: Map<Duplex, Connection>, own: ReadonlySet<Socket>, most: number): void {
+  if (own.size <= most) return;
+  for (const socket of own) {
+    const connection = connections.get(socket);
+    if (!connection || connection.latest?.hasViewer || !isIdle(connection)) continue;
+    end(socket);
+    // Another one is next.
+    connections.delete(socket);
+    return;
+  }
+}
+
+/** Whether it has sent no request yet, or has its response to each. */
+const isIdle = ({ latest }: Connection) =>
+  !latest || (latest.request.complete && latest.response.writableFinished);
+
 function begin(connection: Connection | undefined, exchange: Exchange): void {
   if (!connection) return;
   connection.latest = exchange;
@@ -145,9 +193,9 @@ function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, gra
     if (latest && !latest.response.headersSent) latest.response.shouldKeepAlive = false;
   function sweep(): void {
     const lasted = performance.now() - began;
-    for (const [socket, { latest }] of connections) {
-      const isIdle = latest?.request.complete && latest.response.writableFinished;
-      if (isIdle && lasted >= Math.min(lastRequest, grace)) end(socket);
+    for (const [socket, connection] of connections) {
+      const { latest } = connection;
+      if (latest && isIdle(connection) && lasted >= Math.min(lastRequest, grace)) end(socket);
       if (lasted < grace) continue;
       if (!latest || latest.response.headersSent) socket.destroy();
       else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);

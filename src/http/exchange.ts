@@ -71,13 +71,11 @@ export interface ExchangeListener {
 /** A request id that a client may choose. Any other could forge a line of the log, or put a token into it. */
 const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
-export function openExchange(
+export const openExchange = (
   request: IncomingMessage,
   response: ServerResponse,
   listener: ExchangeListener,
-): Exchange {
-  return createExchange(request, response, { id: idOf(request), message: undefined, listener });
-}
+) => createExchange(request, response, idOf(request), listener);
 
 export interface MessageOptions {
   /** The id of the operation in the log. */
@@ -95,19 +93,29 @@ export function openMessage(
   { id, authorization, message }: MessageOptions,
   listener: ExchangeListener,
 ): Exchange {
-  const { host, 'x-forwarded-for': forwarded } = opening.headers;
-  const headers: IncomingMessage['headers'] = {
-    ...(host !== undefined && { host }),
+  const request = requestWithin(opening, 'POST', '/graphql', {
+    authorization,
+    'x-forwarded-for': opening.headers['x-forwarded-for'],
     accept: 'application/graphql-response+json',
     'content-type': 'application/json',
-    ...(authorization !== undefined && { authorization }),
-    ...(forwarded !== undefined && { 'x-forwarded-for': forwarded }),
-  };
-  const own = { method: 'POST', url: '/graphql', headers, rawHeaders: [], complete: true };
-  const request: IncomingMessage = Object.create(opening, Object.getOwnPropertyDescriptors(own));
-  const exchange = createExchange(request, new ServerResponse(request), { id, message, listener });
+  });
+  const exchange = createExchange(request, new ServerResponse(request), id, listener, message);
   exchange.transport = 'websocket';
   return exchange;
+}
+
+/** A request that came by the connection and for the host of another one. A header without a value is left out. */
+function requestWithin(
+  outer: IncomingMessage,
+  method: string,
+  url: string,
+  given: IncomingMessage['headers'],
+): IncomingMessage {
+  const all = Object.entries({ host: outer.headers.host, ...given });
+  const present = all.filter(([, value]) => value !== undefined);
+  const headers = Object.fromEntries(present);
+  const own = { method, url, headers, rawHeaders: present.flat(), complete: true };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(own));
 }
 
 export interface InnerRequest {
@@ -122,16 +130,11 @@ export interface InnerRequest {
  * for. The client and the log see the outer exchange only.
  */
 export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
-  const { host, authorization } = outer.request.headers;
-  const headers: IncomingMessage['headers'] = {
-    ...(host !== undefined && { host }),
-    ...(authorization !== undefined && { authorization }),
+  const request = requestWithin(outer.request, method, target, {
+    authorization: outer.request.headers.authorization,
     accept: 'application/json',
-    ...(body && { 'content-type': 'application/json' }),
-  };
-  const rawHeaders = Object.entries(headers).flat();
-  const ofRequest = { method, url: target, headers, rawHeaders, complete: true };
-  const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
+    'content-type': body && 'application/json',
+  });
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
   const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
@@ -159,11 +162,9 @@ function idOf({ headers }: IncomingMessage): string {
 function createExchange(
   request: IncomingMessage,
   response: ServerResponse,
-  {
-    id,
-    message,
-    listener,
-  }: { id: string; message: OperationMessage | undefined; listener: ExchangeListener },
+  id: string,
+  listener: ExchangeListener,
+  message?: OperationMessage,
 ): Exchange {
   const began = performance.now();
   const target = targetOf(request);

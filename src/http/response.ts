@@ -99,9 +99,9 @@ export function send(exchange: Exchange, given: HttpResponse): void {
   exchange.errorCode = given.errorCode;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, headersOf(exchange, validator.headers, given)).end();
+    response.writeHead(304, headersOf(exchange, validator.headers)).end();
   } else {
-    response.writeHead(status, headersOf(exchange, headers, given));
+    response.writeHead(status, headersOf(exchange, headers));
     // Node writes a string in one piece with the head. In Latin-1 each byte is one character, so any bytes survive.
     if (body.length <= largestText) response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
@@ -117,18 +117,9 @@ function flattened(headers: Headers): (string | number)[] {
   return all;
 }
 
-/** The flat headers of responses that are sent more than once. */
-const knownFlat = new WeakMap<Headers, readonly (string | number)[]>();
-
 /** All headers: the response's own and those of the exchange, which replace those of the same name. Values of `Vary` are joined. */
-export function headersOf(
-  { headers: others }: Pick<Exchange, 'headers'>,
-  own: Headers,
-  { forms }: Pick<HttpResponse, 'forms'>,
-): (string | number)[] {
-  const flat = (forms && knownFlat.get(own)) ?? flattened(own);
-  if (forms) knownFlat.set(own, flat);
-  const all = [...flat];
+function headersOf({ headers: others }: Exchange, own: Headers): (string | number)[] {
+  const all = flattened(own);
   for (const name in others) {
     if (own[name] !== undefined) {
       const isVaried = own.Vary !== undefined && others.Vary !== undefined;
@@ -155,7 +146,7 @@ export async function sendStream(
 ): Promise<void> {
   const { request, response } = exchange;
   const isSentBefore = response.headersSent;
-  if (!isSentBefore) response.writeHead(status, headersOf(exchange, own, {}));
+  if (!isSentBefore) response.writeHead(status, headersOf(exchange, own));
   try {
     // The response to a HEAD has no body (RFC 9110, section 9.3.2).
     if (stream && !isSentBefore && request.method !== 'HEAD')

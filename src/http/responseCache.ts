@@ -8,27 +8,13 @@
  */
 
 import { LRUCache } from 'lru-cache';
+import type { createViewerVersions } from '../database/viewerVersions.ts';
 import { withOwnMemory } from './compression.ts';
 import type { HttpResponse } from './response.ts';
 import type { Computed } from './task.ts';
 
-/** What is known of the viewers' data, such as by `createViewerVersions`. */
-export interface DataVersions {
-  /** The version of a viewer's data, or undefined while responses made from it may not be cached. */
-  versionOf(viewerId: number): number | undefined;
-  /** Must be called after a write through this process, before it is acknowledged. */
-  invalidate(viewerId: number): void;
-  /** Must be called after a read for the viewer that did not go through `compute`. */
-  noteRead(viewerId: number): void;
-  /** The number of the viewer's last read: reads are numbered in their order. */
-  lastReadOf(viewerId: number): number;
-  /** Whether every change that the viewer's reads may have shown has been announced to this process. */
-  isCaughtUp(viewerId: number): boolean;
-  /** Waits until that is so. Returns false if it takes too long. */
-  catchUp(viewerId: number): Promise<boolean>;
-  /** Raises the version of the viewer's data if the viewer may have seen newer data than the version stands for. */
-  settleVersion(viewerId: number): Promise<void>;
-}
+/** What is known of the viewers' data. */
+type DataVersions = ReturnType<typeof createViewerVersions>;
 
 export interface ResponseCache
   extends Pick<DataVersions, 'versionOf' | 'invalidate' | 'noteRead' | 'settleVersion'> {

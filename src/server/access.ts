@@ -11,7 +11,6 @@ import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Endpoint } from '../http/target.ts';
 import type { ServerOptions } from './options.ts';
 
 /** Who may go on, null for an anonymous client; or the response to a client that may not. */
@@ -44,20 +43,9 @@ export function createShedding(
   return { turns, shed };
 }
 
-/** Made once: rejecting a request must cost next to nothing. */
-const busy: Readonly<Record<Endpoint, HttpResponse>> = {
-  rest: prepare('rest'),
-  graphql: prepare('graphql'),
-  mcp: prepare('mcp'),
-  page: prepare('page'),
-};
-
-function prepare(endpoint: Endpoint): HttpResponse {
-  return { ...errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' }), forms: new Map() };
-}
-
 /** The response to a rejected request. */
-export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>): HttpResponse => busy[endpoint];
+export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
+  errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' });
 
 export function createAccess(
   { config, database, mirror }: Pick<ServerOptions, 'config' | 'database' | 'mirror'>,

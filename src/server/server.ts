@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { requestSpans } from '../channels.ts';
 import { longestConnecting } from '../database/session.ts';
 import { formFor } from '../http/compression.ts';
-import { timeouts as defaultTimeouts, watchConnections } from '../http/connections.ts';
+import { timeouts as defaultTimeouts, mostConnections, watchConnections } from '../http/connections.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
@@ -55,6 +55,9 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
+  const { DATABASE_CONNECTIONS, DATABASE_REPLICA_URLS = [] } = config;
+  const own = DATABASE_CONNECTIONS * (1 + DATABASE_REPLICA_URLS.length);
+  server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);

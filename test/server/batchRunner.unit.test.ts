@@ -26,23 +26,6 @@ const taskOf = (name: string): Task => ({
 });
 const responseOf = (name: string) => jsonResponse(200, JSON.stringify(name));
 
-it('a part that has to run in order waits for all parts before it, and those after it wait for it; the others run concurrently', async () => {
-  const events: string[] = [];
-  const parts = ['a', 'b', 'M', 'N', 'c', 'd'].map((name) => ({
-    isInOrder: name === name.toUpperCase(),
-    task: taskOf(name),
-  }));
-  const responses = await runBatch(exchangeFor().exchange, parts, async ({ cacheKey: name = '' }) => {
-    events.push(`+${name}`);
-    // The first of each two concurrent parts takes longer.
-    for (let turn = name === 'a' || name === 'c' ? 4 : 2; turn > 0; turn--) await Promise.resolve();
-    events.push(`-${name}`);
-    return responseOf(name);
-  });
-  expect(events.join(' ')).toBe('+a +b -b -a +M -M +N -N +c +d -d -c');
-  expect(responses).toEqual(['a', 'b', 'M', 'N', 'c', 'd'].map(responseOf));
-});
-
 it('a part that fails has a masked error as its response, and is reported', async () => {
   const { exchange, failed } = exchangeFor();
   const failure = new Error('secret');
@@ -58,16 +41,4 @@ it('a part that fails has a masked error as its response, and is reported', asyn
     [exchange, failure],
     [exchange, failure],
   ]);
-});
-
-it('ten parts may listen for the close of the response without a warning', async () => {
-  const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-  const { exchange } = exchangeFor();
-  const parts = Array.from({ length: 10 }, (_, index) => ({ isInOrder: false, task: taskOf(String(index)) }));
-  await runBatch(exchange, parts, async () => {
-    exchange.response.once('close', () => {});
-    return responseOf('x');
-  });
-  expect(warning).not.toHaveBeenCalled();
-  warning.mockRestore();
 });

@@ -5,9 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { freePort } from '../support/freePort.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { endProcesses, type ServedGateway, serve, startCli } from '../support/processes.ts';
+import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -119,34 +118,6 @@ describe('several workers', () => {
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });
     for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
-  });
-});
-
-describe('several workers of which the last still starts', () => {
-  needsEngine('postgres', 'the embedded database belongs to one process');
-
-  it('finish the requests in flight when the process that started them is told to stop', async () => {
-    const port = await freePort();
-    const late = `if(process.env.NODE_UNIQUE_ID==='2')await(new(Promise)(settle=>setTimeout(settle,60000)))`;
-    const { child, exit } = startCli(['serve', '--workers', '2', '--port', String(port)], {
-      DATABASE_URL: database.pool.options.connectionString ?? '',
-      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=data:text/javascript,${late}`,
-    });
-    const url = `http://127.0.0.1:${port}`;
-    await expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status), timeouts).toBe(200);
-    const holder = await database.pool.connect();
-    try {
-      await holder.query('BEGIN; LOCK TABLE "DttSession"');
-      const asked = ask({ url }, '/dtt/sessions');
-      await expect.poll(countWaiting, timeouts).toBe(1);
-      child.kill('SIGTERM');
-      await sleep(200);
-      await holder.query('ROLLBACK');
-      expect((await asked).status).toBe(200);
-    } finally {
-      holder.release();
-    }
-    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
   });
 });
 
@@ -277,34 +248,6 @@ describe('startWorkers', () => {
     await starting;
     expect(settled).toHaveBeenCalledWith(undefined);
     expect(workers).toHaveLength(served + 1);
-  });
-
-  it('replaces a worker that died while the others started, once all of them serve', async () => {
-    const { workers, logger, log } = open();
-    const starting = startWorkers(2, logger);
-    await workers[0]?.serve();
-    workers[0]?.emit('exit', 1, null);
-    expect(workers).toHaveLength(2);
-    await workers[1]?.serve();
-    expect(await starting).toBeDefined();
-    expect(workers).toHaveLength(3);
-    expect(log()).toEqual([]);
-  });
-
-  it('replaces a worker that dies immediately, and logs that', async () => {
-    const { workers, log } = await openServing();
-    vi.advanceTimersByTime(1_000);
-    workers[0]?.emit('exit', null, 'SIGKILL');
-    vi.advanceTimersByTime(0);
-    expect(workers).toHaveLength(3);
-    workers[1]?.emit('exit', 7, null);
-    vi.advanceTimersByTime(0);
-    expect(workers).toHaveLength(4);
-    const msg = 'a worker died, and is replaced';
-    expect(log()).toMatchObject([
-      { level: 50, worker: 1_000, code: null, signal: 'SIGKILL', msg },
-      { level: 50, worker: 1_001, code: 7, signal: null, msg },
-    ]);
   });
 
   it('replaces a worker that did not run for a second only after a second, each time', async () => {

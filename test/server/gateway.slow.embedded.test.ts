@@ -4,18 +4,14 @@ import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { SetupError } from '../../src/errors.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
-import { release } from '../../src/version.ts';
 import { freePort } from '../support/freePort.ts';
-import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
+import { copyTemplate } from '../support/gateway.ts';
 
 let folder: string;
 let taken: Server;
@@ -42,22 +38,6 @@ const isServed = (url: string) =>
   );
 
 describe('a start that fails', () => {
-  it.each([
-    [
-      { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
-      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
-    ],
-    [
-      { DATABASE_URL: 'postgresql://me:sec%ret@127.0.0.1:1/app' },
-      /^DATABASE_URL is "postgresql:\/\/me:\*\*\*@127.0.0.1:1\/app", but cannot be reached: (?!.*sec%ret).*$/,
-    ],
-    [{ DATA_DIR: '/dev/null' }, /^DATA_DIR is "\/dev\/null", but takes a folder that can be written to: .*$/],
-  ])('reports the reason: %o', async (settings, message) => {
-    const opening = open(settings);
-    await expect(opening).rejects.toThrow(SetupError);
-    await expect(opening).rejects.toThrow(message);
-  });
-
   it.each(['PORT', 'METRICS_PORT'])(
     'because %s is taken reports that, and closes everything else',
     async (name) => {
@@ -112,18 +92,6 @@ describe('a gateway', () => {
     );
     await again.close();
   });
-
-  it('has no metrics without METRICS_PORT, and closes although connections are idle', async () => {
-    const gateway = await open({});
-    const { demoToken, metricsUrl } = gateway;
-    expect(metricsUrl).toBeUndefined();
-    // Left open, for the next request of the client.
-    const response = await fetch(`${gateway.url}/api/v1/dtt`, {
-      headers: { Authorization: `Bearer ${demoToken}` },
-    });
-    await response.text();
-    await gateway.close();
-  });
 });
 
 describe('a gateway that closes', () => {
@@ -162,23 +130,6 @@ describe('the log', () => {
     vi.restoreAllMocks();
   });
 
-  it('has a line when the gateway serves, when it is closing, and when it is closed', async () => {
-    const gateway = await open({ LOG_LEVEL: 'info' });
-    expect(log).toMatchObject([
-      { level: 30, msg: 'serving', url: gateway.url, release, database: 'embedded' },
-    ]);
-    await gateway.close();
-    expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
-  });
-
-  it('has a line before migrations are applied', async () => {
-    const own = await copyUnmigrated();
-    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'info' });
-    expect(log).toMatchObject([{ msg: 'applying migrations', pending: 1 }, { msg: 'serving' }]);
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  });
-
   it('has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
     const own = await copyTemplate();
     const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
@@ -203,12 +154,6 @@ it('a server listens only on HOST', async () => {
   const { address, port } = server.address() as AddressInfo;
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();
-});
-
-it('a gateway with DATABASE_URL creates no DATA_DIR', async () => {
-  const DATA_DIR = join(tmpdir(), `dovetail-none-${process.pid}`);
-  await expect(open({ DATA_DIR, DATABASE_URL: 'postgresql://127.0.0.1:1/app' })).rejects.toThrow();
-  await expect(rm(DATA_DIR, { recursive: true })).rejects.toThrow('ENOENT');
 });
 
 it('a gateway that mirrors an account has no demo account, not even before the mirror is filled', async () => {

@@ -1,25 +1,18 @@
 import { spawn } from 'node:child_process';
-import cluster, { type Worker } from 'node:cluster';
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { migrationLock } from '../../src/database/migrate.ts';
-import { SetupError } from '../../src/errors.ts';
-import { openGateway } from '../../src/server/gateway.ts';
-import { serve as serveHere } from '../../src/server/serve.ts';
 import { release } from '../../src/version.ts';
 import { copyFolder } from '../support/copyFolder.ts';
-import { freePort } from '../support/freePort.ts';
 import { needsEngine } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
-import { openSilentServer } from '../support/silent.ts';
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -211,14 +204,6 @@ ${commands.join('\n')}
     await brokenOff;
     expect(events).not.toContain('event: complete');
   });
-
-  it('exits with 1 and one line of output if a setting is invalid', async () => {
-    expect(await runCli(['serve'], { DATA_DIR: folder, PORT: 'http' })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'PORT is "http", but takes an integer from 0 to 65535.\n',
-    });
-  });
 });
 
 describe('DATABASE_URL', () => {
@@ -245,17 +230,8 @@ describe('DATABASE_URL', () => {
     });
     const place = `DATABASE_URL='${server.replace(':postgres@', ':***@')}/${name}'`;
     expect(gateway.output.stdout).toContain(`
-  Nobody has an account in this database yet. There are three ways to one:
-
     the demo account, which takes a database without users
       ${place} npx dovetail demo
-    an account of your own and its token; docs/operations.md#users has the SQL that fills it
-      ${place} npx dovetail user create me --tier ultra
-      ${place} npx dovetail token create --user me --name laptop
-    a mirror of an account that lives elsewhere, in a database without others
-      UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${place} npx dovetail sync
-
-  Write the password in the place of ***.
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
@@ -295,31 +271,6 @@ describe('DATABASE_URL', () => {
     await query(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
   });
 
-  it('of a server that sends nothing lets a gateway stop that waits to start', async () => {
-    const silent = await openSilentServer();
-    const settings = { DATABASE_URL: silent.url, PORT: '0', LOG_LEVEL: 'silent' };
-    const { child, exit } = startCli(['serve'], settings);
-    await silent.asked;
-    child.kill('SIGTERM');
-    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
-    silent.close();
-  });
-
-  it('of a missing database is an error that says so, without the password', async () => {
-    const engine = inject('engine');
-    const server = engine.kind === 'postgres' ? engine.url : '';
-    const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
-    const error: unknown = await openGateway(readConfig(settings)).catch((reason) => reason);
-    expect(error).toBeInstanceOf(SetupError);
-    const { port } = new URL(server);
-    expect(String(error)).toMatch(
-      new RegExp(
-        `DATABASE_URL is .*, but the server has no such database \\(database "missing" does not exist\\)\\. Make it: createdb -h 127\\.0\\.0\\.1 -p ${port} -U postgres missing$`,
-      ),
-    );
-    expect(String(error)).not.toContain('postgres:postgres');
-  });
-
   it('of a server that cannot be reached is reported once for all workers', async () => {
     const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', PORT: '0', WORKERS: '3' };
     const { code, stdout, stderr } = await runCli(['serve'], settings);
@@ -340,82 +291,5 @@ describe('DATABASE_URL', () => {
       stderr: `Dovetail already runs at http://127.0.0.1:${port}. Stop it, or set --port or PORT to another port; 0 picks a free one.\n`,
     });
     other.close();
-  });
-});
-
-describe('the process that starts workers', () => {
-  afterEach(() => {
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
-  });
-
-  /** Serves with fake workers, until the test stops it. */
-  function startServing(settings: Record<string, string>, beforeWorkers: () => void = () => {}) {
-    const ended = vi.fn();
-    const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
-      const worker = Object.assign(new EventEmitter(), {
-        process: {
-          pid: 1,
-          kill: (signal: string) => {
-            ended(signal);
-            setImmediate(() => worker.emit('exit', 0, null));
-          },
-        },
-      });
-      beforeWorkers();
-      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711', hasUsers: true }));
-      // The parts of a worker that are used.
-      return worker as unknown as Worker;
-    });
-    const stops = new Map<string | symbol, () => void>();
-    vi.spyOn(process, 'on').mockImplementation((event, listener) => {
-      stops.set(event, listener);
-      return process;
-    });
-    let output = '';
-    vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
-      output += text;
-      return true;
-    });
-    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-    const served = serveHere({
-      DATABASE_URL: 'postgresql://127.0.0.1:1/app',
-      LOG_LEVEL: 'silent',
-      PORT: '0',
-    });
-    return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
-  }
-
-  it('starts one worker for each core with WORKERS=auto, serves their metrics, and ends with all of them', async () => {
-    const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
-    await expect.poll(output).toContain('curl');
-    const cores = availableParallelism();
-    expect(fork).toHaveBeenCalledTimes(cores);
-    expect(output()).toContain('  GraphiQL        http://127.0.0.1:4711/graphql\n');
-    expect(output()).toContain(`  Workers         ${cores}\n`);
-    expect(output()).toContain(
-      '\n  A token for a user:\n\n    DATABASE_URL=postgresql://127.0.0.1:1/app npx dovetail token create --user NAME --name laptop\n',
-    );
-    const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(output()) ?? [];
-    // The fake workers have no metrics, but the server of metrics responds.
-    expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
-    stop('SIGINT');
-    await served;
-    expect(ended.mock.calls).toEqual(Array(cores).fill(['SIGTERM']));
-    await expect(fetch(metricsUrl)).rejects.toThrow();
-  });
-
-  it('ends the workers if their metrics cannot be served, and reports the reason', async () => {
-    const port = await freePort();
-    const taken = createServer((_, response) => response.end('another program'));
-    // The port was still free when the start checked it.
-    const take = () => taken.listening || taken.listen(port, '127.0.0.1');
-    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) }, take);
-    await expect(served).rejects.toThrow(
-      `METRICS_PORT ${port} is taken by another program. Stop it, or set METRICS_PORT to another port; 0 picks a free one.`,
-    );
-    expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
-    expect(output()).toBe('');
-    taken.close();
   });
 });

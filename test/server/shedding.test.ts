@@ -178,14 +178,4 @@ describe('a statement', () => {
     await gateway.close();
     await proxy.close();
   });
-
-  it('of a gateway has the timeout and the number of connections that are set, and that of a command has no timeout', async () => {
-    const timeoutOf = async ({ pool }: TestDatabase) =>
-      (await pool.query<{ statement_timeout: string }>('SHOW statement_timeout')).rows[0]?.statement_timeout;
-    const bounded = await open();
-    expect(await timeoutOf(bounded)).toBe('300ms');
-    expect(bounded.pool.options.max).toBe(2);
-    await bounded.close();
-    expect(await timeoutOf(database)).toBe('0');
-  });
 });
