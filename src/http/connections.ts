@@ -77,7 +77,7 @@ export function watchConnections(
   const byAddress = new Map<string, Set<Socket>>();
   server.on('connection', (socket) => {
     open(connections, socket);
-    makeRoom(connections, noteAddress(byAddress, socket), server.maxConnections / 2);
+    noteAddress(connections, byAddress, socket, server.maxConnections / 2);
   });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
@@ -139,8 +139,16 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
   });
 }
 
-/** Returns all connections from the address of the connection, the oldest first. */
-function noteAddress(byAddress: Map<string, Set<Socket>>, socket: Socket): ReadonlySet<Socket> {
+/**
+ * Notes the address of a connection. If one address has so many that others might get none, its oldest idle connection that sent
+ * no valid token is ended.
+ */
+function noteAddress(
+  connections: Map<Duplex, Connection>,
+  byAddress: Map<string, Set<Socket>>,
+  socket: Socket,
+  most: number,
+): void {
   const { remoteAddress = '' } = socket;
   const own = (byAddress.get(remoteAddress) ?? new Set()).add(socket);
   byAddress.set(remoteAddress, own);
@@ -148,18 +156,13 @@ function noteAddress(byAddress: Map<string, Set<Socket>>, socket: Socket): Reado
     own.delete(socket);
     if (own.size === 0) byAddress.delete(remoteAddress);
   });
-  return own;
-}
-
-/** Ends the oldest idle connection that sent no valid token, if an address has so many that others might get none. */
-function makeRoom(connections: Map<Duplex, Connection>, own: ReadonlySet<Socket>, most: number): void {
   if (own.size <= most) return;
-  for (const socket of own) {
-    const connection = connections.get(socket);
+  for (const each of own) {
+    const connection = connections.get(each);
     if (!connection || connection.latest?.hasViewer || !isIdle(connection)) continue;
-    end(socket);
     // Another one is next.
-    connections.delete(socket);
+    connections.delete(each);
+    end(each);
     return;
   }
 }

@@ -1,5 +1,9 @@
 /** The package declares the types of its index alone. */
 
+declare module 'rate-limiter-flexible/lib/RateLimiterMemory.js' {
+  export { RateLimiterMemory as default } from 'rate-limiter-flexible';
+}
+
 declare module 'rate-limiter-flexible/lib/RateLimiterPostgres.js' {
   export { RateLimiterPostgres as default } from 'rate-limiter-flexible';
 }

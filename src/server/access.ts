@@ -23,15 +23,20 @@ export type Access = { readonly viewer: Viewer | null } | HttpResponse;
  */
 export type Shed = (exchange: Exchange, viewer: Viewer | null) => boolean;
 
-export function createShedding(
-  { config, database, metrics }: Pick<ServerOptions, 'config' | 'database' | 'metrics'>,
+/** The response to a rejected request. */
+export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
+  errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' });
+
+export function createAccess(
+  { config, database, mirror, metrics }: Pick<ServerOptions, 'config' | 'database' | 'mirror' | 'metrics'>,
+  viewers: Viewers,
   deadlines: Deadlines,
 ) {
-  const turns = createTurns({
-    connections: database.pool.options.max,
-    maxWaiting: config.MAX_WAITING,
-  });
+  const tokens = mirror?.tokens;
+  const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
+  const turns = createTurns({ connections: database.pool.options.max, maxWaiting: config.MAX_WAITING });
   metrics?.watchLoad(turns.figures);
+
   const shed: Shed = (exchange, viewer) => {
     if (exchange.hasBegun) return false;
     if (!turns.admit(viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY))) return true;
@@ -39,21 +44,6 @@ export function createShedding(
     deadlines.begin(exchange);
     return false;
   };
-  /** `turns` lets users take turns with their statements. */
-  return { turns, shed };
-}
-
-/** The response to a rejected request. */
-export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
-  errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' });
-
-export function createAccess(
-  { config, database, mirror }: Pick<ServerOptions, 'config' | 'database' | 'mirror'>,
-  viewers: Viewers,
-  shed: Shed,
-) {
-  const tokens = mirror?.tokens;
-  const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
 
   /** Counts requests. @returns the response if they are too many. */
   function count(exchange: Exchange, viewer: Viewer | null, requests?: number): HttpResponse | undefined {
@@ -79,6 +69,9 @@ export function createAccess(
   }
 
   return {
+    /** Lets users take turns with their statements. */
+    turns,
+    shed,
     count,
     /**
      * A request is counted once its viewer is known: a client with a token is not anonymous, however many clients are at its

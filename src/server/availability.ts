@@ -10,6 +10,8 @@ import { textResponse } from '../http/response.ts';
 import type { PageHandler } from '../pages/page.ts';
 import type { ServerOptions } from './options.ts';
 
+export type Outages = ReturnType<typeof createOutages>;
+
 /** Logs one line when the database goes away and one when it is back, however many requests fail in between. */
 export function createOutages(logger: Logger) {
   let outage: { requests: number } | undefined;

@@ -13,8 +13,8 @@ import type { Exchange } from '../http/exchange.ts';
 import { asksForPage, isMisaddressed, isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch } from '../http/task.ts';
-import { createAccess, createShedding, tooBusy } from './access.ts';
-import type { createOutages } from './availability.ts';
+import { createAccess, tooBusy } from './access.ts';
+import type { Outages } from './availability.ts';
 import { createHandlers } from './handlers.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 import { createPositions } from './positions.ts';
@@ -27,11 +27,7 @@ const mostConnections = 100;
 
 export type Pipeline = ReturnType<typeof createPipeline>;
 
-export function createPipeline(
-  options: ServerOptions,
-  deadlines: Deadlines,
-  outages: Pick<ReturnType<typeof createOutages>, 'watch'>,
-) {
+export function createPipeline(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const steps = createSteps(options, deadlines, outages);
   return {
     ...steps,
@@ -97,14 +93,10 @@ async function respondToBatch(
 }
 
 /** Makes the steps. */
-function createSteps(
-  options: ServerOptions,
-  deadlines: Deadlines,
-  { watch }: Parameters<typeof createPipeline>[2],
-) {
+function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, logger } = options;
-  const { turns, shed } = createShedding(options, deadlines);
   const viewers = createViewers(inTurn(database.sql, watch), feed, cacheMaxAge, replicas?.noteChange);
+  const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
     replicas?.noteChange(viewerId);
@@ -115,13 +107,12 @@ function createSteps(
         onChanged(viewerId);
         mirror?.noteChange(viewerId);
       });
-  const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
-  const handlers = createHandlers(options, { viewers, turns, watch });
+  const runTask = createTaskRunner({ ...access, responseCache, onChanged, positions });
+  const handlers = createHandlers(options, { ...access, viewers, watch });
   const { proxy } = handlers;
   return {
     ...handlers,
-    ...createAccess(options, viewers, shed),
-    shed,
+    ...access,
     runTask,
     hasGraphiql: config.GRAPHIQL === 'on',
     cors: createCors(

@@ -13,7 +13,7 @@ import { send, sendStream } from '../http/response.ts';
 import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
-import { createOutages } from './availability.ts';
+import { createOutages, type Outages } from './availability.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
 import { createOperations, createUpgrades } from './webSocketAccess.ts';
@@ -24,7 +24,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
   const outages = createOutages(logger);
-  const listener = createListener(options, deadlines, outages.count);
+  const listener = createListener(options, deadlines, outages);
   const pipeline = createPipeline(options, deadlines, outages);
 
   async function serve(exchange: Exchange): Promise<void> {
@@ -72,7 +72,7 @@ export function createGatewayServer(options: ServerOptions): Server {
 function createListener(
   { logger, metrics }: ServerOptions,
   deadlines: Deadlines,
-  countOutage: ReturnType<typeof createOutages>['count'],
+  outages: Outages,
 ): ExchangeListener {
   const log = createRequestLog(logger);
   return {
@@ -82,7 +82,7 @@ function createListener(
       deadlines.end(outcome.exchange);
       log(outcome);
       metrics?.end(outcome);
-      countOutage(outcome);
+      outages.count(outcome);
     },
   };
 }

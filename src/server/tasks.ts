@@ -11,14 +11,6 @@ import type { RestHandler } from '../rest/handler.ts';
 import { type Shed, tooBusy } from './access.ts';
 import type { Positions } from './positions.ts';
 
-export interface TaskRunnerOptions {
-  readonly responseCache: ResponseCache;
-  readonly shed: Shed;
-  /** Called with a viewer who may have written something. */
-  readonly onChanged: (viewerId: number) => void;
-  readonly positions: Positions | undefined;
-}
-
 /** @param asked has the API that the task is of, where the exchange is a request to another one. */
 export type TaskRunner = (
   exchange: Exchange,
@@ -33,7 +25,13 @@ export function createTaskRunner({
   shed,
   onChanged,
   positions,
-}: TaskRunnerOptions): TaskRunner {
+}: {
+  readonly responseCache: ResponseCache;
+  readonly shed: Shed;
+  /** Called with a viewer who may have written something. */
+  readonly onChanged: (viewerId: number) => void;
+  readonly positions: Positions | undefined;
+}): TaskRunner {
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';

@@ -257,25 +257,6 @@ it('a token is cached for five minutes at most, without any change announced', a
   expect(counted).toEqual([1, 1, 1, 2]);
 });
 
-it('the token of a subscription is rechecked every five minutes, without any change announced', async () => {
-  const { url, sql } = await open();
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
-  const subscribing = request(`${url}/graphql?query=subscription{activeDttTemplate{name}}`, { headers })
-    .on('error', () => {})
-    .end();
-  const asked = async (times: number) => {
-    while (sql.count.mock.calls.length < times) await new Promise((settle) => setImmediate(settle));
-    expect(sql.count).toHaveBeenCalledTimes(times);
-  };
-  await asked(1);
-  vi.advanceTimersByTime(299_999);
-  await asked(1);
-  vi.advanceTimersByTime(1);
-  await asked(2);
-  subscribing.destroy();
-});
-
 it('under overload everything gets a response that needs no database, and no unknown token is looked up', async () => {
   const { ask, pool, sql, url } = await open({ MAX_WAITING: '1' });
   sql.findMany.mockImplementation(() => new Promise(() => {}));

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -276,20 +275,5 @@ describe('DATABASE_URL', () => {
     const { code, stdout, stderr } = await runCli(['serve'], settings);
     expect(stderr).toMatch(/^DATABASE_URL is .*, but cannot be reached: .*ECONNREFUSED.*\n$/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  });
-
-  it('is not used if the port is taken by a gateway, which the error names', async () => {
-    const other = createServer((request, response) => {
-      response.setHeader('X-Request-Id', 'x').end(request.url === '/healthz' ? 'alive\n' : '');
-    }).listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const { port } = other.address() as AddressInfo;
-    const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', WORKERS: '3' };
-    expect(await runCli(['serve', '--port', String(port)], settings)).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `Dovetail already runs at http://127.0.0.1:${port}. Stop it, or set --port or PORT to another port; 0 picks a free one.\n`,
-    });
-    other.close();
   });
 });

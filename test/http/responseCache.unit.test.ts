@@ -1,24 +1,14 @@
 /** The rules by which responses are cached, with a feed that does what the test says. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { formFor } from '../../src/http/compression.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import type { Computed } from '../../src/http/task.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import {
-  graphqlOnce,
-  openTestDatabase,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestDatabase,
-  type TestGateway,
-} from '../support/gateway.ts';
 
 const alice = 1;
 const bob = 2;
@@ -394,48 +384,5 @@ describe('compression', () => {
     expect(await cachedIn(opened, alice, '/dtt', 'br')).toBe(other);
     expect(first.body.length + other.body.length).toBeLessThan(size / 2);
     expect(responseCache.usage()).toEqual(usage);
-  });
-});
-
-describe('an activation that is committed, but whose response is an error', () => {
-  let database: TestDatabase;
-  let gateway: TestGateway;
-  let account: Account;
-  let fails = false;
-  beforeAll(async () => {
-    database = await openTestDatabase();
-    account = await createAccount(database.client, 'alice');
-    const { sql } = database;
-    const breaking: TestDatabase['sql'] = {
-      ...sql,
-      async writeAndFind(...given) {
-        const rows = await sql.writeAndFind(...given);
-        if (fails) throw new Error('the connection is gone');
-        return rows;
-      },
-    };
-    // A feed that announces no changes.
-    const { feed } = createFakeFeed();
-    const responseCache = createResponseCache(createViewerVersions(feed), { maxBytes: mebibyte, maxAge });
-    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, responseCache });
-  });
-  afterAll(() => gateway?.close());
-
-  const active = async () => (await rest(gateway, account.token, '/dtt/templates/active')).body.data;
-  const mutation = (id: number) =>
-    `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-
-  it('is visible in the next read', async () => {
-    const [before, after] = account.dttTemplates;
-    fails = false;
-    await postJson(gateway, account.token, `/dtt/templates/${before}`, { isActive: true });
-    for (let time = 0; time < 2; time++) expect(await active()).toMatchObject({ id: before });
-    fails = true;
-    const { status } = await postJson(gateway, account.token, `/dtt/templates/${after}`, { isActive: true });
-    expect(status).toBe(500);
-    expect(await active()).toMatchObject({ id: after });
-    const { errors } = await graphqlOnce(gateway, account.token, mutation(Number(before)));
-    expect(errors?.[0]?.extensions.code).toBe('INTERNAL_SERVER_ERROR');
-    expect(await active()).toMatchObject({ id: before });
   });
 });

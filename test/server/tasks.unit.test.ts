@@ -1,12 +1,13 @@
-/** The order in which the parts of a batch are run. */
+/** Failures of work, alone and in a batch. */
 
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
-import type { Task } from '../../src/http/task.ts';
-import { runBatch } from '../../src/server/tasks.ts';
+import type { ResponseCache } from '../../src/http/responseCache.ts';
+import type { OtherWork, Task } from '../../src/http/task.ts';
+import { createTaskRunner, runBatch } from '../../src/server/tasks.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 function exchangeFor() {
@@ -42,3 +43,18 @@ it('a part that fails has a masked error as its response, and is reported', asyn
     [exchange, failure],
   ]);
 });
+
+it.each([true, false])(
+  'work that fails and may have written something (%s) invalidates what is cached',
+  async (hasWritten) => {
+    const [onChanged, noteRead] = [vi.fn(), vi.fn()];
+    // The parts of the response cache that are used.
+    const responseCache = { noteRead } as unknown as ResponseCache;
+    const run = createTaskRunner({ responseCache, shed: () => false, onChanged, positions: undefined });
+    const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
+    const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: () => hasWritten };
+    const task = { cacheKey: undefined, prepare: () => work };
+    await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1 }, task)).rejects.toThrow('acknowledgement');
+    expect([onChanged.mock.calls, noteRead.mock.calls]).toEqual(hasWritten ? [[[7]], []] : [[], [[7]]]);
+  },
+);
