@@ -200,7 +200,8 @@ function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, gra
       const { latest } = connection;
       if (latest && isIdle(connection) && lasted >= Math.min(lastRequest, grace)) end(socket);
       if (lasted < grace) continue;
-      if (!latest || latest.response.headersSent) socket.destroy();
+      if (!latest) end(socket);
+      else if (latest.response.headersSent) socket.destroy();
       else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
     }
   }

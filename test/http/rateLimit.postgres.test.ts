@@ -1,6 +1,5 @@
 /** Rate limits, of one gateway and shared by several over one database. */
 
-import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
@@ -85,13 +84,10 @@ describe('a rate limit', () => {
 
   it('says a minute to whoever asks first, at any time', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
-    let clients = 0;
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 1e9 }), (microseconds) => {
-        now = microseconds / 1_000;
-        expect(spend(`client ${clients++}`).headers.RateLimit).toBe('"x";r=0;t=60');
-      }),
-    );
+    for (let client = 0; client < 1_000; client++) {
+      now += 7.123;
+      expect(spend(`client ${client}`).headers.RateLimit).toBe('"x";r=0;t=60');
+    }
   });
 
   it('evicts the count of a client without requests for a minute', () => {

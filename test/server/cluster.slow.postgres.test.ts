@@ -209,45 +209,30 @@ describe('startWorkers', () => {
     expect(workers).toHaveLength(3);
   });
 
-  it('stops the other workers, and waits for their end, if one ends before it serves', async () => {
+  it.each<[string, number, boolean]>([
+    ['it is told to before any of them serves', 0, true],
+    ['it is told to after one of them serves', 1, true],
+    ['one ends before it serves', 1, false],
+  ])('stops all workers, and waits for their end, if %s', async (_, served, isTold) => {
     const { workers, logger, log } = open();
-    const settled = vi.fn();
-    const starting = startWorkers(3, logger).then(settled);
-    await workers[0]?.serve();
-    workers[1]?.emit('exit', 1, null);
-    await turn();
-    expect(workers).toHaveLength(2);
-    expect(workers[0]?.process.kill).toHaveBeenCalledWith('SIGTERM');
-    expect(workers[1]?.process.kill).not.toHaveBeenCalled();
-    expect(settled).not.toHaveBeenCalled();
-    workers[0]?.emit('exit', 0, null);
-    await starting;
-    expect(settled).toHaveBeenCalledWith(undefined);
-    // The worker has logged the reason itself.
-    expect(log()).toEqual([]);
-  });
-
-  it.each([
-    ['after one of them serves', 1],
-    ['before any of them serves', 0],
-  ])('stops all workers if it is told to %s, and waits for their end', async (_, served) => {
-    const { workers, logger } = open();
     const stopping = new AbortController();
     const settled = vi.fn();
     const starting = startWorkers(3, logger, stopping.signal).then(settled);
     if (served) await workers[0]?.serve();
-    stopping.abort();
+    if (isTold) stopping.abort();
+    else workers.at(-1)?.emit('exit', 1, null);
     await turn();
-    expect(workers.map(({ process: { kill } }) => kill.mock.calls)).toEqual(
-      Array(served + 1).fill([['SIGTERM']]),
-    );
-    for (const worker of workers.slice(1)) worker.emit('exit', null, 'SIGTERM');
-    if (served) await turn();
+    const killed = workers.map(({ process: { kill } }) => kill.mock.calls.flat());
+    expect(killed).toEqual(isTold ? Array(served + 1).fill(['SIGTERM']) : [['SIGTERM'], []]);
+    if (served && isTold) workers.at(-1)?.emit('exit', null, 'SIGTERM');
+    await turn();
     expect(settled).not.toHaveBeenCalled();
     workers[0]?.emit('exit', 0, null);
     await starting;
     expect(settled).toHaveBeenCalledWith(undefined);
     expect(workers).toHaveLength(served + 1);
+    // A worker that ends has logged the reason itself.
+    expect(log()).toEqual([]);
   });
 
   it('replaces a worker that did not run for a second only after a second, each time', async () => {
