@@ -1,4 +1,4 @@
-import { GraphQLError, Kind } from 'graphql';
+import { GraphQLError } from 'graphql';
 import { describe, expect, it, vi } from 'vitest';
 import {
   argumentError,
@@ -36,8 +36,6 @@ describe('an error meant for the client', () => {
 });
 
 describe('any other error', () => {
-  const _node = { kind: Kind.FIELD, name: { kind: Kind.NAME, value: 'viewer' } } as const;
-  const _locations = [{ line: 1, column: 3 }];
   const ofResolver = new Error('secret');
   const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
 

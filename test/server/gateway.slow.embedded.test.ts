@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
@@ -119,33 +119,20 @@ describe('a gateway that closes', () => {
   });
 });
 
-describe('the log', () => {
-  let log: Record<string, unknown>[];
-  beforeEach(async () => {
-    log = [];
-    const destination = await standardError();
-    vi.spyOn(destination, 'write').mockImplementation((line) => log.push(JSON.parse(line)));
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
-
-  it('has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
-    const own = await copyTemplate();
-    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
-    // PGlite cannot start programs, and aborts.
-    await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
-    await gateway.failure;
-    expect(log).toMatchObject([
-      {
-        level: 60,
-        err: { message: expect.stringContaining('the engine broke off') },
-        msg: 'the embedded database failed; what it has acknowledged is there at the next start',
-      },
-    ]);
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  });
+it('the log has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
+  const log: Record<string, unknown>[] = [];
+  const writing = vi.spyOn(await standardError(), 'write');
+  writing.mockImplementation((line) => void log.push(JSON.parse(line)));
+  const own = await copyTemplate();
+  const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'fatal' });
+  // PGlite cannot start programs, and aborts.
+  await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
+  await gateway.failure;
+  writing.mockRestore();
+  const msg = 'the embedded database failed; what it has acknowledged is there at the next start';
+  expect(log).toMatchObject([{ err: { message: expect.stringContaining('the engine broke off') }, msg }]);
+  await gateway.close();
+  await rm(own, { recursive: true, force: true });
 });
 
 it('a server listens only on HOST', async () => {
