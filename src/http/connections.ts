@@ -52,22 +52,12 @@ export function mostConnections(own: number): number {
   }
 }
 
-export interface Connections {
-  /** Must be called for each exchange that begins. */
-  begin(exchange: Exchange): void;
-  /**
-   * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
-   * @param next called once the responses to earlier requests are sent; never if the client has left.
-   */
-  detach(socket: Duplex, next: () => void): void;
-}
-
 /** @param closing aborted when the gateway closes. */
 export function watchConnections(
   server: Server,
   { head, request, silence, idle, closing: grace }: Timeouts,
   closing: AbortSignal,
-): Connections {
+) {
   const connections = new Map<Duplex, Connection>();
   server.headersTimeout = head;
   server.requestTimeout = request;
@@ -90,6 +80,10 @@ export function watchConnections(
     else endWith(socket, error);
   });
 
+  /**
+   * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
+   * @param next called once the responses to earlier requests are sent; never if the client has left.
+   */
   function detach(socket: Duplex, next: () => void): void {
     // Node has removed its listeners, and an error without a listener would end the process.
     socket.on('error', () => {});
@@ -113,7 +107,8 @@ export function watchConnections(
   closing.addEventListener('abort', () => close(server, connections, grace));
 
   return {
-    begin(exchange) {
+    /** Must be called for each exchange that begins. */
+    begin(exchange: Exchange): void {
       if (closing.aborted) exchange.response.shouldKeepAlive = false;
       begin(connections.get(exchange.request.socket), exchange);
     },

@@ -42,16 +42,7 @@ export interface RateLimitOptions {
   readonly shared: pg.Pool | undefined;
 }
 
-export interface RateLimit {
-  /** Counts a request, or as many as that. */
-  spend(key: string, requests?: number): RateLimitResult;
-}
-
-export interface RateLimitResult {
-  readonly isExceeded: boolean;
-  /** The headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded. */
-  readonly headers: Readonly<Record<string, string>>;
-}
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** In seconds. */
 const window = 60;
@@ -81,11 +72,10 @@ interface Count {
  * and hear what all of them counted: together they let through at most a portion each more than the limit, and what comes
  * before they hear. A gateway that cannot reach the database counts for itself, and tells the others later.
  */
-export function createRateLimit({ name, limit, shared }: RateLimitOptions): RateLimit {
-  if (limit === 0) return { spend: () => ({ isExceeded: false, headers: {} }) };
+export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
   /** The ones that end first come first, as all windows are as long; those that were heard of from others end sooner. */
   const counts = new Map<string, Count>();
-  const store = shared && createStore(name, limit, shared);
+  const store = shared && limit > 0 ? createStore(name, limit, shared) : undefined;
   const portion = Math.ceil(limit / portions);
 
   function current(key: string, now: number): Count {
@@ -131,7 +121,12 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
 
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
-    spend(key, requests = 1) {
+    /**
+     * Counts a request, or as many as that.
+     * @returns the headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded.
+     */
+    spend(key: string, requests = 1) {
+      if (limit === 0) return { isExceeded: false, headers: {} };
       const now = currentTime();
       const count = current(key, now);
       count.points += requests;

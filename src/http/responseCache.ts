@@ -16,19 +16,7 @@ import type { Computed } from './task.ts';
 /** What is known of the viewers' data. */
 type DataVersions = ReturnType<typeof createViewerVersions>;
 
-export interface ResponseCache
-  extends Pick<DataVersions, 'versionOf' | 'invalidate' | 'noteRead' | 'settleVersion'> {
-  readonly counters: Readonly<Counters>;
-  /** The number of stored responses, outdated ones included, and the memory that they take. */
-  usage(): { readonly entries: number; readonly bytes: number };
-  /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
-  get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined>;
-  /**
-   * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
-   * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
-   */
-  compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
-}
+export type ResponseCache = ReturnType<typeof createResponseCache>;
 
 export interface ResponseCacheOptions {
   /** How much memory the responses may take; 0 caches none. */
@@ -37,17 +25,9 @@ export interface ResponseCacheOptions {
   readonly maxAge: number;
 }
 
-interface Counters {
-  hits: number;
-  misses: number;
-  /** Misses that shared the computation of another request. */
-  shared: number;
-  /** Responses that were not stored, because something changed while they were computed. */
-  overtaken: number;
-}
-
-export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions): ResponseCache {
-  const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
+export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions) {
+  /** `shared` are misses that shared a computation, and `overtaken` those not stored since something changed meanwhile. */
+  const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createStore(options);
   /** Computations that equal requests may share. */
   const running = new Map<string, Promise<HttpResponse>>();
@@ -66,9 +46,11 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   return {
     ...versions,
     counters,
+    /** The number of stored responses, outdated ones included, and the memory that they take. */
     usage: stored.usage,
 
-    get(viewerId, request) {
+    /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
+    get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined> {
       if (options.maxBytes === 0) return undefined;
       const found = find(viewerId, request);
       if (!found || versions.isCaughtUp(viewerId)) return count(found);
@@ -77,7 +59,15 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
         .then((isCaughtUp) => count(isCaughtUp ? find(viewerId, request) : undefined));
     },
 
-    async compute(viewerId, request, compute) {
+    /**
+     * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
+     * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
+     */
+    async compute(
+      viewerId: number,
+      request: string,
+      compute: () => Promise<Computed>,
+    ): Promise<HttpResponse> {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);

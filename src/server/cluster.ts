@@ -14,23 +14,12 @@ export interface Started {
   readonly hasUsers: boolean;
 }
 
-export interface Workers extends Started {
-  /** Hands a signal on to every worker. */
-  signal(signal: NodeJS.Signals): void;
-  /** Has every worker finish its requests, and waits for the last of them. */
-  close(): Promise<void>;
-}
-
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
  * @param stopping aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`.
  * @returns undefined when one ended before all of them served, which has said why, or when they were to stop before.
  */
-export async function startWorkers(
-  count: number,
-  logger: Logger,
-  stopping?: AbortSignal,
-): Promise<Workers | undefined> {
+export async function startWorkers(count: number, logger: Logger, stopping?: AbortSignal) {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
 
@@ -52,6 +41,7 @@ export async function startWorkers(
     });
   }
 
+  /** Has every worker finish its requests, and waits for the last of them. */
   async function close(): Promise<void> {
     state = 'closing';
     const ends = [...running].map((worker) => once(worker, 'exit'));
@@ -78,7 +68,8 @@ export async function startWorkers(
   return {
     ...told,
     close,
-    signal(signal) {
+    /** Hands a signal on to every worker. */
+    signal(signal: NodeJS.Signals): void {
       for (const worker of running) worker.process.kill(signal);
     },
   };

@@ -6,7 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import { type Database, type FeedChoice, openDatabase, whileInUse } from '../database/database.ts';
+import { type FeedChoice, openDatabase, whileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { ReplicaOptions, Replicas } from '../database/replicas/replicas.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
@@ -22,21 +22,7 @@ import { release } from '../version.ts';
 import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
-export interface Gateway {
-  /** Where it listens, such as `http://127.0.0.1:4000`. */
-  readonly url: string;
-  readonly database: Database;
-  /** Where its metrics are, where it serves them itself. */
-  readonly metricsUrl: string | undefined;
-  /** The token of the demo account, where there is one. */
-  readonly demoToken: string | undefined;
-  /** Whether anybody has an account in the database. */
-  readonly hasUsers: boolean;
-  /** Settles, once the log says why, when nothing but a new start can help. */
-  readonly failure: Promise<void>;
-  /** Stops listening, finishes the requests in flight, and closes the database. */
-  close(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 /** How long, in milliseconds, a start waits for a command to leave the folder of the embedded database, or for a gateway that closes. */
 const longestLeaving = 3_000;
@@ -49,7 +35,7 @@ interface Part {
 type Add = <Opened extends Part>(part: Opened) => Opened;
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
-export async function openGateway(config: Config): Promise<Gateway> {
+export async function openGateway(config: Config) {
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const parts: Part[] = [];
   const add: Add = (part) => {
@@ -64,7 +50,8 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const opened = await openParts(config, logger, add);
     return {
       ...opened,
-      async close() {
+      /** Stops listening, finishes the requests in flight, and closes the database. */
+      async close(): Promise<void> {
         logger.info('closing');
         await closeParts();
         logger.info('closed');
@@ -76,7 +63,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
   }
 }
 
-async function openParts(config: Config, logger: Logger, add: Add): Promise<Omit<Gateway, 'close'>> {
+async function openParts(config: Config, logger: Logger, add: Add) {
   if (logger.isLevelEnabled('debug')) add(logStatements(logger));
   const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, bounds, logMigrations(logger));
@@ -117,11 +104,16 @@ async function openParts(config: Config, logger: Logger, add: Add): Promise<Omit
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
   return {
+    /** Where it listens, such as `http://127.0.0.1:4000`. */
     url,
     database,
+    /** Where its metrics are, where it serves them itself. */
     metricsUrl,
+    /** The token of the demo account, where there is one. */
     demoToken,
+    /** Whether anybody has an account in the database. */
     hasUsers: await hasUsers(sql),
+    /** Settles, once the log says why, when nothing but a new start can help. */
     failure: database.failure.then((error) => logFailure(logger, error)),
   };
 }

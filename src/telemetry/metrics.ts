@@ -25,16 +25,7 @@ import { listen } from '../http/port.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 
-export interface Metrics {
-  /** Adds the metrics of load shedding. */
-  watchLoad(figures: Turns['figures']): void;
-  /** Must be called with each exchange that begins. */
-  begin(exchange: Exchange): void;
-  /** Counts an exchange that is over. */
-  end(outcome: Outcome): void;
-  /** All metrics, in Prometheus' text format. */
-  print(): Promise<string>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 export interface MetricsOptions {
   readonly pool: pg.Pool;
@@ -49,7 +40,7 @@ export interface MetricsOptions {
 }
 
 /** Creates the metrics of this process. */
-export function createMetrics(options: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
   const registry = new Registry();
   const add = adderTo(registry);
   describeParts(add, options);
@@ -57,15 +48,19 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const underway = followExchanges(add);
   const requests = countRequests(registry);
   return {
-    watchLoad(figures) {
+    /** Adds the metrics of load shedding. */
+    watchLoad(figures: Turns['figures']): void {
       add('requests_waiting', () => figures.waiting);
       add('requests_turned_away_total', () => figures.rejected);
     },
+    /** Must be called with each exchange that begins. */
     begin: underway.add,
-    end(outcome) {
+    /** Counts an exchange that is over. */
+    end(outcome: Outcome): void {
       underway.remove(outcome.exchange);
       requests.count(outcome);
     },
+    /** All metrics, in Prometheus' text format. */
     print: () => registry.metrics(),
   };
 }

@@ -26,11 +26,6 @@ import { errorText } from '../errors.ts';
 import { restPath } from '../http/target.ts';
 import { release } from '../version.ts';
 
-export interface Traces {
-  /** Stops tracing, and delivers the last spans unless that takes too long. */
-  close(): Promise<void>;
-}
-
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;
 
@@ -45,7 +40,7 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
  * SDK reads the other `OTEL_…` variables, such as OTEL_TRACES_SAMPLER.
  * @param endpoint the base URL of a collector that accepts OTLP over HTTP, such as `http://localhost:4318`.
  */
-export function startTraces(endpoint: string, logger: Logger): Traces {
+export function startTraces(endpoint: string, logger: Logger) {
   const provider = createProvider(endpoint, logger);
   const tracer = provider.getTracer('dovetail', release);
   /** The span of the code that is running. */
@@ -74,7 +69,8 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
   ];
 
   return {
-    async close() {
+    /** Stops tracing, and delivers the last spans unless that takes too long. */
+    async close(): Promise<void> {
       for (const stop of undo) stop();
       // The collector may be unreachable.
       await Promise.race([

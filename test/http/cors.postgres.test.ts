@@ -137,7 +137,11 @@ describe('the preflight of an origin that is not allowed', () => {
       `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${served}`,
     ],
     // CORS_ORIGINS cannot have these.
-    ...['x', 'file://', 'chrome-extension://abc/page'].map((origin) => [origin, () => closed, ''] as const),
+    ...['x', 'file://', 'chrome-extension://abc/page'].map((origin): [string, () => TestGateway, string] => [
+      origin,
+      () => closed,
+      '',
+    ]),
   ])('%s is rejected with a message that says how to allow it', async (origin, gateway, remedy) => {
     const message = `"${origin}" is not an origin whose pages may use this gateway${remedy}`;
     const rest = await preflight(gateway(), origin);
