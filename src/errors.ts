@@ -36,6 +36,7 @@ export const messages = {
   headersTooLarge: 'Request header fields too large',
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
+  databaseAway: 'The database cannot be reached; try again',
   closing: 'The gateway closes; subscribe again',
   internal: 'Internal server error',
   onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
@@ -83,7 +84,7 @@ export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': strin
 export const unauthorizedMessage = (problem: TokenProblem) =>
   `${messages.unauthorized}: ${tokenProblems[problem]}`;
 
-/** The error of a request without a valid token: the only one that decides the status of a whole GraphQL response. */
+/** The error of a request without a valid token. It decides the status of a whole GraphQL response. */
 export function unauthenticated(problem: TokenProblem): GraphQLError {
   const http = { status: statusOf.UNAUTHENTICATED, headers: challengeFor(problem) };
   return new GraphQLError(unauthorizedMessage(problem), { extensions: { code: 'UNAUTHENTICATED', http } });
@@ -100,6 +101,14 @@ export function clientError(
 ): GraphQLError {
   const again = retryAfter === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(retryAfter)) };
   return new GraphQLError(message, { extensions: { code, ...again } });
+}
+
+/** The error of a request that needs the database while it is away. It decides the status of a whole GraphQL response. */
+export function databaseAway(): GraphQLError {
+  const http = { status: statusOf.SERVICE_UNAVAILABLE, headers: { 'Retry-After': '1' } };
+  return new GraphQLError(messages.databaseAway, {
+    extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1, http },
+  });
 }
 
 /** In seconds: when the client may try again, if the error says so. */

@@ -23,6 +23,21 @@ const untrusted = new Set([
 /** Who may create databases for others on most servers. */
 const superuser = 'postgres';
 
+/** The codes of Node, of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
+const away = /^(E[A-Z_]+|08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+
+/** Whether an error says that the database is away, and not that a statement is wrong. */
+export function isAway(error: unknown): boolean {
+  const text = errorText(error);
+  return (
+    away.test(systemCodeOf(error) ?? '') ||
+    isUnresponsive(error) ||
+    /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting/.test(
+      text,
+    )
+  );
+}
+
 type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
 
 /**

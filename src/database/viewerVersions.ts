@@ -48,7 +48,9 @@ export function createViewerVersions(feed: ChangeFeed) {
   return {
     /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
     versionOf: (viewerId: number) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
+    /** Must be called after a write through this process, before it is acknowledged. */
     invalidate: versions.raise,
+    /** Must be called after a read for the viewer that did not go through the response cache. */
     noteRead,
     lastReadOf,
     isCaughtUp,

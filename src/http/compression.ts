@@ -32,10 +32,7 @@ const largestAtOnce = 64 * 1024;
 /** The request header that the form depends on. */
 const header = 'Accept-Encoding';
 
-/**
- * The response in the form that the client prefers. If the client already has an acceptable form of it (`If-None-Match`),
- * the result is that form, so that the response becomes a 304.
- */
+/** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
   // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? new Map();
@@ -48,18 +45,16 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   // For the types only: the uncompressed form is never a promise.
   if (plain instanceof Promise) return plain;
   const accepted = acceptedForms(exchange);
-  const condition = exchange.request.headers['if-none-match'];
-  const { validator } = plain;
-  if (condition !== undefined && validator) {
-    // Only accepted forms. A cache may send the tags of several stored forms, and serves the one that the 304 names.
-    const had = accepted.find((form) => matches(condition, tagOf(validator, form)));
-    const made = had && forms.get(had);
-    if (made && !(made instanceof Promise)) return made;
-    if (had !== undefined) return { ...plain, validator: validatorIn(validator, had) };
-  }
   const isSmall = plain.body.length < smallest && (accepted.length === 0 || accepted.includes('identity'));
   const best = isSmall ? 'identity' : (accepted[0] ?? 'identity');
-  return best === 'identity' ? plain : (forms.get(best) ?? compressed(plain, best, forms));
+  if (best === 'identity') return plain;
+  const made = forms.get(best);
+  if (made) return made;
+  const condition = exchange.request.headers['if-none-match'];
+  const validator = plain.validator && validatorIn(plain.validator, best);
+  return condition !== undefined && validator && matches(condition, validator.etag)
+    ? { ...plain, validator }
+    : compressed(plain, best, forms);
 }
 
 /** The accepted forms for the latest values of the header. Browsers and libraries send the same few values. */
@@ -121,18 +116,18 @@ const brotliOptions: BrotliOptions = {
   },
 };
 const gzipOptions = { level: 3 };
-
-const compressNow: Readonly<Record<Coding, (body: Buffer) => Buffer>> = {
-  br: (body) => brotliCompressSync(body, brotliOptions),
-  gzip: (body) => gzipSync(body, gzipOptions),
-};
-
 const brotliLater = promisify<Buffer, BrotliOptions, Buffer>(brotliCompress);
 const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
-const compressLater: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
-  br: (body) => brotliLater(body, brotliOptions),
-  gzip: (body) => gzipLater(body, gzipOptions),
+const compressors = {
+  br: {
+    now: (body: Buffer) => brotliCompressSync(body, brotliOptions),
+    later: (body: Buffer) => brotliLater(body, brotliOptions),
+  },
+  gzip: {
+    now: (body: Buffer) => gzipSync(body, gzipOptions),
+    later: (body: Buffer) => gzipLater(body, gzipOptions),
+  },
 };
 
 /** Compresses the response, in another thread where that would hold up other requests. */
@@ -142,8 +137,8 @@ function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResp
     forms.set(coding, form);
     return form;
   };
-  if (plain.body.length <= largestAtOnce) return finish(compressNow[coding](plain.body));
-  const making = compressLater[coding](plain.body).then(finish);
+  if (plain.body.length <= largestAtOnce) return finish(compressors[coding].now(plain.body));
+  const making = compressors[coding].later(plain.body).then(finish);
   forms.set(coding, making);
   // After a failure the next request tries again.
   making.catch(() => forms.delete(coding));
@@ -151,11 +146,10 @@ function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResp
 }
 
 function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpResponse {
-  const { headers, validator } = plain;
-  const own = { ...headers, 'Content-Encoding': coding, 'Content-Length': body.length };
-  if (!validator) return { ...plain, headers: own, body };
-  const { etag } = validatorIn(validator, coding);
-  return { ...plain, headers: { ...own, ETag: etag }, body, validator: validatorIn(validator, coding) };
+  const headers = { ...plain.headers, 'Content-Encoding': coding, 'Content-Length': body.length };
+  if (!plain.validator) return { ...plain, headers, body };
+  const validator = validatorIn(plain.validator, coding);
+  return { ...plain, headers: { ...headers, ETag: validator.etag }, body, validator };
 }
 
 /**
@@ -170,32 +164,25 @@ export function withOwnMemory(bytes: Buffer): Buffer {
 }
 
 /** The end of each form's tag. A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). */
-const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br' };
+const etagSuffixes: Readonly<Record<Coding, string>> = { gzip: '-gz', br: '-br' };
 
-/** The tag of a form, made from the tag of the uncompressed form: both change with the text and only with it. */
-function tagOf({ etag }: Validator, form: Form): string {
-  return `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
-}
-
-function validatorIn(validator: Validator, form: Form): Validator {
-  const etag = tagOf(validator, form);
+/** The tag of a form is made from that of the uncompressed form: both change with the text and only with it. */
+function validatorIn(validator: Validator, form: Coding): Validator {
+  const etag = `${validator.etag.slice(0, -1)}${etagSuffixes[form]}"`;
   return { etag, headers: { ...validator.headers, ETag: etag } };
 }
 
 /** The response with `Vary: Accept-Encoding`, which the uncompressed form needs as well. */
-function varied(response: HttpResponse): HttpResponse {
-  const { headers, validator } = response;
+function varied({ validator, ...response }: HttpResponse): HttpResponse {
+  const headers = withVary(response.headers);
   return {
     ...response,
-    headers: withVary(headers),
+    headers,
     ...(validator && { validator: { ...validator, headers: withVary(validator.headers) } }),
   };
 }
 
-function withVary<Value extends string | number>(
-  headers: Readonly<Record<string, Value>>,
-): Readonly<Record<string, Value | string>> {
-  const { vary, ...others } = headers;
+function withVary<Value extends string | number>({ vary, ...others }: Readonly<Record<string, Value>>) {
   const given = others.Vary ?? vary;
   return { ...others, Vary: given === undefined ? header : `${given}, ${header}` };
 }

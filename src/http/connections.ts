@@ -1,5 +1,6 @@
 /** Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. */
 
+import { readFileSync } from 'node:fs';
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -34,14 +35,21 @@ export const timeouts: Timeouts = {
 /** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
 
-export interface Connections {
-  /** Must be called for each exchange that begins. */
-  begin(exchange: Exchange): void;
-  /**
-   * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
-   * @param next called once the responses to earlier requests are sent; never if the client has left.
-   */
-  detach(socket: Duplex, next: () => void): void;
+/** How long, in milliseconds, an idle connection waits for one more request when the gateway closes. */
+const lastRequest = 1_000;
+
+/** How many descriptors stay free for files, for an upstream and for whatever else a process opens. */
+const reserve = 200;
+
+/** How many clients may be connected: one for each descriptor that the process may have, without its `own` connections. */
+export function mostConnections(own: number): number {
+  try {
+    const [, descriptors] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Math.max(Number(descriptors ?? Number.POSITIVE_INFINITY) - reserve - own, reserve);
+  } catch {
+    // Only Linux says it there.
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 /** @param closing aborted when the gateway closes. */
@@ -49,14 +57,18 @@ export function watchConnections(
   server: Server,
   { head, request, silence, idle, closing: grace }: Timeouts,
   closing: AbortSignal,
-): Connections {
+) {
   const connections = new Map<Duplex, Connection>();
   server.headersTimeout = head;
   server.requestTimeout = request;
   server.timeout = silence;
   server.keepAliveTimeout = idle;
 
-  server.on('connection', (socket) => open(connections, socket));
+  const byAddress = new Map<string, Set<Socket>>();
+  server.on('connection', (socket) => {
+    open(connections, socket);
+    noteAddress(connections, byAddress, socket, server.maxConnections / 2);
+  });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
     const error = httpErrorOf(code);
@@ -68,6 +80,10 @@ export function watchConnections(
     else endWith(socket, error);
   });
 
+  /**
+   * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
+   * @param next called once the responses to earlier requests are sent; never if the client has left.
+   */
   function detach(socket: Duplex, next: () => void): void {
     // Node has removed its listeners, and an error without a listener would end the process.
     socket.on('error', () => {});
@@ -86,17 +102,16 @@ export function watchConnections(
     detach(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
-  // `close` calls it as well. Node's own takes a connection for idle as soon as its response is written, and would cut off what
-  // the client has not read yet.
-  server.closeIdleConnections = () => {
-    for (const [socket, { latest }] of connections)
-      if (latest?.request.complete && latest.response.writableFinished) socket.destroy();
-  };
-
-  closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
+  // `close` calls it, and would cut off what a client has not read yet, or a request that is on its way.
+  server.closeIdleConnections = () => {};
+  closing.addEventListener('abort', () => close(server, connections, grace));
 
   return {
-    begin: (exchange) => begin(connections.get(exchange.request.socket), exchange),
+    /** Must be called for each exchange that begins. */
+    begin(exchange: Exchange): void {
+      if (closing.aborted) exchange.response.shouldKeepAlive = false;
+      begin(connections.get(exchange.request.socket), exchange);
+    },
     detach,
   };
 }
@@ -119,6 +134,38 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
   });
 }
 
+/**
+ * Notes the address of a connection. If one address has so many that others might get none, its oldest idle connection that sent
+ * no valid token is ended.
+ */
+function noteAddress(
+  connections: Map<Duplex, Connection>,
+  byAddress: Map<string, Set<Socket>>,
+  socket: Socket,
+  most: number,
+): void {
+  const { remoteAddress = '' } = socket;
+  const own = (byAddress.get(remoteAddress) ?? new Set()).add(socket);
+  byAddress.set(remoteAddress, own);
+  socket.once('close', () => {
+    own.delete(socket);
+    if (own.size === 0) byAddress.delete(remoteAddress);
+  });
+  if (own.size <= most) return;
+  for (const each of own) {
+    const connection = connections.get(each);
+    if (!connection || connection.latest?.hasViewer || !isIdle(connection)) continue;
+    // Another one is next.
+    connections.delete(each);
+    end(each);
+    return;
+  }
+}
+
+/** Whether it has sent no request yet, or has its response to each. */
+const isIdle = ({ latest }: Connection) =>
+  !latest || (latest.request.complete && latest.response.writableFinished);
+
 function begin(connection: Connection | undefined, exchange: Exchange): void {
   if (!connection) return;
   connection.latest = exchange;
@@ -134,25 +181,27 @@ function endQueued({ queued = new Set() }: Connection): void {
   for (const response of queued) if (!response.socket) response.destroy().emit('close');
 }
 
-/** Cuts connections that are still open some time after the gateway began to close, until the server is closed. */
-function cutLaggards(
-  server: Server,
-  connections: ReadonlyMap<Duplex, Connection>,
-  grace: Timeouts['closing'],
-): void {
-  const end = performance.now() + grace;
-  const sweep = setInterval(
-    () => {
-      if (performance.now() < end) return;
-      for (const [socket, { latest }] of connections) {
-        if (!latest) socket.destroy();
-        else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
-        else if (latest.response.writableEnded) socket.destroy();
-      }
-    },
-    Math.min(grace, 100),
-  );
-  server.once('close', () => clearInterval(sweep));
+/**
+ * Closes the connections. Responses from now on say so to their clients. An idle connection waits for one more request, since one
+ * may be on its way. What is still open after the grace is cut, except for connections that wait for a response.
+ */
+function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, grace: number): void {
+  const began = performance.now();
+  for (const { latest } of connections.values())
+    if (latest && !latest.response.headersSent) latest.response.shouldKeepAlive = false;
+  function sweep(): void {
+    const lasted = performance.now() - began;
+    for (const [socket, connection] of connections) {
+      const { latest } = connection;
+      if (latest && isIdle(connection) && lasted >= Math.min(lastRequest, grace)) end(socket);
+      if (lasted < grace) continue;
+      if (!latest) end(socket);
+      else if (latest.response.headersSent) socket.destroy();
+      else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
+    }
+  }
+  const sweeping = setInterval(sweep, Math.min(grace, 100));
+  server.once('close', () => clearInterval(sweeping));
 }
 
 /** The HTTP error for an error code of Node or of its parser. */
@@ -175,12 +224,13 @@ function endWith(socket: Duplex, error: HttpError): void {
     Date: new Date().toUTCString(),
   });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  destroySoon(socket);
+  end(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** Cuts an ended connection after a while: a client that is still sending when it is cut would lose the response. */
-export function destroySoon(socket: Duplex): void {
+/** Ends a connection, and cuts it after a while: a client that is still sending when it is cut would lose the response. */
+export function end(socket: Duplex, text?: string): void {
+  if (!socket.writable) return;
+  socket.end(text);
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);
   socket.once('close', () => clearTimeout(cut));

@@ -5,25 +5,7 @@ import { isOrigin } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
-
-export interface Cors {
-  /**
-   * Sets the CORS headers of the response. They allow no credentials: a page sends its token in a header, and a page without
-   * a token has none to send.
-   * @returns the response to a preflight, undefined for any other request.
-   */
-  respond(exchange: Exchange): HttpResponse | undefined;
-  /**
-   * The error response to a page of another origin that opens a WebSocket, for which browsers send no preflight. Undefined
-   * for any other client.
-   */
-  rejectSocket(exchange: Exchange): HttpResponse | undefined;
-  /**
-   * The error response to a page whose origin is not named, also if it is the gateway's own: by DNS rebinding another site
-   * could have that origin. Undefined for any other client.
-   */
-  rejectForeignPage(exchange: Exchange): HttpResponse | undefined;
-}
+import type { Endpoint } from './target.ts';
 
 /** The methods of the two APIs, and the methods of requests that may be forwarded to an upstream. */
 export const usualMethods = ['GET', 'HEAD', 'POST'];
@@ -31,6 +13,8 @@ export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'
 
 /** The log names at most this many rejected origins: a client can make up any number of them. */
 const maxTold = 100;
+
+export type Cors = ReturnType<typeof createCors>;
 
 /**
  * @param onRejected called once for each rejected origin, with a message that names the setting which would allow it.
@@ -40,71 +24,68 @@ export function createCors(
   origins: readonly string[] | undefined,
   onRejected: (message: string) => void,
   methods: readonly string[],
-): Cors {
-  const rejectionMessage = createRejectionMessages(origins, onRejected);
-  const setHeaders = origins && createHeaders(origins, methods);
-
-  /** The origin of the request if its pages may not use the gateway. The gateway's own pages always may. */
-  function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
-    const { origin, host } = headers;
-    return origin === undefined || origins?.includes(origin) || hostOf(origin) === host ? undefined : origin;
-  }
-
-  function forbidden(
-    { endpoint }: Exchange,
-    origin: string | undefined,
-    headers?: Record<string, string>,
-  ): HttpResponse | undefined {
-    if (origin === undefined) return undefined;
-    return errorResponse(endpoint, { code: 'FORBIDDEN', message: rejectionMessage(origin) }, headers);
-  }
-
-  return {
-    respond(exchange) {
-      const { request, endpoint } = exchange;
-      const { origin, host } = request.headers;
-      const isPreflight =
-        request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-      // A request without an Origin does not come from a page of another origin.
-      const isNamed = origin !== undefined && origins?.includes(origin) === true;
-      if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
-        if (setHeaders) exchange.headers.Vary = 'Origin';
-        return undefined;
-      }
-      setHeaders?.(exchange);
-      if (!isNamed) {
-        const message = rejectionMessage(origin);
-        return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
-      }
-      return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
-    },
-
-    rejectSocket: (exchange) => forbidden(exchange, foreignOrigin(exchange), { Connection: 'close' }),
-
-    rejectForeignPage(exchange) {
-      const { origin } = exchange.request.headers;
-      return forbidden(exchange, origin !== undefined && origins?.includes(origin) ? undefined : origin);
-    },
-  };
-}
-
-/** Creates the function that makes the error message for a rejected origin, and reports each origin once. */
-function createRejectionMessages(
-  origins: readonly string[] | undefined,
-  onRejected: (message: string) => void,
 ) {
   const told = new Set<string>();
-  const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
-  // Only the log gets the list of allowed origins: anybody may send a preflight.
-  const forClient = (added: string) => (origins ? `add ${added} to CORS_ORIGINS` : forLog(added));
+  const setHeaders = origins && createHeaders(origins, methods);
+  const isNamed = (origin: string | undefined) => origin === undefined || origins?.includes(origin) === true;
+  /** Whether the page is the gateway's own. */
+  const isOwn = (origin = '', host = '') => URL.canParse(origin) && new URL(origin).host === host;
 
-  return (origin: string): string => {
+  /** The error response to a page of this origin, which is logged once. */
+  function reject(endpoint: Endpoint, origin: string, headers?: Record<string, string>): HttpResponse {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
+    const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
+    // Only the log gets the list of allowed origins: anybody may send a preflight.
+    const forClient = (added: string) => (origins ? `add ${added} to CORS_ORIGINS` : forLog(added));
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
       onRejected(what + hintFor(origin, forLog));
     }
-    return what + hintFor(origin, forClient);
+    return errorResponse(
+      endpoint,
+      { code: 'FORBIDDEN', message: what + hintFor(origin, forClient) },
+      headers,
+    );
+  }
+
+  return {
+    /**
+     * Sets the CORS headers of the response. They allow no credentials: a page sends its token in a header, and a page without
+     * a token has none to send.
+     * @returns the response to a preflight, undefined for any other request.
+     */
+    respond(exchange: Exchange): HttpResponse | undefined {
+      const { method, headers } = exchange.request;
+      const { origin, host } = headers;
+      // A request without an Origin does not come from a page of another origin.
+      if (origin === undefined || (!isNamed(origin) && isOwn(origin, host))) {
+        if (setHeaders) exchange.headers.Vary = 'Origin';
+        return undefined;
+      }
+      setHeaders?.(exchange);
+      const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+      const rejection = isNamed(origin) ? undefined : reject(exchange.endpoint, origin);
+      return isPreflight ? (rejection ?? { status: 204, headers: {}, body: Buffer.alloc(0) }) : undefined;
+    },
+
+    /**
+     * The error response to a page of another origin that opens a WebSocket, for which browsers send no preflight. Undefined
+     * for any other client.
+     */
+    rejectSocket({ endpoint, request: { headers } }: Exchange): HttpResponse | undefined {
+      const { origin = '', host } = headers;
+      if (isNamed(headers.origin) || isOwn(origin, host)) return undefined;
+      return reject(endpoint, origin, { Connection: 'close' });
+    },
+
+    /**
+     * The error response to a page whose origin is not named, also if it is the gateway's own: by DNS rebinding another site
+     * could have that origin. Undefined for any other client.
+     */
+    rejectForeignPage({ endpoint, request: { headers } }: Exchange): HttpResponse | undefined {
+      const { origin = '' } = headers;
+      return isNamed(headers.origin) ? undefined : reject(endpoint, origin);
+    },
   };
 }
 
@@ -121,8 +102,6 @@ function hintFor(origin: string, remedy: (added: string) => string): string {
   if (!isOrigin(origin)) return '';
   return `: to allow them, ${remedy(origin)}`;
 }
-
-const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
 
 /**
  * Pages of these origins may send any header: libraries send some of their own, such as those of Apollo Client and of

@@ -2,18 +2,13 @@
 
 import type { Exchange } from './exchange.ts';
 
-export interface Deadlines {
-  /** Has no effect on a request whose deadline has begun already. */
-  begin(exchange: Exchange): void;
-  /** Must be called for each request that is over, and for one that is still under way and has its response, as an operation of a WebSocket may be. */
-  end(exchange: Exchange): void;
-}
+export type Deadlines = ReturnType<typeof createDeadlines>;
 
 /**
  * @param longest how long a request may take, in milliseconds, not counting what its own client takes to send it.
  * @param onTimeout called with a request that takes longer, and has no response yet.
  */
-export function createDeadlines(longest: number, onTimeout: (exchange: Exchange) => void): Deadlines {
+export function createDeadlines(longest: number, onTimeout: (exchange: Exchange) => void) {
   function expire(exchange: Exchange): void {
     exchange.deadline = undefined;
     if (exchange.response.headersSent) return;
@@ -22,6 +17,7 @@ export function createDeadlines(longest: number, onTimeout: (exchange: Exchange)
     else begin(exchange);
   }
 
+  /** Has no effect on a request whose deadline has begun already. */
   function begin(exchange: Exchange): void {
     // Must not keep a process alive that stops: what is under way has a connection that does.
     if (!exchange.isOver) exchange.deadline ??= setTimeout(expire, longest, exchange).unref();
@@ -29,7 +25,8 @@ export function createDeadlines(longest: number, onTimeout: (exchange: Exchange)
 
   return {
     begin,
-    end(exchange) {
+    /** Must be called for each request that is over, and for one that goes on after its response, as in a WebSocket. */
+    end(exchange: Exchange): void {
       clearTimeout(exchange.deadline);
       exchange.deadline = undefined;
     },

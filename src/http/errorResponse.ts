@@ -1,6 +1,9 @@
 /** Error responses, in the envelope of the API that was meant. */
 
-import { type ErrorCode, messages, statusOf } from '../errors.ts';
+import { GraphQLError } from 'graphql';
+import { isAway } from '../database/connectionError.ts';
+import { codeOf, databaseAway, type ErrorCode, messages, retryAfterOf, statusOf } from '../errors.ts';
+import type { Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 import type { Endpoint } from './target.ts';
 
@@ -37,6 +40,19 @@ export function errorResponse(
     return { ...jsonResponse(status, jsonRpcError(message, rpcCode), headers), errorCode: code };
   const body = { errors: [{ message, extensions: { code } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
+}
+
+/** The response to a request that failed: what the error says to clients, or else a 500, whose error is logged. */
+export function failureResponse({ endpoint, report }: Exchange, failure: unknown): HttpResponse {
+  const error = isAway(failure) ? databaseAway() : failure;
+  const code = error instanceof GraphQLError ? codeOf(error) : undefined;
+  if (!(error instanceof GraphQLError) || !code) {
+    report(error);
+    return errorResponse(endpoint, httpErrors.internal);
+  }
+  const retryAfter = retryAfterOf(error);
+  const headers = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
+  return errorResponse(endpoint, { code, message: error.message }, headers);
 }
 
 /** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */

@@ -5,11 +5,6 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
-/** The transports that carry the results of many operations. The log calls the request that opens one by this name. */
-export const transports = ['websocket'] as const;
-
-export type Transport = (typeof transports)[number];
-
 /** The body of an operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
   readonly body: Buffer;
@@ -36,16 +31,18 @@ export interface Exchange {
   errorCode: string | undefined;
   /** Whether the response came from the cache; undefined for requests whose response is never cached. */
   cache: 'hit' | 'miss' | undefined;
-  /** The transport that carries the results; undefined where the response does. */
-  transport: Transport | undefined;
+  /** The transport that carries the results, whose opening request has this name in the log; undefined where the response does. */
+  transport: 'websocket' | undefined;
   /** Set for an operation that came through a transport, and not in a request of its own. */
   readonly message: OperationMessage | undefined;
   /** Whether load shedding has let it begin, by its viewer. */
   hasBegun: boolean;
   /** The timer that ends a request without a response; undefined where no deadline has begun. */
   deadline: NodeJS.Timeout | undefined;
-  /** The index among the exchanges under way. */
-  position: number;
+  /** The index among the exchanges under way, for the metrics. */
+  underwayIndex: number;
+  /** Whether a valid token came with it. */
+  hasViewer: boolean;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
   /** Headers that are added to those of the response, or replace them. Values of `Vary` are joined. */
@@ -74,13 +71,11 @@ export interface ExchangeListener {
 /** A request id that a client may choose. Any other could forge a line of the log, or put a token into it. */
 const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
-export function openExchange(
+export const openExchange = (
   request: IncomingMessage,
   response: ServerResponse,
   listener: ExchangeListener,
-): Exchange {
-  return createExchange(request, response, { id: idOf(request), message: undefined, listener });
-}
+) => createExchange(request, response, idOf(request), listener);
 
 export interface MessageOptions {
   /** The id of the operation in the log. */
@@ -98,19 +93,29 @@ export function openMessage(
   { id, authorization, message }: MessageOptions,
   listener: ExchangeListener,
 ): Exchange {
-  const { host, 'x-forwarded-for': forwarded } = opening.headers;
-  const headers: IncomingMessage['headers'] = {
-    ...(host !== undefined && { host }),
+  const request = requestWithin(opening, 'POST', '/graphql', {
+    authorization,
+    'x-forwarded-for': opening.headers['x-forwarded-for'],
     accept: 'application/graphql-response+json',
     'content-type': 'application/json',
-    ...(authorization !== undefined && { authorization }),
-    ...(forwarded !== undefined && { 'x-forwarded-for': forwarded }),
-  };
-  const own = { method: 'POST', url: '/graphql', headers, rawHeaders: [], complete: true };
-  const request: IncomingMessage = Object.create(opening, Object.getOwnPropertyDescriptors(own));
-  const exchange = createExchange(request, new ServerResponse(request), { id, message, listener });
+  });
+  const exchange = createExchange(request, new ServerResponse(request), id, listener, message);
   exchange.transport = 'websocket';
   return exchange;
+}
+
+/** A request that came by the connection and for the host of another one. A header without a value is left out. */
+function requestWithin(
+  outer: IncomingMessage,
+  method: string,
+  url: string,
+  given: IncomingMessage['headers'],
+): IncomingMessage {
+  const all = Object.entries({ host: outer.headers.host, ...given });
+  const present = all.filter(([, value]) => value !== undefined);
+  const headers = Object.fromEntries(present);
+  const own = { method, url, headers, rawHeaders: present.flat(), complete: true };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(own));
 }
 
 export interface InnerRequest {
@@ -125,34 +130,16 @@ export interface InnerRequest {
  * for. The client and the log see the outer exchange only.
  */
 export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
-  const { host, authorization } = outer.request.headers;
-  const headers: IncomingMessage['headers'] = {
-    ...(host !== undefined && { host }),
-    ...(authorization !== undefined && { authorization }),
+  const request = requestWithin(outer.request, method, target, {
+    authorization: outer.request.headers.authorization,
     accept: 'application/json',
-    ...(body && { 'content-type': 'application/json' }),
-  };
-  const rawHeaders = Object.entries(headers).flat();
-  const ofRequest = { method, url: target, headers, rawHeaders, complete: true };
-  const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
+    'content-type': body && 'application/json',
+  });
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
   const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
-  return Object.create(outer, {
-    ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
-    operation: sharedWith(outer, 'operation'),
-    deadline: sharedWith(outer, 'deadline'),
-  });
-}
-
-/** A property that has the outer exchange's value, and sets it. */
-function sharedWith<Name extends 'operation' | 'deadline'>(outer: Exchange, name: Name): PropertyDescriptor {
-  return {
-    get: () => outer[name],
-    set(value: Exchange[Name]) {
-      outer[name] = value;
-    },
-  };
+  const ofExchange = { request, target, path, endpoint: endpointOf(path), message };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
 }
 
 /**
@@ -175,11 +162,9 @@ function idOf({ headers }: IncomingMessage): string {
 function createExchange(
   request: IncomingMessage,
   response: ServerResponse,
-  {
-    id,
-    message,
-    listener,
-  }: { id: string; message: OperationMessage | undefined; listener: ExchangeListener },
+  id: string,
+  listener: ExchangeListener,
+  message?: OperationMessage,
 ): Exchange {
   const began = performance.now();
   const target = targetOf(request);
@@ -198,7 +183,8 @@ function createExchange(
     message,
     hasBegun: false,
     deadline: undefined,
-    position: -1,
+    underwayIndex: -1,
+    hasViewer: false,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),

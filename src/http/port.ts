@@ -1,11 +1,40 @@
-/** Listening on a port, and who has it if that cannot be. */
+/** Listening on a port: where the server is reached then, and which program has a port that is taken. */
 
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
-import { originOf } from './origin.ts';
+
+/**
+ * The origin by which this machine reaches a server: one that listens on every address is reached by its own. An IPv6
+ * address stands in brackets (RFC 3986, section 3.2.2).
+ */
+export function originOf(host: string, port: number): string {
+  const bracketed = host.includes(':') ? `[${host}]` : host;
+  return `http://${ownAddress[canonicalHost(bracketed)] ?? bracketed}:${port}`;
+}
+
+/** Where a server is found that listens everywhere; the last is the first as IPv6 writes it. */
+const ownAddress: Readonly<Record<string, string>> = {
+  '0.0.0.0': '127.0.0.1',
+  '[::]': '[::1]',
+  '[::ffff:0:0]': '127.0.0.1',
+};
+
+/** Whether a value of HOST listens on every address of the machine. */
+export function isEverywhere(host: string): boolean {
+  return Object.hasOwn(ownAddress, canonicalHost(host.includes(':') ? `[${host}]` : host));
+}
+
+/**
+ * The host as URLs have it: a name in lower case, an IPv4 address in its usual form, where the system takes `10.1` for
+ * `10.0.0.1` and `0` for `0.0.0.0`. An IPv6 address without brackets stays as it is.
+ */
+export function canonicalHost(host: string): string {
+  const url = `http://${host}`;
+  return URL.canParse(url) ? new URL(url).hostname : host;
+}
 
 export type PortState =
   | { readonly is: 'free' }
@@ -18,11 +47,8 @@ export type PortState =
 export async function lookAtPort(host: string, port: number): Promise<PortState> {
   const server = createServer();
   try {
-    server.listen(port, host);
-    await once(server, 'listening');
-    const closed = once(server, 'close');
-    server.close();
-    await closed;
+    await once(server.listen(port, host), 'listening');
+    await once(server.close(), 'close');
     return { is: 'free' };
   } catch (error) {
     if (systemCodeOf(error) !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
@@ -51,11 +77,10 @@ export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', 
 const timeout = 2_000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
-  const origin = originOf(host, port);
-  const ask = (path: string) => fetch(origin + path, { signal: AbortSignal.timeout(timeout) });
+  const ask = (path: string) => fetch(originOf(host, port) + path, { signal: AbortSignal.timeout(timeout) });
   try {
     const health = await ask('/healthz');
-    // Every response of a gateway has the id; others may be alive as well.
+    // Every response of a gateway has the id; other programs may be alive as well.
     if (health.headers.has('X-Request-Id') && (await health.text()) === 'alive\n') return true;
     return (await (await ask('/metrics')).text()).includes('dovetail_build_info');
   } catch {

@@ -36,22 +36,13 @@ export function createRateLimits(
 export interface RateLimitOptions {
   /** What the headers call it. */
   readonly name: string;
-  /** Requests a minute; 0 for as many as anybody likes. */
+  /** Requests a minute; 0 for no limit. */
   readonly limit: number;
   /** Where gateways over the same database tell each other what they counted; undefined for one alone. */
   readonly shared: pg.Pool | undefined;
 }
 
-export interface RateLimit {
-  /** Counts a request, or as many as that. */
-  spend(key: string, requests?: number): RateLimitResult;
-}
-
-export interface RateLimitResult {
-  readonly isExceeded: boolean;
-  /** The headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded. */
-  readonly headers: Readonly<Record<string, string>>;
-}
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** In seconds. */
 const window = 60;
@@ -65,58 +56,27 @@ const portions = 20;
  */
 const currentTime = () => Math.floor(performance.now());
 
-const noLimit: RateLimit = {
-  spend: () => ({ isExceeded: false, headers: {} }),
-};
-
-/**
- * Counts in memory, so that no request waits for the database. Gateways that share one tell it a portion at a time
- * and hear what all of them counted: together they let through at most a portion each more than the limit, and what comes
- * before they hear. A gateway that cannot reach the database counts for itself, and tells the others later.
- */
-export function createRateLimit({ name, limit, shared }: RateLimitOptions): RateLimit {
-  if (limit === 0) return noLimit;
-  const counts = createCounts();
-  const share = shared ? shareCounts(counts, { name, limit, pool: shared }) : () => {};
-  const policy = `"${name}";q=${limit};w=${window}`;
-  return {
-    spend(key, requests = 1) {
-      const now = currentTime();
-      const count = counts.current(key, now);
-      count.points += requests;
-      const { points } = count;
-      const isExceeded = points > limit;
-      // What is over the limit is not told: whoever asks too often must not make the gateway write.
-      if (!isExceeded) share(key, count, requests);
-      const reset = Math.ceil((count.ends - now) / 1_000);
-      const headers: Record<string, string> = {
-        'RateLimit-Policy': policy,
-        RateLimit: `"${name}";r=${Math.max(limit - points, 0)};t=${reset}`,
-      };
-      if (isExceeded) headers['Retry-After'] = String(reset);
-      return { isExceeded, headers };
-    },
-  };
-}
-
 /** What was counted in a window, which begins with its first request. */
 interface Count {
   points: number;
   /** Those of them that other gateways have not been told of. */
   untold: number;
-  /** Those of them that came after the others were last told, or were to be. */
+  /** Those of them that came after the last attempt to tell the others. */
   recent: number;
   /** By `currentTime`. */
   ends: number;
 }
 
 /**
- * The counts of this gateway. (The limiter in memory of rate-limiter-flexible, which keeps those of all gateways, does the
- * same by a promise for each request and a timer for each key.)
+ * Counts in memory, so that no request waits for the database. Gateways that share one tell it a portion at a time
+ * and hear what all of them counted: together they let through at most a portion each more than the limit, and what comes
+ * before they hear. A gateway that cannot reach the database counts for itself, and tells the others later.
  */
-function createCounts() {
+export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
   /** The ones that end first come first, as all windows are as long; those that were heard of from others end sooner. */
   const counts = new Map<string, Count>();
+  const store = shared && limit > 0 ? createStore(name, limit, shared) : undefined;
+  const portion = Math.ceil(limit / portions);
 
   function current(key: string, now: number): Count {
     const known = counts.get(key);
@@ -132,31 +92,61 @@ function createCounts() {
     return begun;
   }
 
+  /** Adds the points to what all gateways counted, and counts on from there if that is more. */
+  async function tell(key: string, points: number, ends: number): Promise<void> {
+    // Where nobody else counts yet, the common window must not end after ours: clients have been told when that ends. The
+    // store takes whole seconds, and 0 for a window without an end.
+    const customDuration = Math.max(1, Math.floor((ends - currentTime()) / 1_000));
+    const told = await store?.penalty(key, points, { customDuration });
+    const now = currentTime();
+    const count = current(key, now);
+    if (!told || told.consumedPoints + count.untold <= count.points) return;
+    count.points = told.consumedPoints + count.untold;
+    // The clock of the gateway that began to count may be ahead of ours by hours.
+    count.ends = now + Math.min(told.msBeforeNext, window * 1_000);
+  }
+
+  function share(key: string, count: Count, requests: number): void {
+    count.untold += requests;
+    count.recent += requests;
+    if (count.recent < portion) return;
+    const points = count.untold;
+    count.untold = 0;
+    count.recent = 0;
+    // After a failure with the next portion, so that not each request asks a database that is away.
+    tell(key, points, count.ends).catch(() => {
+      count.untold += points;
+    });
+  }
+
+  const policy = `"${name}";q=${limit};w=${window}`;
   return {
-    current,
-    /** Counts on from what all gateways were told of, if that is more. */
-    hear(key: string, told: number, left: number): void {
+    /**
+     * Counts a request, or as many as that.
+     * @returns the headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded.
+     */
+    spend(key: string, requests = 1) {
+      if (limit === 0) return { isExceeded: false, headers: {} };
       const now = currentTime();
       const count = current(key, now);
-      if (told + count.untold <= count.points) return;
-      count.points = told + count.untold;
-      count.ends = now + left;
+      count.points += requests;
+      const isExceeded = count.points > limit;
+      const reset = Math.ceil((count.ends - now) / 1_000);
+      const headers: Record<string, string> = {
+        'RateLimit-Policy': policy,
+        RateLimit: `"${name}";r=${Math.max(limit - count.points, 0)};t=${reset}`,
+      };
+      if (isExceeded) headers['Retry-After'] = String(reset);
+      // Requests over the limit are not told: a client that asks too often must not make the gateway write.
+      else if (store) share(key, count, requests);
+      return { isExceeded, headers };
     },
   };
 }
 
-interface Sharing {
-  readonly name: string;
-  readonly limit: number;
-  readonly pool: pg.Pool;
-}
-
-/** Returns a function that must be called with all requests that were added to a count. */
-function shareCounts(
-  counts: Pick<ReturnType<typeof createCounts>, 'hear'>,
-  { name, limit, pool }: Sharing,
-): (key: string, count: Count, requests: number) => void {
-  const store = new RateLimiterPostgres({
+/** What all gateways over the database have counted. */
+const createStore = (name: string, limit: number, pool: pg.Pool) =>
+  new RateLimiterPostgres({
     // Without the names that it gives its statements, which a pooler may not know.
     storeClient: {
       query: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
@@ -168,28 +158,3 @@ function shareCounts(
     points: limit,
     duration: window,
   });
-  const portion = Math.ceil(limit / portions);
-
-  /** Adds the points to what all gateways counted, and counts on from there. */
-  async function tell(key: string, points: number, ends: number): Promise<void> {
-    // Where nobody else counts yet, the common window is not to end after ours: clients have been told when that ends. The
-    // store takes whole seconds, and 0 for a window without an end.
-    const customDuration = Math.max(1, Math.floor((ends - currentTime()) / 1_000));
-    const { consumedPoints, msBeforeNext } = await store.penalty(key, points, { customDuration });
-    // The clock of the gateway that began to count may be another than ours, by hours.
-    counts.hear(key, consumedPoints, Math.min(msBeforeNext, window * 1_000));
-  }
-
-  return (key, count, requests) => {
-    count.untold += requests;
-    count.recent += requests;
-    if (count.recent < portion) return;
-    const points = count.untold;
-    count.untold = 0;
-    count.recent = 0;
-    // With the next portion, so that a database that is away is not asked by each request.
-    tell(key, points, count.ends).catch(() => {
-      count.untold += points;
-    });
-  };
-}

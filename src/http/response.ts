@@ -1,7 +1,9 @@
 /** HTTP responses, whole ones and streams, and sending them. */
 
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import type { Forms } from './compression.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -45,47 +47,25 @@ export interface Validator {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const json = 'application/json; charset=utf-8';
-
-/** Errors are not to be cached: the next request may succeed. */
-const unstored = { 'Cache-Control': 'no-store' };
-
 /** A response with a line of text. */
-export function textResponse(
-  status: number,
-  text: string,
-  headers: Record<string, string> = {},
-): HttpResponse {
-  const body = Buffer.from(`${text}\n`);
-  return {
-    status,
-    body,
-    headers: {
-      'Content-Type': 'text/plain; charset=utf-8',
-      'Content-Length': body.length,
-      ...(status >= 400 && unstored),
-      ...headers,
-    },
-  };
-}
+export const textResponse = (status: number, text: string, headers?: Readonly<Record<string, string>>) =>
+  bodyResponse(status, 'text/plain; charset=utf-8', `${text}\n`, headers);
 
 /** A response with a body of JSON text. */
-export function jsonResponse(
+export const jsonResponse = (status: number, text: string, headers?: Readonly<Record<string, string>>) =>
+  bodyResponse(status, 'application/json; charset=utf-8', text, headers);
+
+function bodyResponse(
   status: number,
+  type: string,
   text: string,
-  headers: Readonly<Record<string, string>> = {},
+  others?: Readonly<Record<string, string>>,
 ): HttpResponse {
   const body = Buffer.from(text);
-  return {
-    status,
-    body,
-    headers: {
-      'Content-Type': json,
-      'Content-Length': body.length,
-      ...(status >= 400 && unstored),
-      ...headers,
-    },
-  };
+  // Errors are not to be cached: the next request may succeed.
+  const unstored = status >= 400 && { 'Cache-Control': 'no-store' };
+  const headers = { 'Content-Type': type, 'Content-Length': body.length, ...unstored, ...others };
+  return { status, body, headers };
 }
 
 /**
@@ -119,9 +99,9 @@ export function send(exchange: Exchange, given: HttpResponse): void {
   exchange.errorCode = given.errorCode;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, headersOf(exchange, validator.headers, given)).end();
+    response.writeHead(304, headersOf(exchange, validator.headers)).end();
   } else {
-    response.writeHead(status, headersOf(exchange, headers, given));
+    response.writeHead(status, headersOf(exchange, headers));
     // Node writes a string in one piece with the head. In Latin-1 each byte is one character, so any bytes survive.
     if (body.length <= largestText) response.end(body.toString('latin1'), 'latin1');
     else response.end(body);
@@ -130,47 +110,24 @@ export function send(exchange: Exchange, given: HttpResponse): void {
 
 type Headers = HttpResponse['headers'];
 
-/** Names and values in turn: the form of headers that Node handles fastest. */
-type FlatHeaders = readonly (string | number)[];
-
-/** Several times as fast as `flat` of the entries. */
+/** Names and values in turn: the form of headers that Node handles fastest. To make it so is several times as fast as `flat`. */
 function flattened(headers: Headers): (string | number)[] {
   const all = [];
   for (const name in headers) all.push(name, headers[name] ?? '');
   return all;
 }
 
-/** The flat headers of responses that are sent more than once. */
-const knownFlat = new WeakMap<Headers, FlatHeaders>();
-
-function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
-  const known = isSentAgain ? knownFlat.get(headers) : undefined;
-  if (known) return known;
-  const made = flattened(headers);
-  if (isSentAgain) knownFlat.set(headers, made);
-  return made;
-}
-
-/** All headers: the response's own and those of the exchange, which replace those of the same name. */
-export function headersOf(
-  { headers: others }: Pick<Exchange, 'headers'>,
-  own: Headers,
-  { forms }: Pick<HttpResponse, 'forms'>,
-): (string | number)[] {
-  const all = [...flat(own, forms !== undefined)];
+/** All headers: the response's own and those of the exchange, which replace those of the same name. Values of `Vary` are joined. */
+function headersOf({ headers: others }: Exchange, own: Headers): (string | number)[] {
+  const all = flattened(own);
   for (const name in others) {
-    if (own[name] !== undefined) return flattened(joined(own, others));
+    if (own[name] !== undefined) {
+      const isVaried = own.Vary !== undefined && others.Vary !== undefined;
+      return flattened({ ...own, ...others, ...(isVaried && { Vary: `${own.Vary}, ${others.Vary}` }) });
+    }
     all.push(name, others[name] ?? '');
   }
   return all;
-}
-
-/** The response's own headers with those of the exchange over them. The values of `Vary` are joined. */
-function joined(own: Headers, others: Headers): Headers {
-  const all = { ...own, ...others };
-  return own.Vary !== undefined && others.Vary !== undefined
-    ? { ...all, Vary: `${own.Vary}, ${others.Vary}` }
-    : all;
 }
 
 /** Whether `If-None-Match` has the given tag, by the weak comparison (RFC 9110, section 13.1.2). */
@@ -179,58 +136,28 @@ export function matches(condition: string, etag: string): boolean {
   return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
 
-/** How long, in milliseconds, a client may leave a stream unread before the stream is ended. */
-const slowestReader = 30_000;
-
 /**
- * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves or stops reading.
- * @param closing aborted when the gateway closes, after which no client is waited for.
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves. Of a client that
+ * stops reading, the connection is closed (`connections.ts`).
  */
 export async function sendStream(
   exchange: Exchange,
   { status, headers: own, stream, ended }: StreamedResponse,
-  closing: AbortSignal,
 ): Promise<void> {
   const { request, response } = exchange;
-  // Not awaited: it may never settle while a read is pending.
-  const cancel = () => void stream?.cancel().catch(() => {});
-  if (response.headersSent) {
-    cancel();
-    return ended();
-  }
-  response.writeHead(status, headersOf(exchange, own, {}));
-  // The response to a HEAD has no body (RFC 9110, section 9.3.2).
-  if (request.method === 'HEAD') {
-    cancel();
-    response.end();
-    return ended();
-  }
-  const reader = stream?.getReader();
-  const left = new AbortController();
-  const end = () => {
-    if (!response.writableEnded) response.end();
-  };
-  const stopWaiting = () => left.abort();
-  response.once('close', () => {
-    reader?.cancel().catch(() => {});
-    stopWaiting();
-    end();
-  });
-  // The stream ends by itself when the gateway closes, but not for a client that does not read.
-  closing.addEventListener('abort', stopWaiting);
+  const isSentBefore = response.headersSent;
+  if (!isSentBefore) response.writeHead(status, headersOf(exchange, own));
   try {
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
-      if (response.writableEnded) return;
-      if (!response.write(piece.value))
-        await once(response, 'drain', {
-          signal: AbortSignal.any([left.signal, AbortSignal.timeout(slowestReader)]),
-        });
-    }
-    response.end();
+    // The response to a HEAD has no body (RFC 9110, section 9.3.2).
+    if (stream && !isSentBefore && request.method !== 'HEAD')
+      // The same class, whose types of the DOM and of Node differ.
+      await pipeline(Readable.fromWeb(stream as NodeReadableStream), response);
+    // Not awaited: it may never settle while a read is pending.
+    else void stream?.cancel().catch(() => {});
+    if (!isSentBefore) response.end();
   } catch {
-    response.destroy();
+    // The response is destroyed: the stream has failed, or the client has left.
   } finally {
-    closing.removeEventListener('abort', stopWaiting);
     ended();
   }
 }

@@ -8,41 +8,15 @@
  */
 
 import { LRUCache } from 'lru-cache';
+import type { createViewerVersions } from '../database/viewerVersions.ts';
 import { withOwnMemory } from './compression.ts';
 import type { HttpResponse } from './response.ts';
 import type { Computed } from './task.ts';
 
-/** What is known of the viewers' data, such as by `createViewerVersions`. */
-export interface DataVersions {
-  /** The version of a viewer's data, or undefined while responses made from it may not be cached. */
-  versionOf(viewerId: number): number | undefined;
-  /** Must be called after a write through this process, before it is acknowledged. */
-  invalidate(viewerId: number): void;
-  /** Must be called after a read for the viewer that did not go through `compute`. */
-  noteRead(viewerId: number): void;
-  /** The number of the viewer's last read: reads are numbered in their order. */
-  lastReadOf(viewerId: number): number;
-  /** Whether every change that the viewer's reads may have shown has been announced to this process. */
-  isCaughtUp(viewerId: number): boolean;
-  /** Waits until that is so. Returns false if it takes too long. */
-  catchUp(viewerId: number): Promise<boolean>;
-  /** Raises the version of the viewer's data if the viewer may have seen newer data than the version stands for. */
-  settleVersion(viewerId: number): Promise<void>;
-}
+/** What is known of the viewers' data. */
+type DataVersions = ReturnType<typeof createViewerVersions>;
 
-export interface ResponseCache
-  extends Pick<DataVersions, 'versionOf' | 'invalidate' | 'noteRead' | 'settleVersion'> {
-  readonly counters: Readonly<Counters>;
-  /** The number of stored responses, those that are no longer valid included, and the memory that they take. */
-  usage(): { readonly entries: number; readonly bytes: number };
-  /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
-  get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined>;
-  /**
-   * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
-   * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
-   */
-  compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
-}
+export type ResponseCache = ReturnType<typeof createResponseCache>;
 
 export interface ResponseCacheOptions {
   /** How much memory the responses may take; 0 caches none. */
@@ -51,20 +25,13 @@ export interface ResponseCacheOptions {
   readonly maxAge: number;
 }
 
-interface Counters {
-  hits: number;
-  misses: number;
-  /** Misses that shared the computation of another request. */
-  shared: number;
-  /** Responses that were not stored, because something changed while they were computed. */
-  overtaken: number;
-}
-
-export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions): ResponseCache {
-  const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
+export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions) {
+  /** `shared` are misses that shared a computation, and `overtaken` those not stored since something changed meanwhile. */
+  const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createStore(options);
-  const share = createSharing(counters);
-  const { versionOf, invalidate, noteRead, settleVersion } = versions;
+  /** Computations that equal requests may share. */
+  const running = new Map<string, Promise<HttpResponse>>();
+  const { versionOf, noteRead } = versions;
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
     const entry = stored.get(`${viewerId} ${request}`);
@@ -77,14 +44,13 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   }
 
   return {
+    ...versions,
     counters,
+    /** The number of stored responses, outdated ones included, and the memory that they take. */
     usage: stored.usage,
-    versionOf,
-    invalidate,
-    noteRead,
-    settleVersion,
 
-    get(viewerId, request) {
+    /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
+    get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined> {
       if (options.maxBytes === 0) return undefined;
       const found = find(viewerId, request);
       if (!found || versions.isCaughtUp(viewerId)) return count(found);
@@ -93,39 +59,40 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
         .then((isCaughtUp) => count(isCaughtUp ? find(viewerId, request) : undefined));
     },
 
-    compute(viewerId, request, compute) {
+    /**
+     * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
+     * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
+     */
+    async compute(
+      viewerId: number,
+      request: string,
+      compute: () => Promise<Computed>,
+    ): Promise<HttpResponse> {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
-      if (options.maxBytes === 0 || version === undefined) return run().then(({ response }) => response);
+      if (options.maxBytes === 0 || version === undefined) return (await run()).response;
 
-      // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
-      // have seen one, must not share a computation that began before.
       const key = `${viewerId} ${request}`;
-      return share(`${version} ${versions.lastReadOf(viewerId)} ${key}`, () =>
-        run().then(({ response, isCacheable }) => {
+      // With the version and the number of the last read: a request that begins after a change, or after the viewer may have
+      // seen one, must not share a computation that began before.
+      const shareKey = `${version} ${versions.lastReadOf(viewerId)} ${key}`;
+      const shared = running.get(shareKey);
+      if (shared) {
+        counters.shared++;
+        return shared;
+      }
+      const computing = run()
+        .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
           if (versionOf(viewerId) === version) return stored.add(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
-        }),
-      );
+        })
+        .finally(() => running.delete(shareKey));
+      running.set(shareKey, computing);
+      return computing;
     },
-  };
-}
-
-/** Has equal computations run once: whoever comes while one runs gets its result. */
-function createSharing(counters: Counters) {
-  const running = new Map<string, Promise<HttpResponse>>();
-  return (key: string, run: () => Promise<HttpResponse>): Promise<HttpResponse> => {
-    const shared = running.get(key);
-    if (shared) {
-      counters.shared++;
-      return shared;
-    }
-    const computing = run().finally(() => running.delete(key));
-    running.set(key, computing);
-    return computing;
   };
 }
 

@@ -5,7 +5,7 @@
 
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { destroySoon } from './connections.ts';
+import { end } from './connections.ts';
 
 /** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). */
 function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
@@ -49,7 +49,8 @@ export function endAfterIgnoredOffers(
   const ending = new WeakSet<Duplex>();
   return (request, response) => {
     const { socket } = request;
-    if (ending.has(socket)) {
+    // The client would not get a response on a connection that was ended.
+    if (ending.has(socket) || !socket.writable) {
       socket.pause();
       return;
     }
@@ -67,9 +68,6 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   response.shouldKeepAlive = false;
   // Node's servers have sockets, whatever the declared type.
   response.assignSocket(socket as IncomingMessage['socket']);
-  response.once('finish', () => {
-    socket.end();
-    destroySoon(socket);
-  });
+  response.once('finish', () => end(socket));
   return response;
 }

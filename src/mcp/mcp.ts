@@ -101,7 +101,10 @@ async function callTool({ exchange, viewer, run }: Calling, tool: Tool, given: A
   try {
     const request = tool.requestFor(given);
     if (typeof request === 'string') return failed(exchange, request, 'BAD_USER_INPUT');
-    const response = await run(exchange, innerExchange(exchange, request), viewer);
+    const inner = innerExchange(exchange, request);
+    const response = await run(exchange, inner, viewer).finally(() => {
+      exchange.operation = inner.operation;
+    });
     if ('stream' in response) throw new Error(`${tool.name} gave a stream`);
     exchange.errorCode = response.errorCode;
     if (response.operation !== undefined) exchange.operation = response.operation;

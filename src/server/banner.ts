@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection/client.ts';
-import { isEverywhere } from '../http/origin.ts';
+import { isEverywhere } from '../http/port.ts';
 
 export interface Banner {
   readonly url: string;

@@ -7,30 +7,11 @@ import type { Logger } from 'pino';
 /** How long, in milliseconds, a place stays empty whose worker did not live that long. */
 const pause = 1_000;
 
-/** What a worker tells once it serves. */
-interface Serving {
+/** What a worker says once it serves. */
+export interface Started {
   readonly url: string;
   /** Whether anybody has an account in the database. */
   readonly hasUsers: boolean;
-}
-
-/** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
-export function prepareWorker(): void {
-  process.channel?.unref();
-  // It may be sent to all processes at once, also before a worker does what it asks for.
-  process.on('SIGHUP', () => {});
-}
-
-/** To be called by a worker that serves. */
-export function reportServing(serving: Serving): void {
-  process.send?.(serving);
-}
-
-export interface Workers extends Serving {
-  /** Hands a signal on to every worker. */
-  signal(signal: NodeJS.Signals): void;
-  /** Has every worker finish its requests, and waits for the last of them. */
-  close(): Promise<void>;
 }
 
 /**
@@ -38,21 +19,17 @@ export interface Workers extends Serving {
  * @param stopping aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`.
  * @returns undefined when one ended before all of them served, which has said why, or when they were to stop before.
  */
-export async function startWorkers(
-  count: number,
-  logger: Logger,
-  stopping?: AbortSignal,
-): Promise<Workers | undefined> {
+export async function startWorkers(count: number, logger: Logger, stopping?: AbortSignal) {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
 
-  function start(): Promise<Serving | undefined> {
+  function start(): Promise<Started | undefined> {
     const worker = cluster.fork();
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
       // It sends figures for metrics as well.
-      worker.on('message', (sent: Serving | object) => 'url' in sent && settle(sent));
+      worker.on('message', (sent: Started | object) => 'url' in sent && settle(sent));
       worker.once('exit', (code, signal) => {
         running.delete(worker);
         settle(undefined);
@@ -64,6 +41,7 @@ export async function startWorkers(
     });
   }
 
+  /** Has every worker finish its requests, and waits for the last of them. */
   async function close(): Promise<void> {
     state = 'closing';
     const ends = [...running].map((worker) => once(worker, 'exit'));
@@ -74,7 +52,7 @@ export async function startWorkers(
   const stop = () => void close();
   stopping?.addEventListener('abort', stop);
   // One after the other, since the first to come applies the migrations.
-  let told: Serving = { url: '', hasUsers: false };
+  let told: Started = { url: '', hasUsers: false };
   for (let started = 0; started < count; started++) {
     const serving = stopping?.aborted ? undefined : await start();
     if (!serving || stopping?.aborted) {
@@ -90,7 +68,8 @@ export async function startWorkers(
   return {
     ...told,
     close,
-    signal(signal) {
+    /** Hands a signal on to every worker. */
+    signal(signal: NodeJS.Signals): void {
       for (const worker of running) worker.process.kill(signal);
     },
   };

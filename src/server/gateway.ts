@@ -6,17 +6,9 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import {
-  type Database,
-  type FeedChoice,
-  openDatabase,
-  type PoolLimits,
-  whileInUse,
-} from '../database/database.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import { type FeedChoice, openDatabase, whileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import type { Replicas } from '../database/replicas/replicas.ts';
-import type { OnStandbyChange } from '../database/replicas/standbyConnection.ts';
+import type { ReplicaOptions, Replicas } from '../database/replicas/replicas.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
@@ -24,72 +16,75 @@ import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { openMirrorService } from '../mirror/service.ts';
 import { createLogger, standardError } from '../telemetry/log.ts';
-import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
+import type { MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/requestLog.ts';
 import { release } from '../version.ts';
-import { loadOptionalFeatures } from './optionalFeatures.ts';
-import { cacheMaxAge } from './options.ts';
+import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
-export interface Gateway {
-  /** Where it listens, such as `http://127.0.0.1:4000`. */
-  readonly url: string;
-  readonly database: Database;
-  /** Where its metrics are, where it serves them itself. */
-  readonly metricsUrl: string | undefined;
-  /** The token of the demo account, where there is one. */
-  readonly demoToken: string | undefined;
-  /** Whether anybody has an account in the database. */
-  readonly hasUsers: boolean;
-  /** Settles, once the log says why, when nothing but a new start can help. */
-  readonly failure: Promise<void>;
-  /** Stops listening, finishes the requests in flight, and closes the database. */
-  close(): Promise<void>;
-}
+export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 /** How long, in milliseconds, a start waits for a command to leave the folder of the embedded database, or for a gateway that closes. */
 const longestLeaving = 3_000;
 
+interface Part {
+  close(): Promise<void>;
+}
+
+/** Takes a part that was opened, to be closed with the gateway. */
+type Add = <Opened extends Part>(part: Opened) => Opened;
+
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
-export async function openGateway(config: Config): Promise<Gateway> {
-  const parts = createParts();
+export async function openGateway(config: Config) {
+  const logger = createLogger(config.LOG_LEVEL, await standardError());
+  const parts: Part[] = [];
+  const add: Add = (part) => {
+    parts.unshift(part);
+    return part;
+  };
+  /** Closes in the opposite order: what is opened later uses what was opened before. */
+  async function closeParts(): Promise<void> {
+    for (const part of parts) await part.close();
+  }
   try {
-    return await openParts(config, parts);
+    const opened = await openParts(config, logger, add);
+    return {
+      ...opened,
+      /** Stops listening, finishes the requests in flight, and closes the database. */
+      async close(): Promise<void> {
+        logger.info('closing');
+        await closeParts();
+        logger.info('closed');
+      },
+    };
   } catch (error) {
-    await parts.close();
+    await closeParts();
     throw error;
   }
 }
 
-const boundsOf = ({ DATABASE_CONNECTIONS, STATEMENT_TIMEOUT }: Config): PoolLimits => ({
-  connections: DATABASE_CONNECTIONS,
-  statement: STATEMENT_TIMEOUT * 1_000,
-});
-
-async function openParts(config: Config, parts: Parts): Promise<Gateway> {
-  const logger = createLogger(config.LOG_LEVEL, await standardError());
-  if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
-  const bounds = boundsOf(config);
+async function openParts(config: Config, logger: Logger, add: Add) {
+  if (logger.isLevelEnabled('debug')) add(logStatements(logger));
+  const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, bounds, logMigrations(logger));
-  const database = parts.add(await whileInUse(longestLeaving, open));
+  const database = add(await whileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
   const direct = embedded ? undefined : database.direct;
-  await openTraces(config, logger, parts);
-  const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
+  const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (collector !== undefined) add((await import('../telemetry/traces.ts')).startTraces(collector, logger));
+  const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: cacheMaxAge,
   });
   const onChanged = responseCache.invalidate;
   const mirror = await openMirrorService(config, { pool, direct, sql, feed, logger, onChanged });
-  if (mirror) parts.add(mirror);
-  const replicas = await openStandbys(config, { database, bounds, feed, logger }, parts);
+  if (mirror) add(mirror);
+  const replicas = await openStandbys(config.DATABASE_REPLICA_URLS, { sql, bounds, feed }, logger);
+  if (replicas) add(replicas);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const { metrics, metricsUrl } = await openMetrics(
-    config,
-    { pool, responseCache, feed, mirror, replicas },
-    parts,
-  );
+  const sources = { pool, responseCache, feed, mirror, replicas };
+  const { metrics, metricsUrl } = await openMetrics(config, sources, add);
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -105,21 +100,21 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
     replicas,
   });
   const url = await listen(server, config, 'PORT');
-  parts.add({ close: () => closeServer(server, closing) });
-  parts.add(logUnhandledRejections(logger));
+  add({ close: () => closeServer(server, closing) });
+  add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
   return {
+    /** Where it listens, such as `http://127.0.0.1:4000`. */
     url,
     database,
+    /** Where its metrics are, where it serves them itself. */
     metricsUrl,
+    /** The token of the demo account, where there is one. */
     demoToken,
-    hasUsers: await hasUsers(database.sql),
+    /** Whether anybody has an account in the database. */
+    hasUsers: await hasUsers(sql),
+    /** Settles, once the log says why, when nothing but a new start can help. */
     failure: database.failure.then((error) => logFailure(logger, error)),
-    async close() {
-      logger.info('closing');
-      await parts.close();
-      logger.info('closed');
-    },
   };
 }
 
@@ -134,104 +129,55 @@ function logUnhandledRejections(logger: Logger): Part {
   return { close: async () => void process.off('unhandledRejection', log) };
 }
 
-function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {
-  return {
-    wanted,
-    chosen: ({ mode, why }) =>
-      logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
-    report: (why) =>
-      why === undefined
-        ? logger.info('changes are heard of again')
-        : logger.warn({ why }, 'changes are not heard of: nothing is cached'),
-  };
-}
+const feedChoice = ({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice => ({
+  wanted,
+  chosen: ({ mode, why }) =>
+    logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
+  report: (why) =>
+    why === undefined
+      ? logger.info('changes are heard of again')
+      : logger.warn({ why }, 'changes are not heard of: nothing is cached'),
+});
 
-function logMigrations(logger: Logger): MigrationListener {
-  return {
-    waiting: () => logger.info('waiting for another process that migrates the database'),
-    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
-  };
-}
-
-interface Part {
-  close(): Promise<void>;
-}
-
-/** What a gateway has open. */
-interface Parts extends Part {
-  add<Opened extends Part>(part: Opened): Opened;
-}
-
-/** Closes what was opened, in the opposite order: what is opened later makes use of what was opened before. */
-function createParts(): Parts {
-  const open: Part[] = [];
-  return {
-    add(part) {
-      open.push(part);
-      return part;
-    },
-    async close() {
-      for (const part of open.reverse()) await part.close();
-    },
-  };
-}
+const logMigrations = (logger: Logger): MigrationListener => ({
+  waiting: () => logger.info('waiting for another process that migrates the database'),
+  pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
+});
 
 /** Ends streams, finishes the other requests, and takes no more. */
 async function closeServer(server: Server, closing: AbortController): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   closing.abort();
-  // `close` ends the connections that are idle now, not those that become so when their request is done.
-  const sweep = setInterval(() => server.closeIdleConnections(), 20);
   await closed;
-  clearInterval(sweep);
 }
 
-/** Loaded only where the settings ask for them. */
-async function openTraces(
-  { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Config,
-  logger: Logger,
-  parts: Parts,
-): Promise<void> {
-  if (endpoint === undefined) return;
-  const { startTraces } = await import('../telemetry/traces.ts');
-  parts.add(startTraces(endpoint, logger));
-}
-
-/** Loaded only where the settings ask for them. */
+/** The module is loaded only where the settings ask for standbys. */
 async function openStandbys(
-  { DATABASE_REPLICA_URLS: urls }: Config,
-  {
-    database,
-    bounds,
-    feed,
-    logger,
-  }: { database: Database; bounds: PoolLimits; feed: ChangeFeed; logger: Logger },
-  parts: Parts,
+  urls: Config['DATABASE_REPLICA_URLS'],
+  options: Omit<ReplicaOptions, 'urls' | 'onChange'>,
+  logger: Logger,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;
   const { openReplicas } = await import('../database/replicas/replicas.ts');
-  const { sql } = database;
-  const onChange: OnStandbyChange = (standby, status, isReadFrom) =>
-    isReadFrom
-      ? logger.info({ standby }, 'a standby is read from')
-      : logger.warn({ standby, why: status }, 'a standby is not read from');
-  return parts.add(await openReplicas({ urls, sql, feed, bounds, onChange }));
+  return openReplicas({
+    ...options,
+    urls,
+    onChange: (standby, status, isReadFrom) =>
+      isReadFrom
+        ? logger.info({ standby }, 'a standby is read from')
+        : logger.warn({ standby, why: status }, 'a standby is not read from'),
+  });
 }
 
-/** Loaded only where the settings ask for them. */
-async function openMetrics(
-  config: Config,
-  options: MetricsOptions,
-  parts: Parts,
-): Promise<{ metrics?: Metrics; metricsUrl?: string | undefined }> {
+/** The modules are loaded only where the settings ask for metrics. */
+async function openMetrics(config: Config, sources: MetricsOptions, add: Add) {
   if (config.METRICS_PORT === undefined) return {};
-  const { createMetrics } = await import('../telemetry/metrics.ts');
-  const metrics = createMetrics(options);
+  const { createMetrics, serveMetrics } = await import('../telemetry/metrics.ts');
+  const metrics = createMetrics(sources);
   // Those of workers are served by the process that started them.
   if (cluster.isWorker) return { metrics };
-  const { serveMetrics } = await import('../telemetry/metricsServer.ts');
-  const { url } = parts.add(await serveMetrics(config, metrics.print));
+  const { url } = add(await serveMetrics(config, metrics.print));
   return { metrics, metricsUrl: url };
 }
 

@@ -9,9 +9,8 @@ import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
-import type { UpstreamAccounts } from '../upstream/access.ts';
+import { createReadiness } from './availability.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
-import { createReadiness } from './readiness.ts';
 
 /** How long, in milliseconds, a body may take before its token is looked up again. */
 const longestTrust = 1_000;
@@ -19,62 +18,51 @@ const longestTrust = 1_000;
 interface HandlersOptions {
   readonly viewers: Viewers;
   readonly turns: Turns;
+  /** Runs each statement of a request. */
+  readonly watch: RunInTurn;
 }
 
-/** A factory of contexts whose statements take turns. Statements on a standby take none: it has a pool of its own. */
-const createContexts =
-  ({ database, replicas, mirror }: Pick<ServerOptions, 'database' | 'replicas' | 'mirror'>) =>
-  (runnerFor: (userId: number) => RunInTurn) =>
-  (viewer: Viewer) => {
-    const sql = replicas?.sqlFor(viewer) ?? inTurn(database.sql, runnerFor(viewer.id));
-    return createContext(sql, viewer, mirror?.upstream);
-  };
-
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-export function createHandlers(
-  {
-    config,
-    database,
-    feed,
-    responseCache,
-    demoToken,
-    mirror,
-    replicas,
-    logger,
-    closing,
-    additions,
-  }: ServerOptions,
-  { viewers, turns }: HandlersOptions,
-) {
+export function createHandlers(options: ServerOptions, { viewers, turns, watch }: HandlersOptions) {
+  const { config, database, feed, responseCache, mirror, replicas, additions } = options;
+  const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
-  const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
-  const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextsBy = createContexts({ database, replicas, mirror });
-  const contextOf = contextsBy(turns.forRequest);
-  const changes = {
-    watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
-    versions: responseCache,
-    createContext: contextsBy(turns.forLiveQuery),
+  const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
+  const demoTokenFor = createDemoTokenFor(options.demoToken, config);
+  /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
+  const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
+    const run = runnerFor(viewer.id);
+    const sql = replicas
+      ? inTurn(replicas.sqlFor(viewer), watch)
+      : inTurn(database.sql, (statement) => watch(() => run(statement)));
+    return createContext(sql, viewer, mirror?.upstream);
   };
-  const watch = (viewer: Viewer, onEnded: () => void) =>
-    changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
+  const contextOf = contextsBy(turns.forRequest);
   return {
-    watch,
     hasEnded,
-    page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
+    /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
+    watch: (viewer: Viewer, onEnded: () => void) =>
+      watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
+    page: createPages({ config, demoTokenFor, readiness: createReadiness(options, watch) }),
     ...createGraphqlHandler({
-      config,
+      ...options,
       createContext: contextOf,
-      changes,
+      changes: { watchViewer, versions: responseCache, createContext: contextsBy(turns.forLiveQuery) },
       demoTokenFor,
       isValid,
       hasEnded,
-      logger,
-      closing,
       schema: additions?.schema,
     }),
-    proxy: mirror?.forwarding && createProxyFor(mirror.forwarding, config, feed),
+    /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
+    proxy:
+      mirror?.forwarding &&
+      createProxy({
+        accounts: mirror.forwarding,
+        feed,
+        lifetime: config.UPSTREAM_INTERVAL,
+        maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
+      }),
     rest: createRestHandler({
       createContext: contextOf,
       hasEnded,
@@ -82,19 +70,6 @@ export function createHandlers(
     }),
   };
 }
-
-/** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
-const createProxyFor = (
-  accounts: UpstreamAccounts,
-  { UPSTREAM_INTERVAL, RESPONSE_CACHE_MB }: ServerOptions['config'],
-  feed: ServerOptions['feed'],
-) =>
-  createProxy({
-    accounts,
-    feed,
-    lifetime: UPSTREAM_INTERVAL,
-    maxBytes: (RESPONSE_CACHE_MB / 2) * 1024 * 1024,
-  });
 
 /** The checks of tokens that were valid when their requests came. */
 function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {

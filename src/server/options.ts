@@ -1,27 +1,17 @@
-/** What the server of a gateway is made of, and the pipeline as the rest of the server sees it. */
+/** What the server of a gateway is made of. */
 
 import type { Logger } from 'pino';
-import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
-import type { UserQuota } from '../graphql/userQuota.ts';
 import type { Timeouts } from '../http/connections.ts';
-import type { Cors } from '../http/cors.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Access } from './authentication.ts';
-import type { OptionalFeatures } from './optionalFeatures.ts';
 
 /** In seconds: how long anything is cached, responses and valid tokens alike, even if no change is heard of. */
 export const cacheMaxAge = 300;
-
-/** How many WebSockets and event streams of many operations a user may have open in one process. */
-export const mostConnections = 100;
 
 export interface ServerOptions {
   config: Config;
@@ -35,6 +25,8 @@ export interface ServerOptions {
   closing: AbortSignal;
   /** How long the server waits for clients; the usual timeouts unless given. */
   timeouts?: Timeouts;
+  /** How many connections there may be; as many as the process may have unless given. */
+  maxConnections?: number;
   /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
   mostUnknown?: number;
   /** How many WebSockets and event streams of many operations a user may have open; the usual number unless given. */
@@ -47,14 +39,17 @@ export interface ServerOptions {
   replicas?: Replicas | undefined;
 }
 
-export interface Pipeline {
-  /** Handles a request, and returns its response without sending it. */
-  respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
-  /** Authenticates the client and counts the request; returns the viewer, or the response to a client that may not go on. */
-  authorize(exchange: Exchange): Access | Promise<Access>;
-  /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
-  watch(viewer: Viewer, onEnded: () => void): () => void;
-  readonly cors: Cors;
-  /** Counts the WebSockets of each user. */
-  readonly connectionQuota: UserQuota;
+export type OptionalFeatures = Awaited<ReturnType<typeof loadOptionalFeatures>>;
+
+/** Loads what the settings ask for: the schema of a subgraph for `/graphql`, and the tools at `/mcp`. */
+export async function loadOptionalFeatures({
+  FEDERATION,
+  INTROSPECTION,
+  MCP,
+}: Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>) {
+  const federation = FEDERATION === 'on' ? await import('../schema/federation/subgraph.ts') : undefined;
+  return {
+    schema: federation?.createSubgraph(INTROSPECTION === 'on'),
+    createMcp: MCP === 'off' ? undefined : (await import('../mcp/mcp.ts')).createMcp,
+  };
 }

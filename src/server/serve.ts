@@ -2,13 +2,12 @@
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger, standardError } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
-import { prepareWorker, reportServing, startWorkers } from './cluster.ts';
+import { type Started, startWorkers } from './cluster.ts';
 import { openGateway } from './gateway.ts';
 
 /**
@@ -16,17 +15,26 @@ import { openGateway } from './gateway.ts';
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
-  if (cluster.isWorker) prepareWorker();
+  if (cluster.isWorker) {
+    // The channel to the process that started a worker must not keep the worker from ending.
+    process.channel?.unref();
+    // It may be sent to all processes at once, also before a worker does what it asks for.
+    process.on('SIGHUP', () => {});
+  }
   const config = readConfig({ ...process.env, ...options });
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a
-    // listener the second one would end the process at once.
-    process.on(signal, stop);
-  }
-  if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
+  // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a listener
+  // the second one would end the process at once.
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  // From a terminal it means that the terminal is gone. Elsewhere it has the persisted operations read again.
+  if (process.stdin.isTTY)
+    process.once('SIGHUP', () => {
+      stop();
+      // Node would abort, since it cannot put back the state of the terminal.
+      process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
+    });
   const opening = open(config, stopping.signal);
   // Of several workers the first serve already while others start: all are told to stop, and waited for.
   if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));
@@ -36,7 +44,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     else process.exitCode = 1;
     return;
   }
-  if (cluster.isWorker) reportServing({ url: gateway.url, hasUsers: gateway.hasUsers });
+  if (cluster.isWorker) process.send?.({ url: gateway.url, hasUsers: gateway.hasUsers } satisfies Started);
   else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
   let failed = false;
   gateway.failure?.then(() => {
@@ -49,32 +57,6 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   if (failed) process.exit(1);
 }
 
-/**
- * Stops when the terminal goes that the process was started from. SIGHUP says so, and would end a process that makes no
- * other use of it.
- */
-function stopWithTerminal(stop: () => void): void {
-  if (!hasTerminal()) return;
-  process.on('SIGHUP', () => {
-    if (hasTerminal()) return;
-    stop();
-    // In the end as without all this: Node aborts where it cannot put back the state of its terminal.
-    process.once('exit', () => {
-      process.removeAllListeners('SIGHUP');
-      process.kill(process.pid, 'SIGHUP');
-    });
-  });
-}
-
-function hasTerminal(): boolean {
-  try {
-    closeSync(openSync('/dev/tty', 'r'));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
 const longestStart = 5_000;
 
@@ -82,10 +64,7 @@ const longestStart = 5_000;
 async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
   // What a server has not committed it forgets.
   const longest = DATABASE_URL === undefined ? longestStart : 0;
-  const over = opening.then(
-    () => true,
-    () => true,
-  );
+  const over = opening.then(Boolean, Boolean).then(() => true);
   if (await Promise.race([over, sleep(longest, false, { ref: false })])) return;
   // The process that started a worker says it for all of them.
   if (!cluster.isWorker) sayStopped();
@@ -106,7 +85,12 @@ interface Serving extends Omit<Banner, 'workers'> {
 
 /** @returns undefined when it was told to stop before all workers served, or one ended before, which has said why. */
 async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
-  if (!cluster.isWorker) await checkPorts(config);
+  const { HOST, PORT, METRICS_PORT } = config;
+  if (!cluster.isWorker) {
+    // Before anything is made: a second gateway that was started by mistake makes no second database. 0 is any free port.
+    if (PORT) await checkPort(HOST, 'PORT', PORT);
+    if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
+  }
   if (!startsWorkers(config)) return openGateway(config);
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const workers = await startWorkers(workersOf(config), logger, stopping);
@@ -114,7 +98,7 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   // Each of them has read the file.
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));
   if (config.METRICS_PORT === undefined) return workers;
-  const { serveMetrics } = await import('../telemetry/metricsServer.ts');
+  const { serveMetrics } = await import('../telemetry/metrics.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {
     await workers.close();
     throw error;
@@ -128,14 +112,4 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
       await workers.close();
     },
   };
-}
-
-/**
- * Looks before anything is made: a second gateway that was started by mistake makes no second database.
- * @throws {SetupError} when a port cannot be listened on.
- */
-async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {
-  // 0 is any that is free.
-  if (PORT) await checkPort(HOST, 'PORT', PORT);
-  if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
 }

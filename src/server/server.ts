@@ -5,40 +5,42 @@ import { createServer, type Server } from 'node:http';
 import { requestSpans } from '../channels.ts';
 import { longestConnecting } from '../database/session.ts';
 import { formFor } from '../http/compression.ts';
-import { timeouts as defaultTimeouts, watchConnections } from '../http/connections.ts';
+import { timeouts as defaultTimeouts, mostConnections, watchConnections } from '../http/connections.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
-import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
-import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
-import { createUnderway, type Underway } from '../http/underway.ts';
+import { send, sendStream } from '../http/response.ts';
 import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
+import { createOutages, type Outages } from './availability.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
-import { createShedding } from './shedding.ts';
-import { createOperations } from './transportOperations.ts';
-import { createUpgrades } from './upgrades.ts';
+import { createOperations, createUpgrades } from './webSocketAccess.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const { config, logger, closing, timeouts = defaultTimeouts } = options;
   // Every stream listens to it: more listeners than Node expects are no leak here.
   setMaxListeners(0, closing);
-  const underway = createUnderway();
-  metrics?.watchRequests(underway);
   const deadlines = createRequestDeadlines(options);
-  const listener = createListener(underway, deadlines, options);
-  const pipeline = createPipeline(options, createShedding(options, deadlines));
-  const sendResponse = createSender(options);
-  const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
+  const outages = createOutages(logger);
+  const listener = createListener(options, deadlines, outages);
+  const pipeline = createPipeline(options, deadlines, outages);
+
+  async function serve(exchange: Exchange): Promise<void> {
+    const response = await pipeline.respond(exchange);
+    if ('stream' in response) return sendStream(exchange, response);
+    const form = config.COMPRESSION === 'on' ? formFor(exchange, response) : response;
+    send(exchange, form instanceof Promise ? await form : form);
+  }
 
   const handle = endAfterIgnoredOffers((request, response) => {
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
     requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
-      exchange.report(error);
+      const failure = failureResponse(exchange, error);
       if (response.headersSent) response.destroy();
-      else send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
+      else send(exchange, failure);
     });
   });
   const server = createServer(
@@ -53,49 +55,34 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
+  const { DATABASE_CONNECTIONS, DATABASE_REPLICA_URLS = [] } = config;
+  const own = DATABASE_CONNECTIONS * (1 + DATABASE_REPLICA_URLS.length);
+  server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
-  const upgrade = createUpgrades({
-    cors: pipeline.cors,
-    listener,
-    logger,
-    operations: createOperations(pipeline, listener, deadlines.end),
-    connectionQuota: pipeline.connectionQuota,
-    longestMessage: config.MAX_BODY_KB * 1024,
-    mostUnknown: options.mostUnknown,
-    closing,
-  });
+  const operations = createOperations(pipeline, listener, deadlines.end);
+  const upgrade = createUpgrades(options, pipeline, operations, listener);
   server.on('upgrade', (request, socket, head) =>
     connections.detach(socket, () => upgrade(request, socket, head)),
   );
   return server;
 }
 
-/** Sends responses, compressed where the client and the settings allow it. */
-function createSender({ config, closing }: ServerOptions) {
-  const compresses = config.COMPRESSION === 'on';
-  return async (exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void> => {
-    if ('stream' in response) return sendStream(exchange, response, closing);
-    const form = compresses ? formFor(exchange, response) : response;
-    send(exchange, form instanceof Promise ? await form : form);
-  };
-}
-
 function createListener(
-  underway: Underway,
-  deadlines: Deadlines,
   { logger, metrics }: ServerOptions,
+  deadlines: Deadlines,
+  outages: Outages,
 ): ExchangeListener {
   const log = createRequestLog(logger);
   return {
-    began: underway.add,
+    began: (exchange) => metrics?.begin(exchange),
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
-      underway.remove(outcome.exchange);
       deadlines.end(outcome.exchange);
       log(outcome);
       metrics?.end(outcome);
+      outages.count(outcome);
     },
   };
 }

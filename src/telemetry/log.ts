@@ -90,15 +90,6 @@ async function openTerminal(): Promise<DestinationStream> {
 /** A terminal would interpret them, and errors may quote anything. */
 const controls = /\p{Cc}/gu;
 
-/** An error as it stands in the log. */
-export interface DescribedError {
-  readonly type: string;
-  readonly code?: string;
-  readonly message: string;
-  readonly stack: string;
-  readonly cause?: DescribedError;
-}
-
 /** How many causes of causes are described. */
 const maxCauses = 3;
 
@@ -106,20 +97,16 @@ const maxCauses = 3;
  * Describes an error by what may be logged: its type, its code, its stack, and its message without values. Other properties
  * are left out: errors of the database carry the row at fault, and those of Prisma the arguments of the call.
  */
-export function describeError(error: unknown, depth = 0): DescribedError {
+export function describeError(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' };
-  const code = systemCodeOf(error);
-  const cause =
-    error.cause instanceof Error && depth < maxCauses ? describeError(error.cause, depth + 1) : undefined;
+  const { name, stack = '', cause } = error;
+  // JSON leaves out what is undefined.
   return {
-    type: error.name === 'error' ? error.constructor.name : error.name,
-    ...(code !== undefined && { code }),
+    type: name === 'error' ? error.constructor.name : name,
+    code: systemCodeOf(error),
     message: messageOf(error),
-    stack: (error.stack ?? '')
-      .split('\n')
-      .filter((line) => /^\s+at /.test(line))
-      .join('\n'),
-    ...(cause && { cause }),
+    stack: (stack.match(/^\s+at .*$/gm) ?? []).join('\n'),
+    cause: cause instanceof Error && depth < maxCauses ? describeError(cause, depth + 1) : undefined,
   };
 }
 

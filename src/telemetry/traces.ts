@@ -26,11 +26,6 @@ import { errorText } from '../errors.ts';
 import { restPath } from '../http/target.ts';
 import { release } from '../version.ts';
 
-export interface Traces {
-  /** Stops tracing, and delivers the last spans unless that takes too long. */
-  close(): Promise<void>;
-}
-
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;
 
@@ -45,7 +40,7 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
  * SDK reads the other `OTEL_…` variables, such as OTEL_TRACES_SAMPLER.
  * @param endpoint the base URL of a collector that accepts OTLP over HTTP, such as `http://localhost:4318`.
  */
-export function startTraces(endpoint: string, logger: Logger): Traces {
+export function startTraces(endpoint: string, logger: Logger) {
   const provider = createProvider(endpoint, logger);
   const tracer = provider.getTracer('dovetail', release);
   /** The span of the code that is running. */
@@ -57,41 +52,25 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
     return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
   }
 
-  const end = (span: Span) => span.end();
   const undo = [
-    // `startRequest` ends the span with the response: a stream goes on after its handler has returned.
-    traceChannel(
-      requestSpans,
-      current,
-      ({ exchange }) => startRequest(tracer, exchange),
-      () => {},
-    ),
-    traceChannel(
-      operationSpans,
-      current,
-      ({ label }) => {
-        const [type = ''] = label.split(' ', 1);
-        return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
-      },
-      end,
-    ),
-    traceChannel(
-      statementSpans,
-      current,
-      ({ text }) => {
-        const [operation = ''] = text.trimStart().split(/\s/, 1);
-        return startWithin(operation, SpanKind.CLIENT, {
-          'db.system.name': 'postgresql',
-          'db.operation.name': operation,
-          'db.query.text': text,
-        });
-      },
-      end,
-    ),
+    traceChannel(requestSpans, current, ({ exchange }) => startRequest(tracer, exchange)),
+    traceChannel(operationSpans, current, ({ label }) => {
+      const [type = ''] = label.split(' ', 1);
+      return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
+    }),
+    traceChannel(statementSpans, current, ({ text }) => {
+      const [operation = ''] = text.trimStart().split(/\s/, 1);
+      return startWithin(operation, SpanKind.CLIENT, {
+        'db.system.name': 'postgresql',
+        'db.operation.name': operation,
+        'db.query.text': text,
+      });
+    }),
   ];
 
   return {
-    async close() {
+    /** Stops tracing, and delivers the last spans unless that takes too long. */
+    async close(): Promise<void> {
       for (const stop of undo) stop();
       // The collector may be unreachable.
       await Promise.race([
@@ -145,7 +124,6 @@ function traceChannel<Message extends object>(
   channel: TracingChannel<unknown, Message>,
   current: AsyncLocalStorage<Span | undefined>,
   begin: (message: Message) => Span | undefined,
-  end: (span: Span) => void,
 ): () => void {
   const spans = new WeakMap<object, Span>();
   channel.start.bindStore(current, (message) => {
@@ -159,8 +137,8 @@ function traceChannel<Message extends object>(
     end() {},
     asyncStart() {},
     asyncEnd(message: object) {
-      const span = spans.get(message);
-      if (span) end(span);
+      // The span of a request ends with its response: a stream goes on after its handler has returned.
+      if (!('exchange' in message)) spans.get(message)?.end();
     },
     error(message: { error: unknown }) {
       // The message is left out: it may contain values, such as those that violate a constraint.

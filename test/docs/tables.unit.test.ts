@@ -46,7 +46,6 @@ it('docs/operations.md lists the metrics with their types and descriptions', asy
   const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
   const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
   metrics.watchLoad({ waiting: 8, rejected: 9 });
-  metrics.watchRequests([]);
   const text = await metrics.print();
   for (const line of [
     'dovetail_mirror_accounts 2',

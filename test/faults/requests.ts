@@ -1,6 +1,7 @@
 /** Sends requests to a gateway, and records the outcome of each. */
 
 import { type Agent, request } from 'node:http';
+import { messages } from '../../src/errors.ts';
 
 export interface Request {
   readonly method: 'GET' | 'POST';
@@ -74,7 +75,10 @@ function outcomeOf(status: number, text: string): string {
 export function findUndocumented({ path }: Request, { outcome, body }: Reply): string | undefined {
   const documented: Readonly<Record<string, readonly [code: string, message: string]>> = {
     500: ['INTERNAL_SERVER_ERROR', 'Internal server error'],
-    503: ['SERVICE_UNAVAILABLE', 'Too busy; try again'],
+    503: [
+      'SERVICE_UNAVAILABLE',
+      body.includes(messages.databaseAway) ? messages.databaseAway : messages.tooBusy,
+    ],
     '200 with INTERNAL_SERVER_ERROR': ['INTERNAL_SERVER_ERROR', 'Internal server error'],
   };
   // Without a response there is no body to check.

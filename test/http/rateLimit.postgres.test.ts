@@ -1,8 +1,6 @@
 /** Rate limits, of one gateway and shared by several over one database. */
 
-import fc from 'fast-check';
 import type pg from 'pg';
-import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -43,35 +41,6 @@ describe('several gateways over one database', () => {
     expect(sharing.mock.calls.length).toBeLessThanOrEqual(20 + gateways.length);
     sharing.mockRestore();
   });
-
-  it('reject for at most a minute although the clock of one is an hour ahead', async () => {
-    const limit = 20;
-    const [ahead, gateway] = ['clocks', 'clocks'].map((name) =>
-      createRateLimit({ name, limit, shared: database.pool }),
-    );
-    await ahead?.spend('bob');
-    await vi.waitFor(async () => {
-      const { rowCount } = await database.pool.query(
-        `UPDATE "RateLimit" SET expire = expire + 3600000 WHERE key LIKE '%bob'`,
-      );
-      expect(rowCount).toBe(1);
-    }, 10_000);
-    await gateway?.spend('bob');
-    await vi.waitFor(async () => {
-      const { headers } = (await gateway?.spend('bob')) ?? {};
-      expect(Number(headers?.['Retry-After'])).toBeLessThanOrEqual(60);
-    }, 10_000);
-  });
-
-  it('each count alone while the database cannot be reached', async () => {
-    const away = vi.spyOn(database.pool, 'query').mockImplementation(() => Promise.reject(new Error('away')));
-    const limit = 100;
-    const gateways = Array.from({ length: 2 }, () =>
-      createRateLimit({ name: 'apart', limit, shared: database.pool }),
-    );
-    expect(await letThrough(gateways, 500)).toBe(2 * limit);
-    away.mockRestore();
-  });
 });
 
 describe('a rate limit', () => {
@@ -105,39 +74,6 @@ describe('a rate limit', () => {
       });
   });
 
-  it('counts as RateLimiterMemory does, for any clients and times', async () => {
-    vi.useFakeTimers();
-    try {
-      const request = fc.record({
-        key: fc.constantFrom('alice', 'bob', 'carol'),
-        points: fc.integer({ min: 1, max: 3 }),
-        later: fc.oneof(
-          fc.integer({ min: 0, max: 500 }),
-          fc.constantFrom(1_000, 20_000, 59_999, 60_000, 60_001),
-        ),
-      });
-      await fc.assert(
-        fc.asyncProperty(fc.array(request, { maxLength: 50 }), async (requests) => {
-          const limit = 5;
-          const other = new RateLimiterMemory({ points: limit, duration: 60 });
-          const { spend } = createRateLimit({ name: 'x', limit, shared: undefined });
-          for (const { key, points, later } of requests) {
-            now += later;
-            vi.advanceTimersByTime(later);
-            const { consumedPoints, msBeforeNext } = await other.penalty(key, points);
-            const { isExceeded, headers } = spend(key, points);
-            expect(isExceeded).toBe(consumedPoints > limit);
-            expect(headers.RateLimit).toBe(
-              `"x";r=${Math.max(limit - consumedPoints, 0)};t=${Math.ceil(msBeforeNext / 1_000)}`,
-            );
-          }
-        }),
-      );
-    } finally {
-      vi.useRealTimers();
-    }
-  });
-
   it('rejects for at most a minute although the clock is set back meanwhile', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
     spend('alice');
@@ -148,13 +84,10 @@ describe('a rate limit', () => {
 
   it('says a minute to whoever asks first, at any time', () => {
     const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
-    let clients = 0;
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 1e9 }), (microseconds) => {
-        now = microseconds / 1_000;
-        expect(spend(`client ${clients++}`).headers.RateLimit).toBe('"x";r=0;t=60');
-      }),
-    );
+    for (let client = 0; client < 1_000; client++) {
+      now += 7.123;
+      expect(spend(`client ${client}`).headers.RateLimit).toBe('"x";r=0;t=60');
+    }
   });
 
   it('evicts the count of a client without requests for a minute', () => {
@@ -265,15 +198,6 @@ describe('a rate limit', () => {
     expect(shares().map(([, points]) => points)).toEqual([2, 4, 6, 8, 2]);
   });
 
-  it('never counts less than its own requests, whatever the shared count is', async () => {
-    const { counted, shared } = openStore();
-    const limit = createRateLimit({ name: 'x', limit: 40, shared });
-    await spendAll(limit, 20);
-    counted.clear();
-    await spendAll(limit, 2);
-    expect((await limit.spend('alice')).headers.RateLimit).toMatch(/^"x";r=17;/);
-  });
-
   it('rejects for at most a minute although the clock of the gateway that began to count is ahead', async () => {
     const { counted, shared } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 20, shared });
@@ -283,24 +207,4 @@ describe('a rate limit', () => {
     now += 60_001;
     expect((await limit.spend('alice')).isExceeded).toBe(false);
   });
-
-  it('is enforced by its own count while counts cannot be shared', async () => {
-    const { shared, query } = openStore();
-    query.mockRejectedValue(new Error('away'));
-    expect(await spendAll(createRateLimit({ name: 'x', limit: 30, shared }), 100)).toBe(30);
-    expect(query).toHaveBeenCalled();
-  });
-});
-
-it('counts in about a microsecond', async () => {
-  const limit = createRateLimit({ name: 'fast', limit: 10 ** 9, shared: undefined });
-  const requests = 20_000;
-  let fastest = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < 5; run++) {
-    const began = performance.now();
-    for (let index = 0; index < requests; index++) await limit.spend('alice');
-    fastest = Math.min(fastest, (performance.now() - began) / requests);
-  }
-  // In milliseconds, and generous: a machine may be busy with other things.
-  expect(fastest).toBeLessThan(0.01);
 });

@@ -12,7 +12,7 @@ import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { runWork } from '../../src/server/taskRunner.ts';
+import { createTaskRunner } from '../../src/server/tasks.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -69,14 +69,17 @@ beforeAll(async () => {
       return createContext(database.sql, each, undefined);
     },
   });
+  const runTask = createTaskRunner({
+    responseCache,
+    shed: () => false,
+    onChanged: responseCache.invalidate,
+    positions: undefined,
+  });
   server = createServer(async (request, response) => {
     const exchange = openExchange(request, response, nobodyListens);
     const task = await handler(exchange, viewer);
     if ('status' in task) return send(exchange, task);
-    const { cacheKey } = task;
-    const made =
-      (await responseCache.get(viewer.id, cacheKey ?? '')) ??
-      (await runWork(task.prepare(), { viewer, cacheKey }, responseCache));
+    const made = await runTask(exchange, viewer, task);
     if ('body' in made) send(exchange, made);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -5,9 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { freePort } from '../support/freePort.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { endProcesses, type ServedGateway, serve, startCli } from '../support/processes.ts';
+import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 
 // Starting processes is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -122,34 +121,6 @@ describe('several workers', () => {
   });
 });
 
-describe('several workers of which the last still starts', () => {
-  needsEngine('postgres', 'the embedded database belongs to one process');
-
-  it('finish the requests in flight when the process that started them is told to stop', async () => {
-    const port = await freePort();
-    const late = `if(process.env.NODE_UNIQUE_ID==='2')await(new(Promise)(settle=>setTimeout(settle,60000)))`;
-    const { child, exit } = startCli(['serve', '--workers', '2', '--port', String(port)], {
-      DATABASE_URL: database.pool.options.connectionString ?? '',
-      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import=data:text/javascript,${late}`,
-    });
-    const url = `http://127.0.0.1:${port}`;
-    await expect.poll(() => fetch(`${url}/readyz`).then(({ status }) => status), timeouts).toBe(200);
-    const holder = await database.pool.connect();
-    try {
-      await holder.query('BEGIN; LOCK TABLE "DttSession"');
-      const asked = ask({ url }, '/dtt/sessions');
-      await expect.poll(countWaiting, timeouts).toBe(1);
-      child.kill('SIGTERM');
-      await sleep(200);
-      await holder.query('ROLLBACK');
-      expect((await asked).status).toBe(200);
-    } finally {
-      holder.release();
-    }
-    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
-  });
-});
-
 describe('several workers that get SIGTERM themselves, as does the process that started them', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
@@ -238,73 +209,30 @@ describe('startWorkers', () => {
     expect(workers).toHaveLength(3);
   });
 
-  it('stops the other workers, and waits for their end, if one ends before it serves', async () => {
+  it.each<[string, number, boolean]>([
+    ['it is told to before any of them serves', 0, true],
+    ['it is told to after one of them serves', 1, true],
+    ['one ends before it serves', 1, false],
+  ])('stops all workers, and waits for their end, if %s', async (_, served, isTold) => {
     const { workers, logger, log } = open();
-    const settled = vi.fn();
-    const starting = startWorkers(3, logger).then(settled);
-    await workers[0]?.serve();
-    workers[1]?.emit('exit', 1, null);
-    await turn();
-    expect(workers).toHaveLength(2);
-    expect(workers[0]?.process.kill).toHaveBeenCalledWith('SIGTERM');
-    expect(workers[1]?.process.kill).not.toHaveBeenCalled();
-    expect(settled).not.toHaveBeenCalled();
-    workers[0]?.emit('exit', 0, null);
-    await starting;
-    expect(settled).toHaveBeenCalledWith(undefined);
-    // The worker has logged the reason itself.
-    expect(log()).toEqual([]);
-  });
-
-  it.each([
-    ['after one of them serves', 1],
-    ['before any of them serves', 0],
-  ])('stops all workers if it is told to %s, and waits for their end', async (_, served) => {
-    const { workers, logger } = open();
     const stopping = new AbortController();
     const settled = vi.fn();
     const starting = startWorkers(3, logger, stopping.signal).then(settled);
     if (served) await workers[0]?.serve();
-    stopping.abort();
+    if (isTold) stopping.abort();
+    else workers.at(-1)?.emit('exit', 1, null);
     await turn();
-    expect(workers.map(({ process: { kill } }) => kill.mock.calls)).toEqual(
-      Array(served + 1).fill([['SIGTERM']]),
-    );
-    for (const worker of workers.slice(1)) worker.emit('exit', null, 'SIGTERM');
-    if (served) await turn();
+    const killed = workers.map(({ process: { kill } }) => kill.mock.calls.flat());
+    expect(killed).toEqual(isTold ? Array(served + 1).fill(['SIGTERM']) : [['SIGTERM'], []]);
+    if (served && isTold) workers.at(-1)?.emit('exit', null, 'SIGTERM');
+    await turn();
     expect(settled).not.toHaveBeenCalled();
     workers[0]?.emit('exit', 0, null);
     await starting;
     expect(settled).toHaveBeenCalledWith(undefined);
     expect(workers).toHaveLength(served + 1);
-  });
-
-  it('replaces a worker that died while the others started, once all of them serve', async () => {
-    const { workers, logger, log } = open();
-    const starting = startWorkers(2, logger);
-    await workers[0]?.serve();
-    workers[0]?.emit('exit', 1, null);
-    expect(workers).toHaveLength(2);
-    await workers[1]?.serve();
-    expect(await starting).toBeDefined();
-    expect(workers).toHaveLength(3);
+    // A worker that ends has logged the reason itself.
     expect(log()).toEqual([]);
-  });
-
-  it('replaces a worker that dies immediately, and logs that', async () => {
-    const { workers, log } = await openServing();
-    vi.advanceTimersByTime(1_000);
-    workers[0]?.emit('exit', null, 'SIGKILL');
-    vi.advanceTimersByTime(0);
-    expect(workers).toHaveLength(3);
-    workers[1]?.emit('exit', 7, null);
-    vi.advanceTimersByTime(0);
-    expect(workers).toHaveLength(4);
-    const msg = 'a worker died, and is replaced';
-    expect(log()).toMatchObject([
-      { level: 50, worker: 1_000, code: null, signal: 'SIGKILL', msg },
-      { level: 50, worker: 1_001, code: 7, signal: null, msg },
-    ]);
   });
 
   it('replaces a worker that did not run for a second only after a second, each time', async () => {

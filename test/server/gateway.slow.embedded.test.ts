@@ -4,18 +4,14 @@ import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { SetupError } from '../../src/errors.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
-import { release } from '../../src/version.ts';
 import { freePort } from '../support/freePort.ts';
-import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
+import { copyTemplate } from '../support/gateway.ts';
 
 let folder: string;
 let taken: Server;
@@ -42,22 +38,6 @@ const isServed = (url: string) =>
   );
 
 describe('a start that fails', () => {
-  it.each([
-    [
-      { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
-      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
-    ],
-    [
-      { DATABASE_URL: 'postgresql://me:sec%ret@127.0.0.1:1/app' },
-      /^DATABASE_URL is "postgresql:\/\/me:\*\*\*@127.0.0.1:1\/app", but cannot be reached: (?!.*sec%ret).*$/,
-    ],
-    [{ DATA_DIR: '/dev/null' }, /^DATA_DIR is "\/dev\/null", but takes a folder that can be written to: .*$/],
-  ])('reports the reason: %o', async (settings, message) => {
-    const opening = open(settings);
-    await expect(opening).rejects.toThrow(SetupError);
-    await expect(opening).rejects.toThrow(message);
-  });
-
   it.each(['PORT', 'METRICS_PORT'])(
     'because %s is taken reports that, and closes everything else',
     async (name) => {
@@ -112,18 +92,6 @@ describe('a gateway', () => {
     );
     await again.close();
   });
-
-  it('has no metrics without METRICS_PORT, and closes although connections are idle', async () => {
-    const gateway = await open({});
-    const { demoToken, metricsUrl } = gateway;
-    expect(metricsUrl).toBeUndefined();
-    // Left open, for the next request of the client.
-    const response = await fetch(`${gateway.url}/api/v1/dtt`, {
-      headers: { Authorization: `Bearer ${demoToken}` },
-    });
-    await response.text();
-    await gateway.close();
-  });
 });
 
 describe('a gateway that closes', () => {
@@ -151,50 +119,20 @@ describe('a gateway that closes', () => {
   });
 });
 
-describe('the log', () => {
-  let log: Record<string, unknown>[];
-  beforeEach(async () => {
-    log = [];
-    const destination = await standardError();
-    vi.spyOn(destination, 'write').mockImplementation((line) => log.push(JSON.parse(line)));
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-  });
-
-  it('has a line when the gateway serves, when it is closing, and when it is closed', async () => {
-    const gateway = await open({ LOG_LEVEL: 'info' });
-    expect(log).toMatchObject([
-      { level: 30, msg: 'serving', url: gateway.url, release, database: 'embedded' },
-    ]);
-    await gateway.close();
-    expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
-  });
-
-  it('has a line before migrations are applied', async () => {
-    const own = await copyUnmigrated();
-    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'info' });
-    expect(log).toMatchObject([{ msg: 'applying migrations', pending: 1 }, { msg: 'serving' }]);
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  });
-
-  it('has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
-    const own = await copyTemplate();
-    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
-    // PGlite cannot start programs, and aborts.
-    await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
-    await gateway.failure;
-    expect(log).toMatchObject([
-      {
-        level: 60,
-        err: { message: expect.stringContaining('the engine broke off') },
-        msg: 'the embedded database failed; what it has acknowledged is there at the next start',
-      },
-    ]);
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  });
+it('the log has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {
+  const log: Record<string, unknown>[] = [];
+  const writing = vi.spyOn(await standardError(), 'write');
+  writing.mockImplementation((line) => void log.push(JSON.parse(line)));
+  const own = await copyTemplate();
+  const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'fatal' });
+  // PGlite cannot start programs, and aborts.
+  await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
+  await gateway.failure;
+  writing.mockRestore();
+  const msg = 'the embedded database failed; what it has acknowledged is there at the next start';
+  expect(log).toMatchObject([{ err: { message: expect.stringContaining('the engine broke off') }, msg }]);
+  await gateway.close();
+  await rm(own, { recursive: true, force: true });
 });
 
 it('a server listens only on HOST', async () => {
@@ -203,12 +141,6 @@ it('a server listens only on HOST', async () => {
   const { address, port } = server.address() as AddressInfo;
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();
-});
-
-it('a gateway with DATABASE_URL creates no DATA_DIR', async () => {
-  const DATA_DIR = join(tmpdir(), `dovetail-none-${process.pid}`);
-  await expect(open({ DATA_DIR, DATABASE_URL: 'postgresql://127.0.0.1:1/app' })).rejects.toThrow();
-  await expect(rm(DATA_DIR, { recursive: true })).rejects.toThrow('ENOENT');
 });
 
 it('a gateway that mirrors an account has no demo account, not even before the mirror is filled', async () => {

@@ -86,17 +86,11 @@ it('has the default timeouts, and sends TCP keep-alive probes', async () => {
 describe('/readyz', () => {
   // The parts of a mirror that are used.
   const mirror = { status: () => 'fresh' } as NonNullable<ServerOptions['mirror']>;
+  const unheard = 'ready\nchange feed: not heard; nothing is cached\n';
 
   it.each([
     ['ready', true, true, undefined, 200, 'ready\n'],
-    [
-      'without change feed',
-      true,
-      false,
-      undefined,
-      200,
-      'ready\nchange feed: not heard; nothing is cached\n',
-    ],
+    ['without change feed', true, false, undefined, 200, unheard],
     ['with a mirror', true, true, mirror, 200, 'ready\nupstream: fresh\n'],
     ['without database', false, true, undefined, 503, 'the database cannot be reached\n'],
   ] as const)('reports the state of the gateway: %s', async (_, reachable, listens, given, status, text) => {
@@ -137,59 +131,27 @@ describe('/readyz', () => {
   });
 });
 
-describe('a path outside both APIs', () => {
-  it.each([
-    ['/healthz', 200, 'alive\n'],
-    ['/healthz?x', 200, 'alive\n'],
-    ['/nothing', 404, 'Not found. The home page lists all pages.\n'],
-    ...['/graphql/', '//graphql', '/api/graphql', '/GraphQL'].map((path): [string, number, string] => [
-      path,
-      404,
-      'Not found. GraphQL is at /graphql, without a slash behind it. The home page lists all pages.\n',
-    ]),
-    ['/docsx', 404, 'Not found. The home page lists all pages.\n'],
-  ])('needs no token: %s', async (path, status, text) => {
-    const { url } = await open();
-    const response = await fetch(url + path);
-    expect({ status: response.status, text: await response.text() }).toEqual({ status, text });
-  });
+it.each([
+  ['/healthz?x', 200, 'alive\n'],
+  ['/docsx', 404, 'Not found. The home page lists all pages.\n'],
+  ['//graphql', 404, expect.stringContaining('GraphQL is at /graphql, without a slash behind it.')],
+])('a path outside both APIs needs no token: %s', async (path, status, text) => {
+  const { url } = await open();
+  const response = await fetch(url + path);
+  expect({ status: response.status, text: await response.text() }).toEqual({ status, text });
 });
 
-describe('a cached response', () => {
-  it('is sent to GET and HEAD, and not to POST', async () => {
-    const { ask, responseCache } = await open();
-    await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({
-      response: jsonResponse(200, '"cached"'),
-      isCacheable: true,
-    }));
-    expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"cached"' });
-    expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
-    expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
-  });
-
-  it('is sent also while requests that need the database are shed', async () => {
-    const opened = await open({ MAX_WAITING: '1' });
-    await opened.responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({
-      response: jsonResponse(200, '"cached"'),
-      isCacheable: true,
-    }));
-    const { rejected, makeRoom } = await overload(opened);
-    expect((await opened.ask('/api/v1/dtt')).status).toBe(200);
-    for (const { status, text, headers } of rejected)
-      expect({ status, text, retryAfter: headers.get('Retry-After') }).toEqual({
-        status: 503,
-        text: '{"ok":false,"error":"Too busy; try again"}',
-        retryAfter: '1',
-      });
-    const others = await makeRoom();
-    expect(others.length).toBeGreaterThan(10);
-    for (const { status } of others) expect(status).toBe(404);
-  });
+it('a cached response is sent to GET and HEAD, and not to POST', async () => {
+  const { ask, responseCache } = await open();
+  const response = jsonResponse(200, '"cached"');
+  await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({ response, isCacheable: true }));
+  expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"cached"' });
+  expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
+  expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
 });
 
 describe('a request whose statement never ends', () => {
   it.each([
-    ['', {}, {}, 15_000],
     [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
     [
       ' and the longest activation of a mirror',
@@ -231,24 +193,38 @@ it('a subscription may last longer than the deadline of a response, and is not r
   closeSockets();
 });
 
-describe('an unexpected error', () => {
-  it.each([
-    ['/api/v1/dtt', { ok: false, error: 'Internal server error' }],
-    [
-      '/graphql?query={viewer{id}}',
-      {
-        errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
-      },
-    ],
-  ])('is masked, and logged with the request id that the client gets: %s', async (path, body) => {
+it.each(['/api/v1/dtt', '/graphql?query={viewer{id}}'])(
+  'an unexpected error is masked, and logged with the request id that the client gets: %s',
+  async (path) => {
     const { ask, sql, log } = await open();
     sql.run.mockRejectedValue(new Error('secret'));
     const { status, text, headers } = await ask(path);
-    expect({ status, body: JSON.parse(text) }).toEqual({ status: 500, body });
+    expect(status).toBe(500);
+    expect(text).toContain('Internal server error');
+    expect(text).not.toContain('secret');
     expect(log.map((line) => JSON.parse(line))).toMatchObject([
       { request: headers.get('X-Request-Id'), err: { message: 'secret' } },
     ]);
-  });
+  },
+);
+
+it('a statement that fails since the database is away makes a 503 in both APIs, which is logged once', async () => {
+  const { ask, sql, log } = await open();
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  sql.findMany.mockRejectedValue(refused);
+  const message = 'The database cannot be reached; try again';
+  const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
+  // The first time it is interpreted, and the second time compiled.
+  for (const [path, body] of [
+    ['/api/v1/dtt/1', { ok: false, error: message }],
+    ['/graphql?query={dttDevice(databaseId:1){id}}', { errors: [{ message, extensions }] }],
+  ] as const)
+    for (let time = 0; time < 2; time++) {
+      const { status, headers, text } = await ask(path);
+      expect([status, headers.get('Retry-After')]).toEqual([503, '1']);
+      expect(JSON.parse(text)).toMatchObject(body);
+    }
+  expect(log.map((line) => JSON.parse(line))).toMatchObject([{ why: 'connect ECONNREFUSED' }]);
 });
 
 it('a response that fails after its head is cut off, so that the client does not take it for complete', async () => {
@@ -281,81 +257,27 @@ it('a token is cached for five minutes at most, without any change announced', a
   expect(counted).toEqual([1, 1, 1, 2]);
 });
 
-it('the token of a subscription is rechecked every five minutes, without any change announced', async () => {
-  const { url, sql } = await open();
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
-  const subscribing = request(`${url}/graphql?query=subscription{activeDttTemplate{name}}`, { headers })
-    .on('error', () => {})
-    .end();
-  const asked = async (times: number) => {
-    while (sql.count.mock.calls.length < times) await new Promise((settle) => setImmediate(settle));
-    expect(sql.count).toHaveBeenCalledTimes(times);
-  };
-  await asked(1);
-  vi.advanceTimersByTime(299_999);
-  await asked(1);
-  vi.advanceTimersByTime(1);
-  await asked(2);
-  subscribing.destroy();
-});
-
-it('a request without a valid token gets a 401, and a page is sent, also under overload, since neither needs the database', async () => {
-  const opened = await open({ MAX_WAITING: '1' });
-  const { url } = opened;
-  await overload(opened);
-  for (const headers of [{}, { Authorization: 'Bearer nonsense' }])
-    expect((await fetch(`${url}/api/v1/dtt`, { headers })).status).toBe(401);
-  expect((await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).status).toBe(200);
-  expect((await fetch(`${url}/healthz`)).status).toBe(200);
-});
-
-it('a token that is not known yet is not looked up under overload, in which requests with a known one get a response that needs no database', async () => {
-  const opened = await open({ MAX_WAITING: '1' });
-  const { url, ask, sql } = opened;
-  await overload(opened);
+it('under overload everything gets a response that needs no database, and no unknown token is looked up', async () => {
+  const { ask, pool, sql, url } = await open({ MAX_WAITING: '1' });
+  sql.findMany.mockImplementation(() => new Promise(() => {}));
+  const statuses: number[] = [];
+  for (let id = 1; statuses.length === 0; id++) {
+    ask(`/api/v1/dtt/${id}`).then(
+      ({ status }) => statuses.push(status),
+      () => {},
+    );
+    // The first has its token looked up.
+    await new Promise((settle) => setTimeout(settle, 5));
+    expect(id).toBeLessThan(10 * pool.options.max);
+  }
+  expect(statuses).toEqual([503]);
   const { length } = sql.run.mock.calls;
-  const headers = { Authorization: `Bearer dvt_${'b'.repeat(43)}` };
-  expect((await fetch(`${url}/api/v1/nowhere`, { headers })).status).toBe(503);
+  const statusOf = async (path: string, headers = {}) => (await fetch(url + path, { headers })).status;
+  for (const headers of [{}, { Authorization: 'Bearer nonsense' }])
+    expect(await statusOf('/api/v1/dtt', headers)).toBe(401);
+  expect(await statusOf('/graphql', { Accept: 'text/html' })).toBe(200);
+  expect(await statusOf('/healthz')).toBe(200);
+  expect(await statusOf('/api/v1/nowhere', { Authorization: `Bearer dvt_${'b'.repeat(43)}` })).toBe(503);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
 });
-
-type Opened = Awaited<ReturnType<typeof open>>;
-type Response = Awaited<ReturnType<Opened['ask']>>;
-
-/** Has as many statements run as there are connections, until the returned function ends them. */
-async function occupy({ ask, sql, pool }: Opened, responded: (response: Response) => void = () => {}) {
-  // Has the token looked up.
-  await ask('/api/v1/nowhere');
-  const ends: (() => void)[] = [];
-  sql.findMany.mockImplementation(() => new Promise((settle) => ends.push(() => settle([]))));
-  for (let id = 1; id <= pool.options.max; id++) ask(`/api/v1/dtt/${id}`).then(responded, () => {});
-  await expect.poll(() => ends.length).toBe(pool.options.max);
-  return () => {
-    sql.findMany.mockResolvedValue([]);
-    for (const end of ends) end();
-  };
-}
-
-/** Occupies all connections, and sends further requests until one is rejected. */
-async function overload(opened: Opened) {
-  const responses: Response[] = [];
-  const responded = (response: Response) => void responses.push(response);
-  const end = await occupy(opened, responded);
-  let asked = opened.pool.options.max;
-  while (responses.length === 0) {
-    opened.ask(`/api/v1/dtt/${++asked}`).then(responded, () => {});
-    await new Promise((settle) => setTimeout(settle, 5));
-  }
-  const rejected = [...responses];
-  return {
-    rejected,
-    /** Ends the statements. Returns the other responses. */
-    async makeRoom() {
-      end();
-      await expect.poll(() => responses.length).toBe(asked);
-      return responses.slice(rejected.length).filter(({ status }) => status !== 503);
-    },
-  };
-}

@@ -18,8 +18,7 @@ import { openReplicas, type Replicas } from '../../src/database/replicas/replica
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { loadOptionalFeatures } from '../../src/server/optionalFeatures.ts';
-import type { ServerOptions } from '../../src/server/options.ts';
+import { loadOptionalFeatures, type ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';

@@ -40,24 +40,6 @@ describe('an error of the database', () => {
       'invalid input syntax for type integer: …',
     ],
     [
-      'an invalid value of an enum',
-      () => sql(`UPDATE "User" SET "scheduleType" = 'secret'`),
-      '22P02',
-      'invalid input value for enum "ScheduleType": …',
-    ],
-    [
-      'a missing value',
-      () => sql('INSERT INTO "User" (username) VALUES (NULL)'),
-      '23502',
-      'null value in column "username" of relation "User" violates not-null constraint',
-    ],
-    [
-      'a violated check',
-      () => sql(`INSERT INTO "Mirror" (id, source) VALUES (2, 'secret')`),
-      '23514',
-      'new row for relation "Mirror" violates check constraint "Mirror_only_one"',
-    ],
-    [
       'a missing table',
       () => sql('SELECT * FROM "Elsewhere"'),
       '42P01',
@@ -70,22 +52,10 @@ describe('an error of the database', () => {
       'Unique constraint failed on the constraint: `User_username_key`',
     ],
     [
-      'Prisma: a violated check',
-      () => prisma().mirror.create({ data: { id: 2, source: 'secret' } }),
-      'P2039',
-      'Database error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
-    ],
-    [
       'Prisma: an invalid value in raw SQL',
       () => prisma().$queryRawUnsafe(`SELECT 'secret'::int`),
       'P2010',
       'Raw query failed. Code: `22P02`. Message: `invalid input syntax for type integer: …`',
-    ],
-    [
-      'Prisma: a number out of range',
-      () => prisma().user.update({ where: { id: 1_000 }, data: { rank: 7_777_777_777 } }),
-      'P2020',
-      'Value out of range for the type: value … is out of range for type integer',
     ],
   ])(
     'is described by its type, code, message and stack, without values: %s',
@@ -108,37 +78,15 @@ describe('an error of the database', () => {
   });
 });
 
-it('the cause of an error is described like the error', async () => {
-  const cause = await failureOf(sql('SELECT $1::int', ['secret']));
-  const described = describeError(Object.assign(new Error('it failed', { cause }), { detail: 'secret' }));
-  expect(described).toMatchObject({ type: 'Error', message: 'it failed', cause: { code: '22P02' } });
-  expect(JSON.stringify(described)).not.toContain('secret');
-});
-
 it('causes are described up to three deep, and those that are not errors are left out', () => {
   const chain = [1, 2, 3, 4, 5].reduceRight<unknown>(
     (cause, depth) => new TypeError(`number ${depth}`, { cause }),
     { token: 'secret' },
   );
-  const messages: string[] = [];
-  type Described = Partial<ReturnType<typeof describeError>>;
-  for (let each: Described | undefined = describeError(chain); each; each = each.cause)
-    messages.push(`${each.type}: ${each.message}`);
-  expect(messages).toEqual([1, 2, 3, 4].map((depth) => `TypeError: number ${depth}`));
-  expect(describeError(new Error('it failed', { cause: 'secret' }))).not.toHaveProperty('cause');
-});
-
-it('missing parts of an error are left out, and the stack does not repeat the message', () => {
-  const stack = 'Error: secret\n  secret at home\n    at here (a.js:1)\n    at there (b.js:2)';
-  const error = Object.assign(new Error('it failed'), { stack, code: 7 });
-  expect(describeError(error)).toEqual({
-    type: 'Error',
-    message: 'it failed',
-    stack: '    at here (a.js:1)\n    at there (b.js:2)',
-  });
-  expect(describeError(Object.assign(new Error('it failed'), { stack: undefined }))).toMatchObject({
-    stack: '',
-  });
+  const text = JSON.stringify(describeError(chain));
+  expect(text.match(/number \d/g)).toEqual([1, 2, 3, 4].map((depth) => `number ${depth}`));
+  expect(text).not.toContain('secret');
+  expect(JSON.stringify(describeError(new Error('it failed', { cause: 'secret' })))).not.toContain('cause');
 });
 
 it.each([
@@ -236,7 +184,6 @@ it.each<[object, string, string]>([
     'INFO: responded GET /dtt 200 0.42 ms {"request":"id","endpoint":"rest","method":"GET"}',
   ],
   [{ request: 'id', sql: `'{a}'`, ms: 3 }, 'statement', `INFO: statement '{a}' 3 ms {"request":"id"}`],
-  [{ a: 1 }, 'said', 'INFO: said {"a":1}'],
   [{}, 'a\u001b[2Jb\u009b', 'INFO: a [2Jb'],
   [{ a: '\u001b[2J\u009b' }, 'said', 'INFO: said {"a":"\\u001b[2J "}'],
 ])('a terminal is shown %o as a line for people', async (entry, message, line) => {

@@ -81,12 +81,4 @@ describe('the log of a request', () => {
     expect(taken.every(({ ms }) => typeof ms === 'number' && ms >= 0)).toBe(true);
     expect(JSON.stringify(taken)).not.toMatch(/987654|dvt_/);
   });
-
-  it('has neither at info', async () => {
-    const { gateway, logger, entries, requests } = await open('info');
-    expect(logger.isLevelEnabled('debug')).toBe(false);
-    await rest(gateway, token, '/dtt/templates');
-    expect((await requests(1))[0]).not.toHaveProperty('cache');
-    expect(entries().filter(({ msg }) => msg === 'statement')).toEqual([]);
-  });
 });

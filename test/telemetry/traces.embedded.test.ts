@@ -125,19 +125,6 @@ describe('a traced gateway', () => {
     expect(attributesOf(operation)).toEqual({ 'graphql.operation.type': 'query' });
     const [statement] = below(operation);
     expect(statement).toMatchObject({ name: 'SELECT', kind: kinds.client, traceId: upstream.traceId });
-    // Each span lasts as long as its children; their clocks may differ by a few milliseconds.
-    const tolerance = 5_000_000;
-    for (const [outer, inner] of [
-      [root, operation],
-      [operation, statement],
-    ] as const) {
-      expect(Number(outer.startTimeUnixNano)).toBeLessThanOrEqual(
-        Number(inner?.startTimeUnixNano) + tolerance,
-      );
-      expect(Number(outer.endTimeUnixNano)).toBeGreaterThanOrEqual(
-        Number(inner?.endTimeUnixNano) - tolerance,
-      );
-    }
     expect(below(operation).map(attributesOf)).toContainEqual({
       'db.system.name': 'postgresql',
       'db.operation.name': 'SELECT',
@@ -172,14 +159,6 @@ describe('a traced gateway', () => {
       'service.version': release,
       'deployment.environment.name': 'test',
     });
-  });
-
-  it('names a request by its method and route', () => {
-    const requests = spans.filter((span) => 'dovetail.request' in attributesOf(span));
-    const named = requests.map((span) => [span.name, attributesOf(span)['http.request.method']]);
-    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-      expect(named).toContainEqual([`${method} /healthz`, method]);
-    expect(named).toContainEqual(['_OTHER', '_OTHER']);
   });
 
   it('has no text from a client in any span', () => {

@@ -56,7 +56,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
-  const { loadOptionalFeatures } = await import('../../server/optionalFeatures.ts');
+  const { loadOptionalFeatures } = await import('../../server/options.ts');
   const { schema } = await loadOptionalFeatures(config);
   loadPersistedOperations(config, createDocuments(config, schema));
   return 'all of them can be used';

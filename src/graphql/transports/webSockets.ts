@@ -24,7 +24,7 @@ export interface WebSocketsOptions extends Pick<ProtocolOptions, 'operations' | 
 }
 
 export interface WebSockets {
-  /** Opens a WebSocket. `upgrades.ts` must have found no error in the request. */
+  /** Opens a WebSocket. `webSocketAccess.ts` must have found no error in the request. */
   accept(exchange: Exchange, socket: Duplex, head: Buffer): void;
 }
 

@@ -1,12 +1,13 @@
-/** The order in which the parts of a batch are run. */
+/** Failures of work, alone and in a batch. */
 
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
-import type { Task } from '../../src/http/task.ts';
-import { runBatch } from '../../src/server/batchRunner.ts';
+import type { ResponseCache } from '../../src/http/responseCache.ts';
+import type { OtherWork, Task } from '../../src/http/task.ts';
+import { createTaskRunner, runBatch } from '../../src/server/tasks.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 function exchangeFor() {
@@ -26,23 +27,6 @@ const taskOf = (name: string): Task => ({
 });
 const responseOf = (name: string) => jsonResponse(200, JSON.stringify(name));
 
-it('a part that has to run in order waits for all parts before it, and those after it wait for it; the others run concurrently', async () => {
-  const events: string[] = [];
-  const parts = ['a', 'b', 'M', 'N', 'c', 'd'].map((name) => ({
-    isInOrder: name === name.toUpperCase(),
-    task: taskOf(name),
-  }));
-  const responses = await runBatch(exchangeFor().exchange, parts, async ({ cacheKey: name = '' }) => {
-    events.push(`+${name}`);
-    // The first of each two concurrent parts takes longer.
-    for (let turn = name === 'a' || name === 'c' ? 4 : 2; turn > 0; turn--) await Promise.resolve();
-    events.push(`-${name}`);
-    return responseOf(name);
-  });
-  expect(events.join(' ')).toBe('+a +b -b -a +M -M +N -N +c +d -d -c');
-  expect(responses).toEqual(['a', 'b', 'M', 'N', 'c', 'd'].map(responseOf));
-});
-
 it('a part that fails has a masked error as its response, and is reported', async () => {
   const { exchange, failed } = exchangeFor();
   const failure = new Error('secret');
@@ -60,14 +44,17 @@ it('a part that fails has a masked error as its response, and is reported', asyn
   ]);
 });
 
-it('ten parts may listen for the close of the response without a warning', async () => {
-  const warning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-  const { exchange } = exchangeFor();
-  const parts = Array.from({ length: 10 }, (_, index) => ({ isInOrder: false, task: taskOf(String(index)) }));
-  await runBatch(exchange, parts, async () => {
-    exchange.response.once('close', () => {});
-    return responseOf('x');
-  });
-  expect(warning).not.toHaveBeenCalled();
-  warning.mockRestore();
-});
+it.each([true, false])(
+  'work that fails and may have written something (%s) invalidates what is cached',
+  async (hasWritten) => {
+    const [onChanged, noteRead] = [vi.fn(), vi.fn()];
+    // The parts of the response cache that are used.
+    const responseCache = { noteRead } as unknown as ResponseCache;
+    const run = createTaskRunner({ responseCache, shed: () => false, onChanged, positions: undefined });
+    const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
+    const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: () => hasWritten };
+    const task = { cacheKey: undefined, prepare: () => work };
+    await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1 }, task)).rejects.toThrow('acknowledgement');
+    expect([onChanged.mock.calls, noteRead.mock.calls]).toEqual(hasWritten ? [[[7]], []] : [[], [[7]]]);
+  },
+);
