@@ -15,6 +15,7 @@ import {
 } from '../../database/models.ts';
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { Statement } from '../../database/reader/statement.ts';
+import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
@@ -23,6 +24,10 @@ import { placeOf } from './place.ts';
 import { nodePaths, type SelectionOptions, selectFor, selectsDetails } from './selection.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
+/** The type of a model's records in the schema. */
+export type RecordRef<M extends RecordType> = ReturnType<typeof builder.objectRef<Row<M>>> & {
+  readonly modelName: M;
+};
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
 

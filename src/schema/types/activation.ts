@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyWithError, orNull } from '../fields.ts';
+import { nullOnlyWithError } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
 import { type Row, writeAndRead } from '../loading/rows.ts';
@@ -43,24 +43,21 @@ interface Activation extends Written {
   readonly template: Row<'DttTemplate'> | null | undefined;
 }
 
-const template = toOne('DttTemplate', 'templateId');
+const template = toOne(DttTemplate, 'templateId');
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
   description: 'What the activation of a template led to.',
   fields: (t) => ({
     template: t.field({
-      type: DttTemplate,
-      ...orNull('The template, now active. Null only if it was deleted in the meantime.'),
+      description: 'The template, now active. Null only if it was deleted in the meantime.',
       ...template,
       resolve: (activation, ...others) =>
         activation.template === undefined ? template.resolve(activation, ...others) : activation.template,
     }),
     previousTemplate: t.field({
-      type: DttTemplate,
-      ...orNull(
+      description:
         'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
-      ),
-      ...toOne('DttTemplate', 'previousTemplateId'),
+      ...toOne(DttTemplate, 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {

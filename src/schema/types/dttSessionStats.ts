@@ -102,15 +102,13 @@ builder.objectFields(Group, (t) => ({
     orNull('Integer id of the template; null as well for sessions without one.'),
   ),
   template: t.field({
-    type: DttTemplate,
-    ...orNull('The template; null as well when it is no longer one of the viewer’s.'),
-    ...toOne('DttTemplate', 'templateId'),
+    description: 'The template; null as well when it is no longer one of the viewer’s.',
+    ...toOne(DttTemplate, 'templateId'),
   }),
   trainerId: t.exposeInt('trainerId', orNull('Integer id of the trainer device.')),
   trainer: t.field({
-    type: DttDevice,
-    ...orNull('The trainer device; null as well when it is no longer one of the viewer’s.'),
-    ...toOne('DttDevice', 'trainerId'),
+    description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
+    ...toOne(DttDevice, 'trainerId'),
   }),
   segmentType: t.field({
     type: TrainerSegmentType,

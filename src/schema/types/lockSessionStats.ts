@@ -63,9 +63,8 @@ builder.objectFields(Group, (t) => ({
     orNull('Integer id of the template; null as well for sessions without one.'),
   ),
   template: t.field({
-    type: LockTemplate,
-    ...orNull('The template; null as well for sessions without one.'),
-    ...toOne('LockTemplate', 'templateId'),
+    description: 'The template; null as well for sessions without one.',
+    ...toOne(LockTemplate, 'templateId'),
   }),
   lockState: t.exposeString('lockState', orNull('The state.')),
 }));
