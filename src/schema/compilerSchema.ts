@@ -3,6 +3,8 @@
  *
  * - Compiled code calls the resolver of each field that has one. Here, a field that only reads a property of its parent has the
  *   name of that property and no resolver, so that compiled code reads the property directly.
+ * - Compiled code would read arguments by itself: it would contain literals, where text of a client must not be, and it cannot read types
+ *   that contain themselves, as filters do. Here, no field has arguments, and its resolver gets those that graphql-js reads.
  * - Compiled code serializes every value, unless that is disabled. It is disabled for scalars and enumerations. Values that have to be
  *   converted or may be invalid (times and numbers may be infinite) have types of their own here, which are serialized.
  *
@@ -11,7 +13,9 @@
 
 import {
   defaultFieldResolver,
+  type FieldNode,
   type GraphQLField,
+  type GraphQLFieldResolver,
   type GraphQLLeafType,
   GraphQLList,
   GraphQLNonNull,
@@ -19,6 +23,7 @@ import {
   type GraphQLOutputType,
   GraphQLScalarType,
   type GraphQLSchema,
+  getArgumentValues,
   getNamedType,
   isIntrospectionType,
   isLeafType,
@@ -39,12 +44,6 @@ export interface CompilerSchema {
 
 /** The extension of a field whose resolver only returns a property of its parent. */
 export const readsProperty = (name: string) => ({ property: name });
-
-/**
- * The extension of a field whose property is a getter that may throw. Compiled code only catches errors of resolvers, so
- * such a field must keep its resolver.
- */
-export const makesProperty = { isMade: true };
 
 const known = new WeakMap<GraphQLSchema, CompilerSchema>();
 
@@ -102,11 +101,8 @@ function createTypes(): (type: GraphQLObjectType) => GraphQLObjectType {
 
   function ofField(parent: GraphQLObjectType, field: Field): Field {
     const property = propertyOf(field);
-    if (property === undefined) {
-      // Without a resolver, compiled code would read the property directly here as well.
-      const resolve = field.resolve ?? defaultFieldResolver;
-      return { ...field, resolve, type: ofType(field.type, false) };
-    }
+    if (property === undefined)
+      return { ...field, args: [], resolve: resolverOf(field), type: ofType(field.type, false) };
     const { resolve: _, ...unresolved } = field;
     const isExact = isExactColumn(parent, property, getNamedType(field.type).name);
     return { ...unresolved, type: ofType(field.type, isExact), name: property };
@@ -128,6 +124,17 @@ function createTypes(): (type: GraphQLObjectType) => GraphQLObjectType {
   }
 
   return ofObject;
+}
+
+/** Always returns a resolver: without one, compiled code would read the property directly. */
+function resolverOf(field: Field): GraphQLFieldResolver<unknown, unknown> {
+  const { args, resolve = defaultFieldResolver } = field;
+  if (args.length === 0) return resolve;
+  return (parent, _none, context, info) => {
+    // A resolver runs for a field of the document, so there is at least one node.
+    const [node] = info.fieldNodes as readonly [FieldNode, ...FieldNode[]];
+    return resolve(parent, getArgumentValues(field, node, info.variableValues), context, info);
+  };
 }
 
 /** The type with other fields, which are made when they are first read. */
@@ -154,5 +161,5 @@ type Field = GraphQLField<unknown, unknown>;
 /** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property ?? extensions.pothosExposedField;
-  return typeof name === 'string' && args.length === 0 && !extensions.isMade ? name : undefined;
+  return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

@@ -51,7 +51,7 @@ export const deviceList = {
       const rows = await readRows(kind, variant, wanted, { take }, context, info);
       return rows.map((row) => ({ ...row, __typename: kind }));
     };
-    const rows = await context.loaders.once(placeOf(info).key, async () => {
+    const rows = await context.loaders.once(placeOf(info), async () => {
       const parts = await Promise.all(deviceTypes.map(readKind));
       const compare = comparerFor(order);
       const merged = parts.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);

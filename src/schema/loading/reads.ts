@@ -54,9 +54,7 @@ const findFirst = (type: RecordRef<ListedType>, wanted: () => WantedRows) =>
     nullable: true,
     extensions: needing({ readsDatabase: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(placeOf(info).key, () =>
-        readRow(type.modelName, 'first', wanted, {}, context, info),
-      ),
+      context.loaders.once(placeOf(info), () => readRow(type.modelName, 'first', wanted, {}, context, info)),
   }) as const;
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
@@ -74,10 +72,7 @@ export function toOne<M extends ListedType, Column extends string>(type: RecordR
     ): Promise<Row<M> | null> => {
       const id = parent[column];
       if (id === null) return null;
-      const loader = context.loaders.at(
-        placeOf(info).key,
-        () => (ids) => readByIds(model, ids, context, info),
-      );
+      const loader = context.loaders.at(placeOf(info), () => (ids) => readByIds(model, ids, context, info));
       return (await loader.load(id)) ?? null;
     },
   } as const;
@@ -161,7 +156,7 @@ export function viewerList<M extends ListedType>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const rows = await context.loaders.once(placeOf(info).key, () => readPage(model, page, context, info));
+      const rows = await context.loaders.once(placeOf(info), () => readPage(model, page, context, info));
       return page.connect(rows, () => countVisible(model, filter, context));
     },
   };
@@ -189,7 +184,7 @@ export function relatedList<P extends RecordType, M extends ListedType>(
       const { order, filter } = readList(model, args, viewer);
       const page = planPage(order, args, filter.condition);
       const pages = loaders.at(
-        placeOf(info).key,
+        placeOf(info),
         () => (ids) => readPagesBelow(listed, page, ids, context, info),
       );
       const rows = await pages.load(parent.id);

@@ -18,10 +18,10 @@ import type { Statement } from '../../database/reader/statement.ts';
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
-import { fetchDetailsOfParts, readWithDetails } from './details.ts';
+import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
 import type { Page } from './pagination.ts';
 import { placeOf } from './place.ts';
-import { nodePaths, type SelectionOptions, selectFor, selectsDetails } from './selection.ts';
+import { nodePaths, type SelectionOptions, selectFor } from './selection.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
 /** The type of a model's records in the schema. */
@@ -137,7 +137,7 @@ export async function readNodes(
   const readType = async (typeName: RecordType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     // The row of a segment does not say whether its details are pending: only its parent's row does.
-    if (context.upstream && selectsDetails(info, typeName))
+    if (context.upstream && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
       await fetchDetailsOfParts(context, typeName, idsOfType);
     return [typeName, await readByIds(typeName, idsOfType, context, info, { typeName })] as const;
   };

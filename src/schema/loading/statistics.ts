@@ -85,7 +85,7 @@ export const readStatistics =
     context: Context,
     info: GraphQLResolveInfo,
   ): Promise<Statistics> =>
-    context.loaders.once(placeOf(info).key, () => read(subject, args, context, info));
+    context.loaders.once(placeOf(info), () => read(subject, args, context, info));
 
 async function read(
   { model, parts, time, figures, keys, partKeys }: Subject,
