@@ -4,7 +4,7 @@ import type { Viewer } from '../../auth/viewer.ts';
 import { type ListedType, visibleTo } from '../../database/models.ts';
 import { fieldOf, linkBy } from '../../database/reader/dataModel.ts';
 import { argumentError } from '../../errors.ts';
-import { isText } from '../loading/cursors.ts';
+import { isText } from '../loading/keyset.ts';
 import { type FilterableType, type FilterField, filterFields, modelOf } from './fields.ts';
 
 /** A filter as a client writes it. */

@@ -3,8 +3,7 @@
 import type { Viewer } from '../../auth/viewer.ts';
 import { argumentError } from '../../errors.ts';
 import { isRecord } from '../../http/json.ts';
-import { type CursorOrder, fingerprintOf } from '../loading/cursors.ts';
-import { defaultOrder, type Order, type OrderKey, orderKey } from '../loading/keyset.ts';
+import { defaultOrder, fingerprintOf, type Order, type OrderKey, orderKey } from '../loading/keyset.ts';
 import type { PageArguments } from '../loading/pagination.ts';
 import { type FilterableType, filterFields, isOrderable, modelOf, orderColumn, orderName } from './fields.ts';
 import { bounds, type FilterInput, readFilter } from './filter.ts';
@@ -21,7 +20,7 @@ export interface ListArguments extends PageArguments {
 }
 
 export interface ListRequest {
-  readonly order: CursorOrder;
+  readonly order: Order;
   readonly filter: ListFilter;
 }
 

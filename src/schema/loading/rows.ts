@@ -43,12 +43,12 @@ export interface WantedRows
     SelectionOptions {
   /** Columns to select besides those that the operation needs. */
   readonly columns?: object;
-  /** The rows that the viewer sees, for a list that describes them in another way than `visibleTo`. */
-  readonly seen?: Pick<SelectQuery, 'where' | 'anyOf'>;
+  /** Of the rows that the viewer sees, each meets one of these conditions: for a list that reads them in another way than `visibleTo`. */
+  readonly seen?: readonly object[];
 }
 
 /** The slots of the values that differ between runs, besides the viewer's id. */
-export const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
+export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 const imports = new Slot('imports');
 
 /** Reads rows of a model. @param wanted is called once for each variant. */
@@ -83,10 +83,16 @@ function queryFor(
   context: Context,
   info: GraphQLResolveInfo,
 ): SelectQuery {
-  const { where: visible, ...others } = seen ?? { where: visibleTo(currentViewer, model) };
-  const where = visible && condition ? { AND: [condition, visible] } : (visible ?? condition);
-  const select = { ...selectFor(info, context, { paths, typeName }), ...columns };
-  return { ...page, ...others, select, ...(where && { where }) };
+  const [visible, ...others] = seen ?? [visibleTo(currentViewer, model)];
+  const conditions = [condition, others.length > 0 ? undefined : visible].filter(
+    (each) => each !== undefined,
+  );
+  return {
+    ...page,
+    ...(others.length > 0 && seen && { anyOf: seen }),
+    ...(conditions.length > 0 && { where: { AND: conditions } }),
+    select: { ...selectFor(info, context, { paths, typeName }), ...columns },
+  };
 }
 
 /** A mirror also selects whether details are pending, so it has queries of its own. */
@@ -170,13 +176,9 @@ export async function writeAndRead<M extends RecordType>(
   return { written, row: row ?? null };
 }
 
-/** The rows that the viewer sees in a list. */
+/** The rows that the viewer sees in a list: those that meet one of the conditions. */
 interface SeenRows {
-  readonly variant: 'own' | 'own and imported';
-  /** The condition of these rows, to count them by. */
-  readonly where: object;
-  /** The part of a query that reads these rows in order. */
-  readonly seen: Pick<SelectQuery, 'where' | 'anyOf'>;
+  readonly seen: readonly object[];
   /** The values of the slots. */
   readonly values?: SlotValues;
 }
@@ -186,27 +188,19 @@ interface SeenRows {
  * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
  * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
  */
-function seenInList(model: ListedType, context: Context): SeenRows | Promise<SeenRows> {
-  return model === 'DttTemplate' ? seenTemplates(context) : ownRows(visibleTo(currentViewer, model));
-}
-
-async function seenTemplates({ sql, viewer, loaders }: Context): Promise<SeenRows> {
+async function seenInList(model: ListedType, { sql, viewer, loaders }: Context): Promise<SeenRows> {
+  if (model !== 'DttTemplate') return { seen: [visibleTo(currentViewer, model)] };
   const own = ownedBy(currentViewer);
   // The rows have what is selected.
   const imported = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
   )) as { templateId: number }[];
-  if (imported.length === 0) return ownRows(own);
-  const templates = [own, { id: { in: imports } }];
+  if (imported.length === 0) return { seen: [own] };
   return {
-    variant: 'own and imported',
-    where: { OR: templates },
-    seen: { anyOf: templates },
+    seen: [own, { id: { in: imports } }],
     values: { imports: imported.map(({ templateId }) => templateId) },
   };
 }
-
-const ownRows = (where: object): SeenRows => ({ variant: 'own', where, seen: { where } });
 
 const importsOfViewer = {
   where: { userId: currentViewer.id, importedAt: { not: null } },
@@ -220,9 +214,9 @@ export async function readPage<M extends ListedType>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
-  const { variant, seen, values } = await seenInList(model, context);
+  const { seen, values } = await seenInList(model, context);
   const wanted = () => ({ ...page.rows(), seen, paths: nodePaths });
-  const ofPage = page.variant && `${page.variant} ${variant}`;
+  const ofPage = page.variant && `${page.variant} of ${seen.length}`;
   return readRows(model, ofPage, wanted, { ...values, ...page.values }, context, info);
 }
 
@@ -232,8 +226,8 @@ export async function countVisible(
   { condition, key }: ListFilter,
   context: Context,
 ): Promise<number> {
-  const list = await seenInList(model, context);
-  const where = condition ? { AND: [list.where, condition] } : list.where;
+  const { seen, ...list } = await seenInList(model, context);
+  const where = { AND: [{ OR: seen }, ...(condition ? [condition] : [])] };
   const values = { ...list.values, viewer: context.viewer.id };
   return context.loaders.once(`${model} count ${key}`, () =>
     context.sql.count(model, where, values, { plansEachTime: condition !== undefined }),
@@ -279,8 +273,7 @@ export async function countBelow<P extends RecordType, M extends ListedType>(
   ids: readonly number[],
   context: Context,
 ): Promise<ReadonlyMap<number, number>> {
-  const seen = visibleTo(currentViewer, model);
-  const where = condition ? { AND: [seen, condition] } : seen;
+  const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
   const query = belowParents({ _count: { select: { [relation]: { where } } } }, condition !== undefined);
   const parents = await run(parentModel, query, { ids }, context);
   // As above: the query selects `_count`.
