@@ -62,12 +62,12 @@ export function conditionVariablesIn(document: DocumentNode): string[] {
   return [...names];
 }
 
-/** Whether a value in a document contains a variable. */
-export function hasVariable(value: ValueNode): boolean {
+/** Whether a value in a document contains a variable, or that of a certain name. */
+export function hasVariable(value: ValueNode, wanted?: string): boolean {
   let found = false;
   visit(value, {
-    Variable() {
-      found = true;
+    Variable({ name }) {
+      found ||= wanted === undefined || name.value === wanted;
     },
   });
   return found;

@@ -4,8 +4,7 @@ import type { GraphQLField } from 'graphql';
 import type { ListedType, RecordType } from '../database/models.ts';
 import { fieldOf } from '../database/reader/dataModel.ts';
 import { builder } from './builder.ts';
-import type { FilterableType } from './filtering/fields.ts';
-import { filterRef, orderRef } from './filtering/refs.ts';
+import { type FilterableType, filterRef, orderRef } from './filtering/fields.ts';
 import {
   findByDatabaseId,
   type findNewest,

@@ -119,23 +119,19 @@ export function derive<Column extends string, Row extends Readonly<Record<Column
 /** The value of the first column, or of the second if the first is null; null if both are. */
 export const firstNonNull = <Column extends string>(first: Column, second: Column) => ({
   nullable: true as const,
-  ...derive(
-    [first, second],
-    (row: Readonly<Record<Column, number | null>>): number | null => row[first] ?? row[second],
-    { columns: [first, second] },
-  ),
+  ...derive([first, second], (row: Readonly<Record<Column, number | null>>) => row[first] ?? row[second], {
+    columns: [first, second],
+  }),
 });
 
 /** The same for two columns of which exactly one has a value: a check constraint of the database ensures that. */
 export const requiredFirst = <Column extends string>(first: Column, second: Column) =>
   derive(
     [first, second],
-    (row: Readonly<Record<Column, number | null>>) => {
-      const value = row[first] ?? row[second];
-      if (value === null) throw new Error(`a row has neither ${first} nor ${second}`);
-      return value;
+    (row: Readonly<Record<Column, number | null>>) => row[first] ?? row[second] ?? missing(first),
+    {
+      columns: [first, second],
     },
-    { columns: [first, second] },
   );
 
 /** A field for a list. */

@@ -1,22 +1,15 @@
 /** Statistics of training sessions. */
 
 import { builder } from '../builder.ts';
-import { orNull } from '../fields.ts';
-import { derive, toOne } from '../loading/reads.ts';
+import { derive } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { addStatistics } from './statistics.ts';
 import { TrainerSegmentType, trainerSegmentTypeOf } from './trainerSegment.ts';
 
-interface Keys {
-  readonly templateId: number | null;
-  readonly trainerId: number | null;
-  readonly rawSegmentType: string | null;
-}
-
 const pending = 'Without what a mirror does not have yet: see `detailsPendingCount`.';
 
-const Group = addStatistics<Keys>({
+const Group = addStatistics({
   model: 'DttSession',
   noun: 'training sessions',
   descriptions: {
@@ -29,17 +22,39 @@ const Group = addStatistics<Keys>({
   },
   parts: 'segments',
   time: { field: 'createdAt', column: 'createdAt' },
-  by: {
-    TEMPLATE: { value: 'templateId', description: 'By the template that was used, if any.' },
-    TRAINER: { value: 'trainerId', description: 'By the trainer device.' },
-    SEGMENT_TYPE: {
-      value: 'rawSegmentType',
-      description:
+  keys: {
+    templateId: {
+      columns: ['templateId', 'goneTemplateId'],
+      by: ['TEMPLATE', 'By the template that was used, if any.'],
+      type: 'Int',
+      description: 'Integer id of the template; null as well for sessions without one.',
+      link: {
+        name: 'template',
+        type: DttTemplate,
+        description: 'The template; null as well when it is no longer one of the viewer’s.',
+      },
+    },
+    trainerId: {
+      columns: ['trainerId', 'goneTrainerId'],
+      by: ['TRAINER', 'By the trainer device.'],
+      type: 'Int',
+      description: 'Integer id of the trainer device.',
+      link: {
+        name: 'trainer',
+        type: DttDevice,
+        description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
+      },
+    },
+    rawSegmentType: {
+      partColumn: 'type',
+      by: [
+        'SEGMENT_TYPE',
         'By the kind of segments. A session counts in each group of which it has segments. Figures of segments are those of the segments in the group.',
+      ],
+      type: 'String',
+      description: "The kind of segments in the service's own word, such as `repetition`.",
     },
   },
-  keys: { templateId: ['templateId', 'goneTemplateId'], trainerId: ['trainerId', 'goneTrainerId'] },
-  partKeys: { rawSegmentType: 'type' },
   figures: {
     sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
     passedSessionCount: {
@@ -96,29 +111,17 @@ const Group = addStatistics<Keys>({
   },
 });
 
-builder.objectFields(Group, (t) => ({
-  templateId: t.exposeInt(
-    'templateId',
-    orNull('Integer id of the template; null as well for sessions without one.'),
-  ),
-  template: t.field({
-    description: 'The template; null as well when it is no longer one of the viewer’s.',
-    ...toOne(DttTemplate, 'templateId'),
-  }),
-  trainerId: t.exposeInt('trainerId', orNull('Integer id of the trainer device.')),
-  trainer: t.field({
-    description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
-    ...toOne(DttDevice, 'trainerId'),
-  }),
-  segmentType: t.field({
+builder.objectField(Group, 'segmentType', (t) =>
+  t.field({
     type: TrainerSegmentType,
-    ...orNull('The kind of segments. Several groups may be `UNKNOWN`, each for another kind.'),
-    ...derive(['rawSegmentType'], ({ rawSegmentType }: { rawSegmentType: string | null }) =>
-      rawSegmentType === null ? null : trainerSegmentTypeOf(rawSegmentType),
+    nullable: true,
+    description: 'The kind of segments. Several groups may be `UNKNOWN`, each for another kind.',
+    ...derive<
+      string,
+      Readonly<Record<string, string | null>>,
+      ReturnType<typeof trainerSegmentTypeOf> | null
+    >(['rawSegmentType'], ({ rawSegmentType: type = null }) =>
+      type === null ? null : trainerSegmentTypeOf(type),
     ),
   }),
-  rawSegmentType: t.exposeString(
-    'rawSegmentType',
-    orNull("The kind of segments in the service's own word, such as `repetition`."),
-  ),
-}));
+);

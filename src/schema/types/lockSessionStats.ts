@@ -1,17 +1,9 @@
 /** Statistics of lock sessions. */
 
-import { builder } from '../builder.ts';
-import { orNull } from '../fields.ts';
-import { toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { addStatistics } from './statistics.ts';
 
-interface Keys {
-  readonly templateId: number | null;
-  readonly lockState: string | null;
-}
-
-const Group = addStatistics<Keys>({
+addStatistics({
   model: 'LockSession',
   noun: 'lock sessions',
   descriptions: {
@@ -25,12 +17,25 @@ const Group = addStatistics<Keys>({
   },
   parts: 'segments',
   time: { field: 'startedAt', column: 'startDate' },
-  by: {
-    TEMPLATE: { value: 'templateId', description: 'By the template that they were started from, if any.' },
-    STATE: { value: 'lockState', description: 'By their state.' },
+  keys: {
+    templateId: {
+      columns: ['templateId'],
+      by: ['TEMPLATE', 'By the template that they were started from, if any.'],
+      type: 'Int',
+      description: 'Integer id of the template; null as well for sessions without one.',
+      link: {
+        name: 'template',
+        type: LockTemplate,
+        description: 'The template; null as well for sessions without one.',
+      },
+    },
+    lockState: {
+      columns: ['lockState'],
+      by: ['STATE', 'By their state.'],
+      type: 'String',
+      description: 'The state.',
+    },
   },
-  keys: { templateId: ['templateId'], lockState: ['lockState'] },
-  partKeys: {},
   figures: {
     sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
     activeSessionCount: {
@@ -56,15 +61,3 @@ const Group = addStatistics<Keys>({
     segmentCount: { of: 'parts', does: 'count', description: 'How many events there are in their history.' },
   },
 });
-
-builder.objectFields(Group, (t) => ({
-  templateId: t.exposeInt(
-    'templateId',
-    orNull('Integer id of the template; null as well for sessions without one.'),
-  ),
-  template: t.field({
-    description: 'The template; null as well for sessions without one.',
-    ...toOne(LockTemplate, 'templateId'),
-  }),
-  lockState: t.exposeString('lockState', orNull('The state.')),
-}));
