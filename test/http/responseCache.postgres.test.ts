@@ -556,8 +556,8 @@ describe('an activation that is committed, but whose response is an error', () =
     const { sql } = database;
     const breaking: TestDatabase['sql'] = {
       ...sql,
-      async writeAndFind(...given) {
-        const rows = await sql.writeAndFind(...given);
+      async write<Row extends object>(...given: Parameters<typeof sql.write>) {
+        const rows = await sql.write<Row>(...given);
         if (fails) throw new Error('the connection is gone');
         return rows;
       },

@@ -357,11 +357,9 @@ describe('the active template', () => {
 
 it('responds 404 in REST when the activated template could not be read', async () => {
   const own = await openBeside(gateway.database);
-  const writeAndFind: typeof own.sql.writeAndFind = async (...given) => ({
-    ...(await own.sql.writeAndFind(...given)),
-    found: [],
-  });
-  const other = await openTestGateway({ ...own, sql: { ...own.sql, writeAndFind } });
+  const findMany: typeof own.sql.findMany = async (model, ...given) =>
+    model === 'DttTemplate' ? [] : own.sql.findMany(model, ...given);
+  const other = await openTestGateway({ ...own, sql: { ...own.sql, findMany } });
   const [id] = alice.dttTemplates;
   const response = await postJson(other, alice.token, `/dtt/templates/${id}`, { isActive: true });
   expect(response).toMatchObject({

@@ -14,7 +14,6 @@ import {
   visibleTo,
 } from '../../database/models.ts';
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
-import type { Statement } from '../../database/reader/statement.ts';
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
@@ -153,27 +152,6 @@ export async function readNodes(
     const row = found.get(typename)?.get(id);
     return row ? { ...row, __typename: typename } : null;
   });
-}
-
-/**
- * Executes a statement that writes, and in the same transaction reads the record that a field of the payload shows.
- * @returns the rows that the statement returned, and the record as it is after the write: null if the viewer may not see it,
- * undefined if the caller has to read it, since a mirror may have to fetch its details first.
- */
-export async function writeAndRead<M extends RecordType>(
-  statement: Statement,
-  { model, field, id }: { readonly model: M; readonly field: string; readonly id: number },
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<{ readonly written: object[]; readonly row: Row<M> | null | undefined }> {
-  const { sql, viewer, upstream } = context;
-  if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
-  const wanted = { paths: [[field]], where: { id: slots.id }, take: 1 };
-  const query = planned(field, context, info, () => queryFor(model, wanted, context, info));
-  const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
-  // The rows have the selected columns, as in `run`.
-  const [row] = found as Row<M>[];
-  return { written, row: row ?? null };
 }
 
 /** The rows that the viewer sees in a list: those that meet one of the conditions. */
