@@ -87,7 +87,7 @@ const entitiesField = {
       throw reject(`representations must have at most ${mostRepresentations} items`);
     const named = representations.map(readRepresentation);
     const known = named.filter((each) => each !== undefined);
-    const found = (await readNodes(known, context, info)).values();
+    const found = (await readNodes(known, { context, info })).values();
     return named.map((each) => (each && found.next().value) ?? null);
   },
 };

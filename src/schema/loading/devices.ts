@@ -8,9 +8,9 @@ import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { type KeyValue, type Order, writeCursor } from './keyset.ts';
-import { connect, type Page, planPage, readPageRequest } from './pagination.ts';
+import { checkPage, connect, planPage } from './pagination.ts';
 import { placeOf } from './place.ts';
-import { countVisible, type Row, readRows } from './rows.ts';
+import { type Call, countVisible, type Row, type RowQuery, readRows } from './rows.ts';
 import { type FieldRequirements, nodePaths } from './selection.ts';
 
 type Device = Row<DeviceType> & { readonly __typename: DeviceType };
@@ -22,11 +22,11 @@ export const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
     const { order, filter } = readList('Device', args, context.viewer);
-    const request = readPageRequest(args);
+    const request = checkPage(args);
     const { size, offset, isBackward } = request;
     const parts = deviceTypes.map((kind) => ({ kind, page: planPage(order, args, filter.condition, kind) }));
     const rows = await context.loaders.once(placeOf(info), async () => {
-      const read = await Promise.all(parts.map((part) => readPart(part, context, info)));
+      const read = await Promise.all(parts.map((part) => readPart(part, { context, info })));
       const compare = comparerFor(order);
       const merged = read.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
       return merged.slice(offset, offset + size + 1);
@@ -39,14 +39,10 @@ export const deviceList = {
   },
 };
 
-async function readPart(
-  { kind, page }: { readonly kind: DeviceType; readonly page: Page },
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Device[]> {
+async function readPart({ kind, page }: { kind: DeviceType; page: RowQuery }, call: Call): Promise<Device[]> {
   const variant = page.variant && `${kind} ${page.variant}`;
   const wanted = () => ({ ...page.rows(), paths: nodePaths, typeName: kind });
-  const rows = await readRows(kind, variant, wanted, page.values, context, info);
+  const rows = await readRows(kind, { ...page, variant, rows: wanted }, call);
   return rows.map((row) => ({ ...row, __typename: kind }));
 }
 

@@ -4,7 +4,7 @@ import type { DeviceType } from '../../database/models.ts';
 import { Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type Order, orderBy, readCursor, rowsBeyond, writeCursor } from './keyset.ts';
-import type { Variant, WantedRows } from './rows.ts';
+import type { RowQuery } from './rows.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -15,22 +15,16 @@ export interface PageArguments {
 }
 
 /** The checked arguments of a page. */
-export interface PageRequest {
+interface PageRequest extends Pick<PageArguments, 'after' | 'before'> {
   readonly size: number;
   /** How many records to skip. */
   readonly offset: number;
   /** Whether the page is taken from the end of the list. */
   readonly isBackward: boolean;
-  readonly after: string | undefined;
-  readonly before: string | undefined;
 }
 
-export interface Page {
-  /** With neither filter, order nor cursors, all pages of a variant have the same query. */
-  readonly variant: Variant;
-  /** The rows of the page, and one more to find out whether the list continues. */
-  rows(): Pick<WantedRows, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime' | 'columns'>;
-  /** The values of the query's slots. */
+/** The query for the rows of a page, and one more to find out whether the list continues. */
+interface Page extends RowQuery {
   readonly values: { readonly take: number; readonly skip: number };
   /** The rows of the query as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[], totalCount: TotalCount): Connection<Row>;
@@ -67,7 +61,7 @@ export const pageErrors = {
  * Checks the arguments of a page.
  * @throws a client error that names the argument which is out of bounds.
  */
-export function readPageRequest({ first, last, after, before, offset }: PageArguments): PageRequest {
+export function checkPage({ first, last, offset, ...cursors }: PageArguments): PageRequest {
   checkSize('first', first);
   checkSize('last', last);
   const isBackward = last != null;
@@ -76,13 +70,7 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
     throw argumentError('first', 'first and last cannot be used together');
   if (offset != null && offset < 0) throw argumentError('offset', pageErrors.offset);
   if (isBackward && offset) throw argumentError('offset', 'offset and last cannot be used together');
-  return {
-    size: last ?? first ?? pageSize.default,
-    offset: offset ?? 0,
-    isBackward,
-    after: after ?? undefined,
-    before: before ?? undefined,
-  };
+  return { ...cursors, size: last ?? first ?? pageSize.default, offset: offset ?? 0, isBackward };
 }
 
 /**
@@ -92,12 +80,12 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
  * @throws a client error that names the argument which is wrong.
  */
 export function planPage(order: Order, args: PageArguments, condition?: object, kind?: DeviceType): Page {
-  const request = readPageRequest(args);
+  const request = checkPage(args);
   const { size, isBackward } = request;
   const [offset, more] = kind ? [0, request.offset] : [request.offset, 0];
   const beyond = (['after', 'before'] as const).flatMap((way) => {
     const cursor = request[way];
-    return cursor === undefined ? [] : [rowsBeyond(order, readCursor(order, way, cursor, kind), way)];
+    return cursor == null ? [] : [rowsBeyond(order, readCursor(order, way, cursor, kind), way)];
   });
   const conditions = [...(condition ? [condition] : []), ...beyond];
   const isDefault = order.fingerprint === undefined && conditions.length === 0;
@@ -110,16 +98,13 @@ export function planPage(order: Order, args: PageArguments, condition?: object, 
       ...(offset > 0 && { skip }),
       // A list that the client filters or orders is planned for each run.
       plansEachTime: order.fingerprint !== undefined,
-      columns: orderColumns(order),
+      // The columns that a cursor holds besides the id.
+      columns: Object.fromEntries(order.keys.map(({ column }) => [column, true])),
     }),
     values: { take: more + size + 1, skip: offset },
     connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
-
-/** The columns that a cursor holds besides the id. */
-const orderColumns = ({ keys }: Order): object =>
-  Object.fromEntries(keys.map(({ column }) => [column, true]));
 
 /**
  * A page as a Relay connection.
@@ -142,8 +127,8 @@ export function connect<Row>(
   return new LazyConnection(nodes, totalCount, {
     edges: () => nodes.map((node) => ({ node, cursor: cursorOf(node) })),
     pageInfo: () => ({
-      hasNextPage: isBackward ? before !== undefined : hasMore,
-      hasPreviousPage: isBackward ? hasMore : after !== undefined || offset > 0,
+      hasNextPage: isBackward ? before != null : hasMore,
+      hasPreviousPage: isBackward ? hasMore : after != null || offset > 0,
       startCursor: cursorAt(0),
       endCursor: cursorAt(-1),
     }),

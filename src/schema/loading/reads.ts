@@ -17,12 +17,12 @@ import {
   type RecordRef,
   type RelationOf,
   type Row,
+  type RowQuery,
   readByIds,
   readPage,
   readPagesBelow,
   readRow,
   slots,
-  type WantedRows,
 } from './rows.ts';
 import type { FieldRequirements } from './selection.ts';
 
@@ -30,14 +30,9 @@ import type { FieldRequirements } from './selection.ts';
 export const findByDatabaseId =
   <M extends RecordType>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readRow(
-      model,
-      'one',
-      () => ({ where: { id: slots.id } }),
-      { id: checkDatabaseId(databaseId, 'databaseId') },
-      context,
-      info,
-    );
+    readRow(model, { ...byId, values: { id: checkDatabaseId(databaseId, 'databaseId') } }, { context, info });
+
+const byId = { variant: 'one', rows: () => ({ where: { id: slots.id } }) };
 
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
 export const findVisible = (type: RecordRef<ListedType>, condition: (viewer: ViewerRef) => object) =>
@@ -48,13 +43,15 @@ export const findNewest = (type: RecordRef<ListedType>) =>
   findFirst(type, () => ({ orderBy: orderBy(defaultOrder(type.modelName)) }));
 
 /** The first of some rows. It does not depend on the parent, so an operation reads it once, however many parents there are. */
-const findFirst = (type: RecordRef<ListedType>, wanted: () => WantedRows) =>
+const findFirst = (type: RecordRef<ListedType>, rows: RowQuery['rows']) =>
   ({
     type,
     nullable: true,
     extensions: needing({ readsDatabase: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(placeOf(info), () => readRow(type.modelName, 'first', wanted, {}, context, info)),
+      context.loaders.once(placeOf(info), () =>
+        readRow(type.modelName, { variant: 'first', rows }, { context, info }),
+      ),
   }) as const;
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
@@ -72,7 +69,10 @@ export function toOne<M extends ListedType, Column extends string>(type: RecordR
     ): Promise<Row<M> | null> => {
       const id = parent[column];
       if (id === null) return null;
-      const loader = context.loaders.at(placeOf(info), () => (ids) => readByIds(model, ids, context, info));
+      const loader = context.loaders.at(
+        placeOf(info),
+        () => (ids) => readByIds(model, ids, { context, info }),
+      );
       return (await loader.load(id)) ?? null;
     },
   } as const;
@@ -152,7 +152,7 @@ export function viewerList<M extends ListedType>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const rows = await context.loaders.once(placeOf(info), () => readPage(model, page, context, info));
+      const rows = await context.loaders.once(placeOf(info), () => readPage(model, page, { context, info }));
       return page.connect(rows, () => countVisible(model, filter, context));
     },
   };
@@ -179,10 +179,8 @@ export function relatedList<P extends RecordType, M extends ListedType>(
       const { loaders, viewer } = context;
       const { order, filter } = readList(model, args, viewer);
       const page = planPage(order, args, filter.condition);
-      const pages = loaders.at(
-        placeOf(info),
-        () => (ids) => readPagesBelow(listed, page, ids, context, info),
-      );
+      const call = { context, info };
+      const pages = loaders.at(placeOf(info), () => (ids) => readPagesBelow(listed, page, ids, call));
       const rows = await pages.load(parent.id);
       return page.connect(rows ?? [], async () => {
         const counts = loaders.at(

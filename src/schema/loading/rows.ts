@@ -17,8 +17,8 @@ import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/q
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
+import type { GlobalId } from '../globalId.ts';
 import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
-import type { Page } from './pagination.ts';
 import { placeOf } from './place.ts';
 import { nodePaths, type SelectionOptions, selectFor } from './selection.ts';
 
@@ -29,12 +29,6 @@ export type RecordRef<M extends RecordType> = ReturnType<typeof builder.objectRe
 };
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
-
-/**
- * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
- * Undefined for a query that is used once, such as one with a filter.
- */
-export type Variant = string | undefined;
 
 /** The rows that a resolver reads. */
 export interface WantedRows
@@ -50,37 +44,43 @@ export interface WantedRows
 export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 const imports = new Slot('imports');
 
-/** Reads rows of a model. @param wanted is called once for each variant. */
-export function readRows<M extends RecordType>(
-  model: M,
-  variant: Variant,
-  wanted: () => WantedRows,
-  values: SlotValues,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Row<M>[]> {
-  const query = planned(variant, context, info, () => queryFor(model, wanted(), context, info));
-  return run(model, query, values, context);
+/** A query of a resolver. */
+export interface RowQuery {
+  /**
+   * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
+   * Undefined for a query that is used once, such as one with a filter.
+   */
+  readonly variant: string | undefined;
+  rows(): WantedRows;
+  /** The values of the slots. */
+  readonly values?: SlotValues;
+}
+
+/** What a resolver is called with, besides its parent and its arguments. */
+export interface Call {
+  readonly context: Context;
+  readonly info: GraphQLResolveInfo;
+}
+
+export function readRows<M extends RecordType>(model: M, query: RowQuery, call: Call): Promise<Row<M>[]> {
+  const planned = planOnce(query.variant, call, () => queryFor(model, query.rows(), call));
+  return run(model, planned, query.values, call.context);
 }
 
 /** Reads the first of the rows, null if there is none. */
 export async function readRow<M extends RecordType>(
   model: M,
-  variant: Variant,
-  wanted: () => WantedRows,
-  values: SlotValues,
-  context: Context,
-  info: GraphQLResolveInfo,
+  query: RowQuery,
+  call: Call,
 ): Promise<Row<M> | null> {
-  const first = () => ({ ...wanted(), take: 1 });
-  return (await readRows(model, variant, first, values, context, info))[0] ?? null;
+  const first = { ...query, rows: () => ({ ...query.rows(), take: 1 }) };
+  return (await readRows(model, first, call))[0] ?? null;
 }
 
 function queryFor(
   model: RecordType,
   { columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
-  context: Context,
-  info: GraphQLResolveInfo,
+  { context, info }: Call,
 ): SelectQuery {
   const [visible, ...others] = seen ?? [visibleTo(currentViewer, model)];
   const conditions = [condition, others.length > 0 ? undefined : visible].filter(
@@ -95,21 +95,20 @@ function queryFor(
 }
 
 /** A mirror also selects whether details are pending, so it has queries of its own. */
-function planned(
-  variant: Variant,
-  { upstream }: Context,
-  info: GraphQLResolveInfo,
+function planOnce(
+  variant: RowQuery['variant'],
+  { context, info }: Call,
   plan: () => SelectQuery,
 ): SelectQuery {
   if (variant === undefined) return plan();
-  return placeOf(info).once(upstream ? `rows: ${variant}, of a mirror` : `rows: ${variant}`, plan);
+  return placeOf(info).once(`rows: ${variant}${context.upstream ? ', of a mirror' : ''}`, plan);
 }
 
 /** Runs a query. The type of its rows promises all columns, but they have only those that it selects. */
 function run<M extends RecordType>(
   model: M,
   query: SelectQuery,
-  values: SlotValues,
+  values: SlotValues | undefined,
   context: Context,
 ): Promise<Row<M>[]> {
   const all = { ...values, viewer: context.viewer.id };
@@ -121,13 +120,12 @@ function run<M extends RecordType>(
 export async function readByIds<M extends RecordType>(
   model: M,
   ids: readonly number[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  call: Call,
   options?: SelectionOptions,
 ): Promise<ReadonlyMap<number, Row<M>>> {
-  const wanted = () => ({ ...options, where: { id: { in: slots.ids } } });
-  const rows = await readRows(model, model, wanted, { ids }, context, info);
-  return new Map(rows.map((row) => [row.id, row]));
+  const rows = () => ({ ...options, where: { id: { in: slots.ids } } });
+  const found = await readRows(model, { variant: model, rows, values: { ids } }, call);
+  return new Map(found.map((row) => [row.id, row]));
 }
 
 /**
@@ -135,16 +133,15 @@ export async function readByIds<M extends RecordType>(
  * @returns the rows in the order of the ids, null for a row that the viewer may not see.
  */
 export async function readNodes(
-  ids: readonly { readonly typename: RecordType; readonly id: number }[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  ids: readonly GlobalId[],
+  { context, info }: Call,
 ): Promise<(object | null)[]> {
   const readType = async (typeName: RecordType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     // The row of a segment does not say whether its details are pending: only its parent's row does.
     if (context.upstream && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
       await fetchDetailsOfParts(context, typeName, idsOfType);
-    return [typeName, await readByIds(typeName, idsOfType, context, info, { typeName })] as const;
+    return [typeName, await readByIds(typeName, idsOfType, { context, info }, { typeName })] as const;
   };
   const types = [...new Set(ids.map(({ typename }) => typename))];
   const found = new Map(await Promise.all(types.map(readType)));
@@ -188,14 +185,16 @@ const importsOfViewer = {
 /** Reads a page of all the viewer's rows of a model. */
 export async function readPage<M extends ListedType>(
   model: M,
-  page: Page,
-  context: Context,
-  info: GraphQLResolveInfo,
+  page: RowQuery,
+  call: Call,
 ): Promise<Row<M>[]> {
-  const { seen, values } = await seenInList(model, context);
-  const wanted = () => ({ ...page.rows(), seen, paths: nodePaths });
-  const ofPage = page.variant && `${page.variant} of ${seen.length}`;
-  return readRows(model, ofPage, wanted, { ...values, ...page.values }, context, info);
+  const { seen, values } = await seenInList(model, call.context);
+  const query = {
+    variant: page.variant && `${page.variant} of ${seen.length}`,
+    rows: () => ({ ...page.rows(), seen, paths: nodePaths }),
+    values: { ...values, ...page.values },
+  };
+  return readRows(model, query, call);
 }
 
 /** Counts the viewer's rows of a model that meet a filter. */
@@ -225,16 +224,15 @@ export interface ListRelation<P extends RecordType, M extends ListedType> {
  */
 export async function readPagesBelow<P extends RecordType, M extends ListedType>(
   { parentModel, relation, model }: ListRelation<P, M>,
-  page: Page,
+  page: RowQuery,
   ids: readonly number[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  call: Call,
 ): Promise<ReadonlyMap<number, Row<M>[]>> {
-  const query = planned(page.variant, context, info, () => {
-    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, context, info);
+  const query = planOnce(page.variant, call, () => {
+    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, call);
     return belowParents({ [relation]: below }, below.plansEachTime);
   });
-  const parents = await run(parentModel, query, { ...page.values, ids }, context);
+  const parents = await run(parentModel, query, { ...page.values, ids }, call.context);
   // Each parent has the relation that the query selects; the type of a row has its columns only.
   return new Map(
     parents.map((parent) => [parent.id, (parent as Record<string, unknown>)[relation] as Row<M>[]]),

@@ -62,7 +62,7 @@ export const viewerField = {
   description: 'The user whose token came with the request.',
   extensions: nullOnlyWithError,
   resolve: async (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
-    const viewer = await readRow('User', 'one', () => ({}), {}, context, info);
+    const viewer = await readRow('User', { variant: 'one', rows: () => ({}) }, { context, info });
     // The user was deleted after the request was authenticated, together with the token.
     if (!viewer) throw unauthenticated('invalid');
     return viewer;
