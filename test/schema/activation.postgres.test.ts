@@ -228,34 +228,6 @@ describe.each(endpoints)('an activation through %s that waits for another transa
   });
 });
 
-describe('concurrent activations', () => {
-  it.each(['repeatable read', 'serializable'])(
-    'all succeed when the default isolation of transactions is %s',
-    async (level) => {
-      const { client, pool } = gateway.database;
-      const { rows } = await pool.query<{ name: string }>('SELECT current_database() AS name');
-      const alter = (change: string) => client.$executeRawUnsafe(`ALTER DATABASE ${rows[0]?.name} ${change}`);
-      await alter(`SET default_transaction_isolation = '${level}'`);
-      const other = await openTestGateway(await openBeside(gateway.database));
-      try {
-        const release = await holdViewer();
-        const responses = Promise.all(
-          Array.from({ length: 8 }, (_, index) => {
-            const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
-            return postJson(other, alice.token, path, { isActive: true });
-          }),
-        );
-        await waiting(8);
-        await release();
-        expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
-      } finally {
-        await other.close();
-        await alter('RESET default_transaction_isolation');
-      }
-    },
-  );
-});
-
 describe('the active template', () => {
   it('is no longer active when it is deleted, or no longer imported', async () => {
     const { client } = gateway.database;

@@ -25,21 +25,6 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-describe('the recorder of statements', () => {
-  it('records each statement, of Prisma and of other code', async () => {
-    const { client, pool } = gateway.database;
-    await client.user.count();
-    await client.$queryRaw`SELECT 3`;
-    await pool.query('SELECT 2');
-    expect(statements).toHaveLength(3);
-    await client.$transaction(async (transaction) => [
-      await transaction.user.count(),
-      await transaction.dttDevice.count(),
-    ]);
-    expect(statements.slice(3)).toEqual(['BEGIN', expect.any(String), expect.any(String), 'COMMIT']);
-  });
-});
-
 /** Large queries as a frontend may send them, each with the highest allowed number of statements. */
 const queries: readonly [string, number, string][] = [
   [
