@@ -80,7 +80,7 @@ export function prepare(
   if (!operation) return undefined;
   const label = labelOf(operation);
   const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
-  const findVersion = createVersions(schema, own, mayCompile);
+  const findVersion = createVersions(own, operation, mayCompile);
   const getType = (name: string) => findCoercedType(name) ?? schema.getType(name);
   const forValues: GraphQLSchema = Object.create(schema, { getType: { value: getType } });
 
@@ -98,7 +98,7 @@ export function prepare(
   const executeOnce: PreparedOperation['execute'] = async (coerced, contextValue) => {
     const version = findVersion(coerced);
     // Compiling takes as long as a few runs, and many operations come once.
-    const query = isRepeated ? version.query() : undefined;
+    const query = isRepeated ? compile(schema, version) : undefined;
     isRepeated = true;
     executions[query ? 'compiled' : 'interpreted']++;
     if (query) return query(undefined, contextValue, coerced);
@@ -141,8 +141,9 @@ export function countVersions(document: DocumentNode): number {
 /** An operation for certain values of its conditions. */
 interface Version {
   readonly document: DocumentNode;
-  /** The compiled code; undefined where graphql-js has to execute it. */
-  query(): CompiledQuery['query'] | undefined;
+  /** Whether it has to be compiled before its next run. */
+  isToCompile: boolean;
+  query?: CompiledQuery['query'] | undefined;
 }
 
 /**
@@ -152,51 +153,41 @@ interface Version {
  * @param document has no other operation.
  */
 function createVersions(
-  schema: GraphQLSchema,
   document: DocumentNode,
+  { variableDefinitions = [] }: OperationDefinitionNode,
   mayCompile: boolean,
 ): (variables: Values) => Version {
   const conditions = conditionVariablesIn(document);
-  const withDefault = variablesWithDefault(document);
+  const withDefault = variableDefinitions.filter(({ defaultValue }) => defaultValue);
   const isCompilable = mayCompile && compilesRightly(document);
   const versions = new Map<string, Version>();
-  const interpreted = (document: DocumentNode): Version => ({ document, query: () => undefined });
 
   return (variables) => {
     // Such a variable can be an argument or a condition that must not be null. graphql-js makes the error.
-    if (withDefault.some((name) => variables[name] === null))
-      return interpreted(executableDocument(document));
+    if (withDefault.some(({ variable }) => variables[variable.name.value] === null))
+      return { document: executableDocument(document), isToCompile: false };
     const key = conditions.map((name) => Number(variables[name])).join('');
     const found = versions.get(key);
     if (found) return found;
-    const version = interpreted(executableDocument(document, variables));
-    if (versions.size === maxVersions) return version;
-    const made = isCompilable
-      ? { ...version, query: once(() => compile(schema, version.document)) }
-      : version;
-    versions.set(key, made);
-    return made;
+    const isStored = versions.size < maxVersions;
+    const version = {
+      document: executableDocument(document, variables),
+      isToCompile: isCompilable && isStored,
+    };
+    if (isStored) versions.set(key, version);
+    return version;
   };
 }
 
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-}
-
-function compile(schema: GraphQLSchema, document: DocumentNode): CompiledQuery['query'] | undefined {
-  const forCompiler = compilerSchemaOf(schema);
-  const compiled = compileQuery(forCompiler.schema, document, undefined, forCompiler.options);
-  return isCompiledQuery(compiled) ? compiled.query : undefined;
-}
-
-function variablesWithDefault({ definitions }: DocumentNode): string[] {
-  return definitions
-    .flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? (node.variableDefinitions ?? []) : []))
-    .flatMap(({ variable, defaultValue }) => (defaultValue ? [variable.name.value] : []));
+/** The compiled code of a version; undefined where graphql-js has to execute it. */
+function compile(schema: GraphQLSchema, version: Version): CompiledQuery['query'] | undefined {
+  if (version.isToCompile) {
+    version.isToCompile = false;
+    const forCompiler = compilerSchemaOf(schema);
+    const compiled = compileQuery(forCompiler.schema, version.document, undefined, forCompiler.options);
+    if (isCompiledQuery(compiled)) version.query = compiled.query;
+  }
+  return version.query;
 }
 
 /**

@@ -102,26 +102,17 @@ export function record<M extends RecordType>(
   const settings = {
     ...options,
     id: { field: 'id' },
-    fields: (t: FieldsOf<M>) => ({
-      ...Object.fromEntries(
-        exposed.map(([name, given]) => [name, columnField(t, model, name, given)] as const),
-      ),
-      ...fields?.(t),
-    }),
+    fields: (t: FieldsOf<M>) => {
+      const shown = exposed.map(([name, given]) => {
+        const { column = name, ...field } = typeof given === 'string' ? { description: given } : given;
+        const { type, isRequired } = fieldOf(model, column);
+        return [name, t.expose(column as never, { ...field, type, nullable: !isRequired } as never)] as const;
+      });
+      return { ...Object.fromEntries(shown), ...fields?.(t) };
+    },
   };
   // Pothos cannot check the columns of a model that is a parameter. `fieldOf` does so when the schema is built.
   return builder.prismaNode(model, settings as never) as unknown as RecordRef<M>;
-}
-
-function columnField<M extends RecordType>(
-  t: FieldsOf<M>,
-  model: M,
-  name: string,
-  given: string | ColumnField,
-) {
-  const { column = name, ...options } = typeof given === 'string' ? { description: given } : given;
-  const { type, isRequired } = fieldOf(model, column);
-  return t.expose(column as never, { ...options, type: type as 'String', nullable: !isRequired } as never);
 }
 
 /**

@@ -43,14 +43,6 @@ const conditional: [name: string, document: string, responses: [variables: objec
        total { sessionCount } groups @skip(if: $a) { sessionCount } } }`,
     [[{ a: true }, { dttSessionStats: { total: { sessionCount: 6 } } }]],
   ],
-  [
-    'an operation whose selection is empty after conditions',
-    'query ($a: Boolean!) { viewer @include(if: $a) { rank } }',
-    [
-      [{ a: false }, {}],
-      [{ a: true }, { viewer: { rank: 0 } }],
-    ],
-  ],
 ];
 
 /** The same for names of properties that every object has. */
@@ -154,15 +146,6 @@ describe('an operation that is executed again', () => {
         extensions: { code: 'BAD_USER_INPUT', argument: 'ids' },
       }),
     ]);
-    const list = 'query ($n: Int = 1) { dttSessions(first: $n) { nodes { databaseId } } }';
-    for (const [n, length] of [
-      [undefined, 1],
-      [null, 6],
-      [2, 2],
-    ]) {
-      const { data } = await graphqlOnEveryPath(gateway, alice.token, list, { n });
-      expect(data.dttSessions.nodes).toHaveLength(Number(length));
-    }
   });
 
   it('is compiled for up to 8 combinations of its conditions, and interpreted for the others', async () => {

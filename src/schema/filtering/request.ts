@@ -19,11 +19,6 @@ export interface ListArguments extends PageArguments {
   readonly orderBy?: readonly OrderInput[] | null | undefined;
 }
 
-export interface ListRequest {
-  readonly order: Order;
-  readonly filter: ListFilter;
-}
-
 export interface ListFilter {
   /** Undefined if all rows meet the filter. */
   readonly condition: object | undefined;
@@ -39,7 +34,7 @@ export function readList(
   type: FilterableType,
   { where, orderBy }: ListArguments,
   viewer: Viewer,
-): ListRequest {
+): { readonly order: Order; readonly filter: ListFilter } {
   const condition = readFilter(type, where, viewer);
   const ordered = readOrder(type, orderBy);
   // The lists of all kinds of devices have the same default order.

@@ -12,7 +12,6 @@ import {
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { type FilterInput, readFilter } from '../filtering/filter.ts';
-import { placeOf } from './place.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 
@@ -77,18 +76,8 @@ export interface Statistics {
   readonly groups: FigureRow[];
 }
 
-/** Resolver of statistics about all records of a kind that the viewer may see. */
-export const readStatistics =
-  (subject: Subject) =>
-  (
-    _parent: unknown,
-    args: StatisticsArguments,
-    context: Context,
-    info: GraphQLResolveInfo,
-  ): Promise<Statistics> =>
-    context.loaders.once(placeOf(info), () => read(subject, args, context, info));
-
-async function read(
+/** Reads statistics about all records of a kind that the viewer may see. */
+export async function readStatistics(
   { model, parts, time, figures, keys }: Subject,
   args: StatisticsArguments,
   context: Context,

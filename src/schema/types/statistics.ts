@@ -4,6 +4,7 @@ import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { lowerFirst, nullOnlyWithError } from '../fields.ts';
 import { filterRef } from '../filtering/fields.ts';
+import { placeOf } from '../loading/place.ts';
 import { toOne } from '../loading/reads.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import {
@@ -173,7 +174,8 @@ function addQuery(options: Options, type: StatisticsRef): void {
         }),
         ...statsArguments,
       },
-      resolve: readStatistics(options),
+      resolve: (_root, args, context, info) =>
+        context.loaders.once(placeOf(info), () => readStatistics(options, args, context, info)),
     }),
   );
 }
