@@ -1,9 +1,10 @@
-/** Lock sessions with their history. */
+/** Lock sessions with their history and their statistics. */
 
 import { addViewerField, listedRecord, nullOnlyInMirror, record } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import { LockTemplate } from './lockTemplate.ts';
+import { addStatistics } from './statistics.ts';
 import { ownerField } from './user.ts';
 
 export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession', {
@@ -81,4 +82,63 @@ addViewerField('activeLockSession', {
 addViewerField('latestLockSession', {
   description: "The viewer's newest lock session, null when there is none.",
   ...findNewest(LockSession),
+});
+
+addStatistics({
+  model: 'LockSession',
+  noun: 'lock sessions',
+  descriptions: {
+    query: "Statistics of the viewer's lock sessions, by when they started.",
+    figures:
+      'Figures of lock sessions. An average or a sum of none is null. Sums may go beyond what an Int can hold.',
+    total: 'All sessions together.',
+    period:
+      'The day, week or month in which they started. Null as well for sessions whose time is before the year 1, after the ' +
+      'year 9999 or infinite.',
+  },
+  parts: 'segments',
+  time: { field: 'startedAt', column: 'startDate' },
+  keys: {
+    templateId: {
+      columns: ['templateId'],
+      by: ['TEMPLATE', 'By the template that they were started from, if any.'],
+      type: 'Int',
+      description: 'Integer id of the template; null as well for sessions without one.',
+      link: {
+        name: 'template',
+        type: () => LockTemplate,
+        description: 'The template; null as well for sessions without one.',
+      },
+    },
+    lockState: {
+      columns: ['lockState'],
+      by: ['STATE', 'By their state.'],
+      type: 'String',
+      description: 'The state.',
+    },
+  },
+  figures: {
+    sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
+    activeSessionCount: {
+      ...{ of: 'rows', does: 'count', column: 'isActive', is: true },
+      description: 'How many of them are under way: one at most.',
+    },
+    averageDurationSeconds: {
+      ...{ of: 'rows', does: 'mean', column: 'duration' },
+      description: 'How long they last on average, in seconds.',
+    },
+    totalDurationSeconds: {
+      ...{ of: 'rows', does: 'sum', column: 'duration' },
+      description: 'How long they last together, in seconds.',
+    },
+    firstSessionAt: {
+      ...{ of: 'rows', does: 'first', column: 'startDate' },
+      description: 'When the first session started.',
+    },
+    lastSessionAt: {
+      ...{ of: 'rows', does: 'last', column: 'startDate' },
+      description: 'When the last session started.',
+    },
+    segmentCount: { of: 'parts', does: 'count', description: 'How many events there are in their history.' },
+  },
 });

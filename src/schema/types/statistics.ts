@@ -36,7 +36,7 @@ interface ShownKey {
   /** The field for the record whose id it is. */
   readonly link?: {
     readonly name: string;
-    readonly type: RecordRef<ListedType>;
+    type(): RecordRef<ListedType>;
     readonly description: string;
   };
 }
@@ -112,7 +112,7 @@ export function addStatistics(options: Options) {
       ...(link && {
         [link.name]: t.field({
           description: link.description,
-          ...toOne<ListedType, string>(link.type, name),
+          ...toOne<ListedType, string>(link.type(), name),
         }),
       }),
     }));
