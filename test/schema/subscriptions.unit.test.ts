@@ -184,39 +184,27 @@ describe('watching a viewer', () => {
 
   it('retries after a failure with increasing delays, until an execution succeeds or the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const soon = () => new Promise((done) => setImmediate(done));
-    try {
-      const { next, following } = open();
-      /** In milliseconds: the time until the next report. */
-      async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
-        let waited: number | undefined;
-        const report = next().then(() => (waited ??= -1));
-        following.noteResult(hasFailed);
-        for (let time = 0; time <= 40_000 && waited === undefined; time++) {
-          await soon();
-          if (waited !== undefined) break;
-          vi.advanceTimersByTime(1);
-          await soon();
-          if (waited !== undefined) waited = time + 1;
-        }
-        if (waited !== undefined) await report;
-        return waited;
-      }
-      await next();
-      const delays = [];
-      for (let failures = 0; failures < 4; failures++) delays.push(await delayAfter(true));
-      expect(delays).toEqual([1, 2, 4, 8]);
-      following.noteResult(false);
-      expect(await delayAfter(true)).toBe(1);
-      // Further failures before the retry do not add timers.
-      for (let failures = 0; failures < 10; failures++) following.noteResult(true);
-      expect(vi.getTimerCount()).toBe(1);
-      following.stop();
+    onTestFinished(() => void vi.useRealTimers());
+    const { next, following } = open();
+    await next();
+    /** Reports a failure, and expects a retry after so many milliseconds. */
+    async function failFor(delay: number) {
       following.noteResult(true);
-      expect(vi.getTimerCount()).toBe(0);
-    } finally {
-      vi.useRealTimers();
+      vi.advanceTimersByTime(delay - 1);
+      expect(following.isTrusted).toBe(true);
+      vi.advanceTimersByTime(1);
+      expect(following.isTrusted).toBe(false);
+      expect(await next()).toBe('changed');
     }
+    for (const delay of [1, 2, 4, 8]) await failFor(delay);
+    following.noteResult(false);
+    await failFor(1);
+    // Further failures before the retry do not add timers.
+    for (let failures = 0; failures < 10; failures++) following.noteResult(true);
+    expect(vi.getTimerCount()).toBe(1);
+    following.stop();
+    following.noteResult(true);
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('stops checking the token when the subscription ends', async () => {
