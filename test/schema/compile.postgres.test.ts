@@ -57,25 +57,6 @@ const objectProperties = ['__proto__', 'constructor'].map((name): (typeof condit
 ]);
 
 describe('an operation', () => {
-  it('has a label of its type and its only root field', () => {
-    const labels = [
-      '{ viewer { id } }',
-      'mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
-      '{ v: viewer { id rank } }',
-      '{ viewer { id } users { totalCount } }',
-      '{ ... { viewer { id } } }',
-      '{ ...F } fragment F on Query { viewer { id } }',
-    ].map((text) => prepare(parse(text))?.label);
-    expect(labels).toEqual([
-      'query viewer',
-      'mutation activateTemplate',
-      'query viewer',
-      'query of several fields',
-      'query of several fields',
-      'query of several fields',
-    ]);
-  });
-
   it('is not prepared when there is no operation with that name', () => {
     expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
     expect(prepare(parse('query A { viewer { id } }'), { operationName: 'B' })).toBeUndefined();
