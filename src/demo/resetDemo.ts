@@ -3,7 +3,7 @@
  * as a first start does, in one transaction.
  */
 
-import type pg from 'pg';
+import pg from 'pg';
 import { tables } from '../database/models.ts';
 import { hasField } from '../database/reader/dataModel.ts';
 import { inTransaction } from '../database/transaction.ts';
@@ -62,9 +62,8 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
     `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
     [demoUsername],
   );
-  await rejectForeignReferences(client);
   // The ids begin again, as those of a new database do.
-  await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`);
+  await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`).catch(rejectForeignReference);
   await loadDemoData(client, new Date());
   for (const { token } of tokens)
     await client.query(
@@ -75,19 +74,11 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
     );
 }
 
-/** PostgreSQL would reject the TRUNCATE as well, but its error does not say in which schema the table is. */
-const foreignReferences = `
-  SELECT n.nspname || '.' || c.relname || ' (' || k.conname || ')' AS name
-  FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE k.contype = 'f' AND k.confrelid = ANY($1::regclass[]) AND k.conrelid <> ALL($1::regclass[])
-  ORDER BY name`;
-
-/** @throws {SetupError} when a table that is not the gateway's has a foreign key to one that is emptied. */
-async function rejectForeignReferences(client: pg.PoolClient): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(foreignReferences, [emptied]);
-  if (rows.length === 0) return;
+/** The error for a TRUNCATE that PostgreSQL has rejected since another table refers to one that it would empty (`feature_not_supported`). */
+function rejectForeignReference(error: unknown): never {
+  if (!(error instanceof pg.DatabaseError) || error.code !== '0A000') throw error;
   throw new SetupError(
-    `Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: ${rows.map(({ name }) => name).join(', ')}. Drop these foreign keys first, or name another database in DATABASE_URL or DATA_DIR.`,
+    `A table that is not Dovetail's refers to its users or records, and would lose what it refers to: ${error.detail} Drop this foreign key first, or name another database in DATABASE_URL or DATA_DIR.`,
   );
 }
 

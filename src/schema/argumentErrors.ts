@@ -1,6 +1,7 @@
 /** Adds the name of the argument or variable to errors of graphql-js, which only point into the document. */
 
 import { type ArgumentNode, type DocumentNode, GraphQLError, Kind, visit } from 'graphql';
+import { hasVariable } from './compiledDocument.ts';
 
 /** Sets `extensions.argument` and `extensions.variable` of each error that graphql-js made, where they can be determined. */
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
@@ -32,20 +33,12 @@ function argumentOf({ message, nodes }: GraphQLError, known: readonly ArgumentNo
   const [node] = nodes ?? [];
   if (node?.kind === Kind.VARIABLE_DEFINITION) {
     const names = new Set(
-      known.filter((argument) => uses(argument, node.variable.name.value)).map(({ name }) => name.value),
+      known
+        .filter((argument) => hasVariable(argument.value, node.variable.name.value))
+        .map(({ name }) => name.value),
     );
     return names.size === 1 ? [...names][0] : undefined;
   }
   return known.find(({ loc }) => loc && node?.loc && loc.start <= node.loc.start && node.loc.end <= loc.end)
     ?.name.value;
-}
-
-function uses(argument: ArgumentNode, variable: string): boolean {
-  let found = false;
-  visit(argument, {
-    Variable({ name }) {
-      found ||= name.value === variable;
-    },
-  });
-  return found;
 }

@@ -6,7 +6,7 @@ import RelayPlugin from '@pothos/plugin-relay';
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
-import { makesProperty, readsProperty } from './compilerSchema.ts';
+import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { isoInstant } from './isoInstant.ts';
@@ -44,14 +44,12 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     edgesFieldOptions: {
       nullable: { list: false, items: false },
       description: 'The records of this page, each with its cursor.',
-      extensions: makesProperty,
     },
     nodeFieldOptions: { nullable: false, description: 'The record.', extensions: readsProperty('node') },
     nodesOnConnection: { description: 'The records of this page.', extensions: readsProperty('nodes') },
     cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
     pageInfoFieldOptions: {
       description: 'Whether and where the list goes on.',
-      extensions: makesProperty,
     },
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
     hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },

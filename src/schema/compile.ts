@@ -1,8 +1,8 @@
 /**
  * Prepares operations, which are parsed and validated once and executed many times. Every execution coerces the variables once, and
  * runs once, whatever comes of it: by code that graphql-jit compiles, where that gives exactly the result of graphql-js, or else
- * by graphql-js. To do without the compiler, have `createVersions` find no version of any operation; then remove
- * `compiledDocument.ts` and `compilerSchema.ts`, but for `withCoercedVariables`. No test of a response has to change.
+ * by graphql-js. To do without the compiler, have `compile` return undefined; then remove it and `compilerSchema.ts`. No test of
+ * a response has to change.
  */
 
 import {
@@ -23,15 +23,13 @@ import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
 import { nameArguments } from './argumentErrors.ts';
 import {
-  type CompiledDocument,
-  compiledDocument,
+  conditionVariablesIn,
+  executableDocument,
   findCoercedType,
   type Values,
-  withCoercedVariables,
 } from './compiledDocument.ts';
 import { compilerSchemaOf } from './compilerSchema.ts';
 import type { Context } from './context.ts';
-import { conditionsKey, conditionVariablesIn } from './directives.ts';
 import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {
@@ -81,8 +79,10 @@ export function prepare(
   const operation = getOperationAST(document, operationName);
   if (!operation) return undefined;
   const label = labelOf(operation);
-  const findVersion = mayCompile ? createVersions(schema, document, operation) : () => undefined;
-  const interpret = createInterpreter(document, operation, { schema, hideSuggestions });
+  const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+  const findVersion = createVersions(own, operation, mayCompile);
+  const getType = (name: string) => findCoercedType(name) ?? schema.getType(name);
+  const forValues: GraphQLSchema = Object.create(schema, { getType: { value: getType } });
 
   const coerce: PreparedOperation['coerce'] = (variables) => {
     const definitions = operation.variableDefinitions ?? [];
@@ -95,19 +95,24 @@ export function prepare(
     return { errors };
   };
   let isRepeated = false;
-  const executeOnce: PreparedOperation['execute'] = async (coerced, context) => {
+  const executeOnce: PreparedOperation['execute'] = async (coerced, contextValue) => {
+    const version = findVersion(coerced);
     // Compiling takes as long as a few runs, and many operations come once.
-    const compiled = isRepeated ? findVersion(coerced) : undefined;
+    const query = isRepeated ? compile(schema, version) : undefined;
     isRepeated = true;
-    const values = compiled?.values(coerced);
-    if (!compiled || !values) {
-      executions.interpreted++;
-      return interpret(coerced, context);
-    }
-    executions.compiled++;
-    return compiled.query(undefined, context, values);
+    executions[query ? 'compiled' : 'interpreted']++;
+    if (query) return query(undefined, contextValue, coerced);
+    const result = await execute({
+      schema: forValues,
+      document: version.document,
+      variableValues: coerced,
+      contextValue,
+      hideSuggestions,
+    });
+    nameArguments(document, result.errors);
+    return result;
   };
-  const execute: PreparedOperation['execute'] = (coerced, context) =>
+  const executeTraced: PreparedOperation['execute'] = (coerced, context) =>
     operationSpans.hasSubscribers
       ? operationSpans.tracePromise(async () => executeOnce(coerced, context), { label })
       : executeOnce(coerced, context);
@@ -116,34 +121,11 @@ export function prepare(
     type: operation.operation,
     label,
     coerce,
-    execute,
+    execute: executeTraced,
     async run(variables, context) {
       const read = coerce(variables);
-      return 'errors' in read ? read : execute(read.coerced, context);
+      return 'errors' in read ? read : executeTraced(read.coerced, context);
     },
-  };
-}
-
-/** Returns a function by which graphql-js executes an operation with coerced variables. */
-function createInterpreter(
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  { schema, hideSuggestions }: Required<Pick<PrepareOptions, 'schema' | 'hideSuggestions'>>,
-): PreparedOperation['execute'] {
-  const withValues = withCoercedVariables(document);
-  const getType = (name: string) => findCoercedType(name) ?? schema.getType(name);
-  const forValues: GraphQLSchema = Object.create(schema, { getType: { value: getType } });
-  return async (coerced, contextValue) => {
-    const result = await execute({
-      schema: forValues,
-      document: withValues,
-      operationName: operation.name?.value,
-      variableValues: coerced,
-      contextValue,
-      hideSuggestions,
-    });
-    nameArguments(document, result.errors);
-    return result;
   };
 }
 
@@ -156,51 +138,71 @@ export function countVersions(document: DocumentNode): number {
   return Math.max(1, ...counts);
 }
 
-interface Compiled extends Pick<CompiledDocument, 'values'> {
-  readonly query: CompiledQuery['query'];
+/** An operation for certain values of its conditions. */
+interface Version {
+  readonly document: DocumentNode;
+  /** Whether it has to be compiled before its next run. */
+  isToCompile: boolean;
+  query?: CompiledQuery['query'] | undefined;
 }
 
 /**
- * Returns a function that finds the compiled version of an operation for given variables. graphql-jit stores the conditions of
- * `@skip` and `@include` on nodes that several fields share, so it must not get any: each combination of the conditions'
- * values makes a version of the operation without directives.
+ * Returns a function that finds the version of an operation for given variables. Each combination of the conditions' values makes a
+ * version without directives: graphql-jit stores conditions on nodes that several fields share, and what is read from the
+ * database is planned once for each node.
+ * @param document has no other operation.
  */
 function createVersions(
-  schema: GraphQLSchema,
   document: DocumentNode,
-  operation: OperationDefinitionNode,
-): (variables: Values) => Compiled | undefined {
-  const own = separateOperations(document)[operation.name?.value ?? ''];
-  // Mutations are rare.
-  if (!own || operation.operation !== OperationTypeNode.QUERY || hasInheritedName(own))
-    return () => undefined;
-  const conditions = conditionVariablesIn(own);
-  const versions = new Map<string, Compiled | undefined>();
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  mayCompile: boolean,
+): (variables: Values) => Version {
+  const conditions = conditionVariablesIn(document);
+  const withDefault = variableDefinitions.filter(({ defaultValue }) => defaultValue);
+  const isCompilable = mayCompile && compilesRightly(document);
+  const versions = new Map<string, Version>();
 
   return (variables) => {
-    // For a condition that is null, graphql-js makes the error.
-    if (conditions.some((name) => variables[name] === null)) return undefined;
-    const key = conditionsKey(conditions, variables);
-    if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, variables));
-    return versions.get(key);
+    // Such a variable can be an argument or a condition that must not be null. graphql-js makes the error.
+    if (withDefault.some(({ variable }) => variables[variable.name.value] === null))
+      return { document: executableDocument(document), isToCompile: false };
+    const key = conditions.map((name) => Number(variables[name])).join('');
+    const found = versions.get(key);
+    if (found) return found;
+    const isStored = versions.size < maxVersions;
+    const version = {
+      document: executableDocument(document, variables),
+      isToCompile: isCompilable && isStored,
+    };
+    if (isStored) versions.set(key, version);
+    return version;
   };
 }
 
-/** Compiles the only operation of a document, for these values of the variables in its conditions. */
-function compile(schema: GraphQLSchema, document: DocumentNode, variables: Values): Compiled | undefined {
-  const { document: bare, values } = compiledDocument(schema, document, variables);
-  const forCompiler = compilerSchemaOf(schema);
-  const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
-  return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
+/** The compiled code of a version; undefined where graphql-js has to execute it. */
+function compile(schema: GraphQLSchema, version: Version): CompiledQuery['query'] | undefined {
+  if (version.isToCompile) {
+    version.isToCompile = false;
+    const forCompiler = compilerSchemaOf(schema);
+    const compiled = compileQuery(forCompiler.schema, version.document, undefined, forCompiler.options);
+    if (isCompiledQuery(compiled)) version.query = compiled.query;
+  }
+  return version.query;
 }
 
-/** Whether a field or a variable has the name of a property that every object inherits, such as `__proto__`. */
-function hasInheritedName(document: DocumentNode): boolean {
-  let found = false;
+/**
+ * Whether compiled code does the same as graphql-js. It does not for names of properties that every object inherits, such as
+ * `__proto__`, and for arguments of the introspection. Mutations are not worth it, since they are rare.
+ */
+function compilesRightly(document: DocumentNode): boolean {
+  let isRight = true;
   visit(document, {
+    OperationDefinition({ operation }) {
+      isRight &&= operation === OperationTypeNode.QUERY;
+    },
     Name({ value }) {
-      found ||= value in Object.prototype;
+      isRight &&= !(value in Object.prototype || value === '__schema' || value === '__type');
     },
   });
-  return found;
+  return isRight;
 }

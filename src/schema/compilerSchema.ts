@@ -3,15 +3,19 @@
  *
  * - Compiled code calls the resolver of each field that has one. Here, a field that only reads a property of its parent has the
  *   name of that property and no resolver, so that compiled code reads the property directly.
- * - Compiled code serializes every value, unless that is disabled. It is disabled for scalars and enumerations. Values that have to be
- *   converted or may be invalid (times and numbers may be infinite) have types of their own here, which are serialized.
+ * - Compiled code would read arguments by itself: it would contain literals, where text of a client must not be, and it cannot read types
+ *   that contain themselves, as filters do. Here, no field has arguments, and its resolver gets those that graphql-js reads.
+ * - Compiled code serializes every value, unless that is disabled. It is disabled for scalars and enumerations. Enumerations, whose
+ *   values have to be converted, and numbers that may be infinite have types of their own here, which are serialized.
  *
  * Resolvers and introspection never see these types.
  */
 
 import {
   defaultFieldResolver,
+  type FieldNode,
   type GraphQLField,
+  type GraphQLFieldResolver,
   type GraphQLLeafType,
   GraphQLList,
   GraphQLNonNull,
@@ -19,7 +23,7 @@ import {
   type GraphQLOutputType,
   GraphQLScalarType,
   type GraphQLSchema,
-  getNamedType,
+  getArgumentValues,
   isIntrospectionType,
   isLeafType,
   isListType,
@@ -27,8 +31,6 @@ import {
   isObjectType,
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
-import { isRecordType } from '../database/models.ts';
-import { fieldOf } from '../database/reader/dataModel.ts';
 import { findCoercedType } from './compiledDocument.ts';
 
 export interface CompilerSchema {
@@ -39,12 +41,6 @@ export interface CompilerSchema {
 
 /** The extension of a field whose resolver only returns a property of its parent. */
 export const readsProperty = (name: string) => ({ property: name });
-
-/**
- * The extension of a field whose property is a getter that may throw. Compiled code only catches errors of resolvers, so
- * such a field must keep its resolver.
- */
-export const makesProperty = { isMade: true };
 
 const known = new WeakMap<GraphQLSchema, CompilerSchema>();
 
@@ -95,29 +91,24 @@ function createTypes(): (type: GraphQLObjectType) => GraphQLObjectType {
   function ofObject(type: GraphQLObjectType): GraphQLObjectType {
     // Introspection types are the same in every schema.
     if (isIntrospectionType(type)) return type;
-    const made = objects.get(type) ?? withFields(type, (field) => ofField(type, field));
+    const made = objects.get(type) ?? withFields(type, ofField);
     objects.set(type, made);
     return made;
   }
 
-  function ofField(parent: GraphQLObjectType, field: Field): Field {
+  function ofField(field: Field): Field {
     const property = propertyOf(field);
-    if (property === undefined) {
-      // Without a resolver, compiled code would read the property directly here as well.
-      const resolve = field.resolve ?? defaultFieldResolver;
-      return { ...field, resolve, type: ofType(field.type, false) };
-    }
+    if (property === undefined)
+      return { ...field, args: [], resolve: resolverOf(field), type: ofType(field.type) };
     const { resolve: _, ...unresolved } = field;
-    const isExact = isExactColumn(parent, property, getNamedType(field.type).name);
-    return { ...unresolved, type: ofType(field.type, isExact), name: property };
+    return { ...unresolved, type: ofType(field.type), name: property };
   }
 
-  /** @param isExact whether its values need no serialization. */
-  function ofType(type: GraphQLOutputType, isExact: boolean): GraphQLOutputType {
-    if (isNonNullType(type)) return new GraphQLNonNull(ofType(type.ofType, isExact));
-    if (isListType(type)) return new GraphQLList(ofType(type.ofType, isExact));
+  function ofType(type: GraphQLOutputType): GraphQLOutputType {
+    if (isNonNullType(type)) return new GraphQLNonNull(ofType(type.ofType));
+    if (isListType(type)) return new GraphQLList(ofType(type.ofType));
     if (isObjectType(type)) return ofObject(type);
-    return isLeafType(type) && !isExact ? ofLeaf(type) : type;
+    return isLeafType(type) && !exactTypes.has(type.name) ? ofLeaf(type) : type;
   }
 
   function ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
@@ -128,6 +119,17 @@ function createTypes(): (type: GraphQLObjectType) => GraphQLObjectType {
   }
 
   return ofObject;
+}
+
+/** Always returns a resolver: without one, compiled code would read the property directly. */
+function resolverOf(field: Field): GraphQLFieldResolver<unknown, unknown> {
+  const { args, resolve = defaultFieldResolver } = field;
+  if (args.length === 0) return resolve;
+  return (parent, _none, context, info) => {
+    // A resolver runs for a field of the document, so there is at least one node.
+    const [node] = info.fieldNodes as readonly [FieldNode, ...FieldNode[]];
+    return resolve(parent, getArgumentValues(field, node, info.variableValues), context, info);
+  };
 }
 
 /** The type with other fields, which are made when they are first read. */
@@ -142,17 +144,13 @@ function withFields(type: GraphQLObjectType, change: (field: Field) => Field): G
   return Object.create(type, { getFields: { value: getFields } });
 }
 
-const exactTypes = new Set(['Int', 'String', 'Boolean']);
-
-/** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
-function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
-  return exactTypes.has(type) && isRecordType(name) && fieldOf(name, property).type === type;
-}
+/** Types whose values need no serialization: columns of these types have no other values, and resolvers return no others. */
+const exactTypes = new Set(['Int', 'String', 'Boolean', 'ID']);
 
 type Field = GraphQLField<unknown, unknown>;
 
 /** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property ?? extensions.pothosExposedField;
-  return typeof name === 'string' && args.length === 0 && !extensions.isMade ? name : undefined;
+  return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

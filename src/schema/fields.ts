@@ -1,17 +1,20 @@
-/** The fields that most types have: queries for a record and for lists, and what a null means. */
+/** Types of records with the fields that most have: columns, queries for a record and for lists, and what a null means. */
 
-import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
+import type { GraphQLField } from 'graphql';
 import type { ListedType, RecordType } from '../database/models.ts';
+import { fieldOf } from '../database/reader/dataModel.ts';
 import { builder } from './builder.ts';
-import type { Context } from './context.ts';
-import type { FilterableType } from './filtering/fields.ts';
-import { filterRef, orderRef } from './filtering/refs.ts';
-import type { ListArguments } from './filtering/request.ts';
-import type { Connection } from './loading/pagination.ts';
-import { findByDatabaseId, relatedList, viewerList } from './loading/reads.ts';
-import type { RelationOf } from './loading/rows.ts';
+import { type FilterableType, filterRef, orderRef } from './filtering/fields.ts';
+import {
+  findByDatabaseId,
+  type findNewest,
+  type ListResolver,
+  relatedList,
+  viewerList,
+} from './loading/reads.ts';
+import type { RecordRef, RelationOf, Row } from './loading/rows.ts';
 
-/** A type of records. The types of Pothos cannot say what holds for each, so the functions of this module treat all alike. */
+/** A type of records, or the interface of devices. Pothos cannot say what all have in common, so they are treated alike. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
 
 /** The arguments of a field that finds a record by its integer id. */
@@ -67,78 +70,106 @@ export function descriptionIfNullOnlyInMirror({
   return (extensions.nullOnlyInMirror as { description: string } | undefined)?.description;
 }
 
+/** A field that shows a column. It is nullable if the column is. */
+interface ColumnField {
+  readonly description: string;
+  /** By default, the column of the same name. */
+  readonly column?: string;
+  readonly extensions?: object;
+}
+
+interface RecordOptions<M extends RecordType> {
+  readonly description: string;
+  /** An interface that has the ids already. */
+  readonly interfaces?: readonly object[];
+  /** The fields that show a column, by their names: a description, or more. */
+  readonly columns: Readonly<Record<string, string | ColumnField>>;
+  readonly fields?: (t: FieldsOf<M>) => object;
+}
+
+type FieldsOf<M extends RecordType> = PothosSchemaTypes.ObjectFieldBuilder<
+  (typeof builder)['$inferSchemaTypes'],
+  Row<M>
+>;
+
+/** Adds the type of a model's records. */
+export function record<M extends RecordType>(
+  model: M,
+  { columns, fields, ...options }: RecordOptions<M>,
+): RecordRef<M> {
+  const databaseId = { column: 'id', description: 'The integer id of the REST interface.' };
+  const exposed = Object.entries(options.interfaces ? columns : { databaseId, ...columns });
+  const settings = {
+    ...options,
+    id: { field: 'id' },
+    fields: (t: FieldsOf<M>) => {
+      const shown = exposed.map(([name, given]) => {
+        const { column = name, ...field } = typeof given === 'string' ? { description: given } : given;
+        const { type, isRequired } = fieldOf(model, column);
+        return [name, t.expose(column as never, { ...field, type, nullable: !isRequired } as never)] as const;
+      });
+      return { ...Object.fromEntries(shown), ...fields?.(t) };
+    },
+  };
+  // Pothos cannot check the columns of a model that is a parameter. `fieldOf` does so when the schema is built.
+  return builder.prismaNode(model, settings as never) as unknown as RecordRef<M>;
+}
+
 /**
- * Adds the queries for records of a type, such as `dttDevice` and `dttDevices`, and the list of a user's.
- * @param record the type.
+ * Adds the type of a model's records, the queries for them, such as `dttDevice` and `dttDevices`, and the list of a user's.
  * @param one the description of the query for one record, and `all` that of the list.
  */
-export function addQueries(
-  model: ListedType,
-  record: { readonly name: string },
-  { one, all }: { readonly one: string; readonly all: string },
-): void {
-  const name = `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
+export function listedRecord<M extends ListedType>(
+  model: M,
+  { one, all, ...options }: RecordOptions<M> & { readonly one: string; readonly all: string },
+): RecordRef<M> {
+  const type = record(model, options);
+  const name = lowerFirst(model);
   builder.queryField(name, (t) =>
     t.field({
-      type: record as AnyRecord,
+      type: type as AnyRecord,
       nullable: true,
       args: recordArguments,
       description: one,
       resolve: findByDatabaseId(model),
     }),
   );
-  addViewerList(`${name}s`, model, record, all, viewerList(model));
+  addViewerList(`${name}s`, model, type, all, viewerList(model));
+  return type;
 }
 
-type ListField = ReturnType<typeof listField<unknown>>;
-type ViewerField = ReturnType<typeof viewerField>;
+/** The name of a query for a type. */
+export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 
 /** What belongs to the viewer alone. The only user that can be read is the viewer, so these are fields of `User` as well. */
-export const ofViewer = { lists: new Map<string, ListField>(), fields: new Map<string, ViewerField>() };
+export const ofViewer = {
+  lists: new Map<string, ReturnType<typeof listField<unknown>>>(),
+  fields: new Map<string, Parameters<typeof addViewerField>[1]>(),
+};
 
 /** Adds a list of the viewer's records to `Query` and `User`. */
-export function addViewerList(
-  name: string,
-  listed: FilterableType,
-  record: { readonly name: string },
-  description: string,
-  resolver: ListResolver<unknown>,
-): void {
-  const list = listField(listed, record, description, resolver);
+export function addViewerList(...[name, ...given]: [string, ...Parameters<typeof listField<unknown>>]): void {
+  const list = listField(...given);
   builder.queryField(name, (t) => t.connection(...list));
-  if (listed !== 'User') ofViewer.lists.set(name, list);
+  if (name !== 'users') ofViewer.lists.set(name, list);
 }
 
 /** Adds a field for a record of the viewer's to `Query` and `User`. */
-export function addViewerField(name: string, ...field: Parameters<typeof viewerField>): void {
-  const options = viewerField(...field);
+export function addViewerField(
+  name: string,
+  options: ReturnType<typeof findNewest> & { readonly description: string },
+): void {
   builder.queryField(name, (t) => t.field(options));
   ofViewer.fields.set(name, options);
 }
 
-const viewerField = (
-  record: { readonly name: string },
+/** A connection of the records of a type that a relation ties to the parent, as the arguments of `t.connection`. */
+export const listBelow = <P extends RecordType>(
+  parent: RecordRef<P>,
+  relation: RelationOf<P>,
+  type: RecordRef<ListedType>,
   description: string,
-  resolver: {
-    readonly extensions: Readonly<Record<string, unknown>>;
-    resolve(...given: ResolverArguments<unknown>): Promise<{ readonly id: number } | null>;
-  },
-) => ({ type: record as AnyRecord, nullable: true, description, ...resolver }) as const;
-
-/** A connection of the viewer's records of a model that a relation ties to the parent, as the arguments of `t.connection`. */
-export const relatedListField = <P extends RecordType>(
-  parent: { readonly model: P; readonly relation: RelationOf<P> },
-  model: ListedType,
-  record: { readonly name: string },
-  description: string,
-) => listField(model, record, description, relatedList(parent.model, parent.relation, model));
-
-type ResolverArguments<Parent, Args = object> = [Parent, Args, Context, GraphQLResolveInfo];
-
-interface ListResolver<Parent> {
-  readonly extensions: object;
-  resolve(...given: ResolverArguments<Parent, ListArguments>): Promise<Connection<{ readonly id: number }>>;
-}
+) => listField(type.modelName, type, description, relatedList(parent.modelName, relation, type.modelName));
 
 /** A connection with its resolver. */
 function listField<Parent>(
@@ -147,15 +178,16 @@ function listField<Parent>(
   description: string,
   { extensions, resolve }: ListResolver<Parent>,
 ) {
+  const type = record as AnyRecord;
   const options = {
-    type: record as AnyRecord,
+    type,
     nullable: true,
     args: listArguments(listed),
     description,
     extensions: { ...extensions, ...nullOnlyWithError },
     resolve,
   } as const;
-  return [options, connectionOf(record as AnyRecord)] as const;
+  return [options, connectionOf(type)] as const;
 }
 
 const newConnection = (type: AnyRecord) => builder.connectionObject({ type, name: `${type.name}Connection` });

@@ -51,17 +51,9 @@ export function createWatchViewer({
     const stopped = new AbortController();
     const { signal } = stopped;
 
-    function stop(): void {
-      if (signal.aborted) return;
-      stopped.abort();
-      retry.end();
-      clearInterval(timer);
-      unsubscribe();
-    }
-
     function end(): void {
       if (signal.aborted) return;
-      stop();
+      stopped.abort();
       ended();
     }
 
@@ -79,7 +71,10 @@ export function createWatchViewer({
     };
     const unsubscribe = feed.subscribe(onChange);
     const timer = setInterval(token.doubt, maxAge * 1_000);
-    const retry = createRetry(retryDelay, token.doubt);
+    signal.addEventListener('abort', () => {
+      clearInterval(timer);
+      unsubscribe();
+    });
     viewer.ended?.addEventListener('abort', end, { signal });
     // The token may have been revoked since the request was authenticated.
     if (viewer.ended?.aborted) queueMicrotask(end);
@@ -89,8 +84,8 @@ export function createWatchViewer({
         return token.isTrusted;
       },
       recheckToken: token.doubt,
-      noteResult: retry.resolved,
-      stop,
+      noteResult: createRetry(token.doubt, retryDelay, signal),
+      stop: () => stopped.abort(),
     };
   };
 }
@@ -138,20 +133,14 @@ function createTokenCheck(
   };
 }
 
-/** Retries with exponential backoff for as long as the execution fails. */
-function createRetry(firstDelay: number, retry: () => void) {
+/** Returns a function for the result of each execution. Retries with exponential backoff for as long as the execution fails. */
+function createRetry(retry: () => void, firstDelay: number, signal: AbortSignal): ViewerWatch['noteResult'] {
   let delay = firstDelay;
-  let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
-  return {
-    end() {
-      hasEnded = true;
-      clearTimeout(timer);
-    },
-    resolved(hasFailed: boolean) {
-      clearTimeout(timer);
-      if (hasFailed && !hasEnded) timer = setTimeout(retry, delay).unref();
-      delay = hasFailed ? Math.min(2 * delay, longestDelay) : firstDelay;
-    },
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  return (hasFailed) => {
+    clearTimeout(timer);
+    if (hasFailed && !signal.aborted) timer = setTimeout(retry, delay).unref();
+    delay = hasFailed ? Math.min(2 * delay, longestDelay) : firstDelay;
   };
 }

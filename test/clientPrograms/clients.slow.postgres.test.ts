@@ -6,7 +6,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { arrive } from '../support/frontedService.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
 import { type Client, createClient, type RecordedResponse } from './client.ts';
@@ -83,15 +82,6 @@ async function openInFrontOf(standIn: StandIn): Promise<Gateway> {
   return gateway;
 }
 
-/** Reads the account by GraphQL until the signal is aborted, as another client does. */
-async function useGraphql({ url }: Gateway, { signal }: AbortController): Promise<void> {
-  const body = JSON.stringify({ query: '{ viewer { username } dttTemplates { nodes { name } } }' });
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const noCache = { ...headers, 'Cache-Control': 'no-cache' };
-  while (!signal.aborted)
-    await (await fetch(`${url}/graphql`, { method: 'POST', headers: noCache, body })).text();
-}
-
 async function transcriptOf(
   use: (client: Client) => Promise<void>,
   base: string,
@@ -107,27 +97,5 @@ describe.each(Object.entries(clients))('%s', (_name, use) => {
     expect(direct.length).toBeGreaterThan(2);
     const { url } = await openInFrontOf(await openStandIn());
     expect(await transcriptOf(use, `${url}/api/v1`)).toEqual(direct);
-  });
-
-  it('gets the same responses while the account is used by GraphQL too', async () => {
-    const direct = await transcriptOf(use, (await openStandIn()).base);
-    const opened = await openInFrontOf(await openStandIn());
-    await arrive(opened, token);
-    const end = new AbortController();
-    const using = useGraphql(opened, end);
-    expect(await transcriptOf(use, `${opened.url}/api/v1`)).toEqual(direct);
-    end.abort();
-    await using;
-  });
-});
-
-describe.each(Object.entries(clients))('the stand-in', (name, use) => {
-  it(`sends the same responses each time to ${name}`, async () => {
-    const twice = [];
-    for (let i = 0; i < 2; i++) twice.push(await transcriptOf(use, (await openStandIn()).base));
-    expect(twice[0]).toEqual(twice[1]);
-    // No request fails except with the errors that the clients provoke.
-    const failed = (twice[0] ?? []).filter(({ status }) => ![200, 400, 403, 404, 422].includes(status));
-    expect(failed).toEqual([]);
   });
 });

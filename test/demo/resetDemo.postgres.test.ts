@@ -67,7 +67,7 @@ it('resetDemo rejects a database in which foreign tables refer to its users, and
   try {
     const before = await users();
     await expect(resetDemo(database.pool)).rejects.toThrow(
-      "Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: crm.customer (customer_user). Drop these foreign keys first",
+      `A table that is not Dovetail's refers to its users or records, and would lose what it refers to: Table "customer" references "User". Drop this foreign key first`,
     );
     expect(await database.sql.run('SELECT user_id FROM crm.customer', [])).toHaveLength(1);
     expect(await users()).toEqual(before);

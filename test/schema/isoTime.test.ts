@@ -92,25 +92,3 @@ it.each([
     expect({ path, status, ok: body.ok }).toEqual({ path, status: 200, ok: true });
   }
 });
-
-it.each([
-  ['infinity', { gt: last }, { eq: last }],
-  ['10000-01-01 00:00Z', { gt: last }, { lte: last }],
-  ['-infinity', { lt: first }, { eq: first }],
-])(
-  'filters compare the time %s by its stored value, and not by the shown one',
-  async (time, finds, findsNot) => {
-    const { userId, token } = await createAccount(gateway.database.client, `compared-${time}`);
-    await gateway.database.pool.query(
-      'UPDATE "OssmDevice" SET "pairingExpires" = $1 WHERE id = (SELECT min(id) FROM "OssmDevice" WHERE "ownerId" = $2)',
-      [time, userId],
-    );
-    const query = `query($where: OssmDeviceFilter) { ossmDevices(where: $where) { totalCount } }`;
-    const found = async (pairingExpiresAt: object) => {
-      const { data } = await graphqlOnEveryPath(gateway, token, query, { where: { pairingExpiresAt } });
-      return data.ossmDevices.totalCount;
-    };
-    expect(await found(finds)).toBe(1);
-    expect(await found(findsNot)).toBe(0);
-  },
-);

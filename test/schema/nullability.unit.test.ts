@@ -3,7 +3,6 @@
 import { type GraphQLField, type GraphQLObjectType, isNonNullType, isObjectType } from 'graphql';
 import { expect, it } from 'vitest';
 import { isRecordType } from '../../src/database/models.ts';
-import { isNullOnlyWithError } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/loading/selection.ts';
 import { schema } from '../../src/schema/schema.ts';
 
@@ -54,31 +53,5 @@ it('every field that can fail by itself is nullable, with a few exceptions', () 
       'User.latestDttSession',
       'ActivateTemplatePayload.viewer',
     ]),
-  );
-});
-
-it('lists of parts of a record, and fields that are computed from its columns, are non-null', () => {
-  const names = ['segments', 'nodes', 'edges', 'pageInfo', 'isActive', 'isImported', 'viewerCanActivate'];
-  const nullable = fields.filter(
-    ({ field }) => names.includes(field.name) && !isNonNullType(field.type) && field.args.length === 0,
-  );
-  expect(nullable.map(({ name }) => name)).toEqual([]);
-});
-
-it('fields that are null only with an error are the lists, the viewer and the activation', () => {
-  // A list may be empty, and there is always a viewer.
-  const onlyWithError = fields.filter(({ field }) => isNullOnlyWithError(field)).map(({ name }) => name);
-  // Statistics may have no groups, but always have a total.
-  const lists = fields.filter(
-    ({ field }) => field.args.some(({ name }) => name === 'first' || name === 'by') || field.name === 'nodes',
-  );
-  expect(onlyWithError.toSorted()).toEqual(
-    [
-      'ActivateTemplatePayload.viewer',
-      'Mutation.activateTemplate',
-      'Query.viewer',
-      'Subscription.viewer',
-      ...lists.map(({ name }) => name).filter((name) => !/Connection\.nodes$/.test(name)),
-    ].toSorted(),
   );
 });

@@ -4,22 +4,31 @@
  */
 
 import {
+  type ConstDirectiveNode,
   GraphQLList,
   GraphQLNonNull,
   GraphQLObjectType,
+  type GraphQLResolveInfo,
   GraphQLScalarType,
   GraphQLSchema,
   GraphQLString,
   GraphQLUnionType,
   isObjectType,
+  Kind,
+  lexicographicSortSchema,
+  parse,
+  print,
+  printSchema,
+  visit,
 } from 'graphql';
+import { largestId } from '../../database/ids.ts';
 import { isRecordType } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
+import { isRecord } from '../../http/json.ts';
 import type { Context } from '../context.ts';
+import { type GlobalId, readGlobalId } from '../globalId.ts';
 import { readNodes } from '../loading/rows.ts';
 import { schema } from '../schema.ts';
-import { readRepresentation } from './representations.ts';
-import { printSubgraph } from './sdl.ts';
 
 /** How many representations one request may have. The complexity of the operation limits their fields as well. */
 const mostRepresentations = 1_000;
@@ -58,10 +67,6 @@ const serviceType = new GraphQLObjectType({
   },
 });
 
-interface EntitiesArguments {
-  readonly representations: readonly unknown[];
-}
-
 const entitiesField = {
   type: new GraphQLNonNull(new GraphQLList(entityType)),
   description:
@@ -74,33 +79,81 @@ const entitiesField = {
   },
   resolve: async (
     _root: unknown,
-    { representations }: EntitiesArguments,
+    { representations }: { readonly representations: readonly unknown[] },
     context: Context,
-    info: Parameters<typeof readNodes>[2],
+    info: GraphQLResolveInfo,
   ) => {
     if (representations.length > mostRepresentations)
-      throw argumentError(
-        'representations',
-        `representations must have at most ${mostRepresentations} items`,
-      );
+      throw reject(`representations must have at most ${mostRepresentations} items`);
     const named = representations.map(readRepresentation);
-    const found = (
-      await readNodes(
-        named.filter((each) => each !== undefined),
-        context,
-        info,
-      )
-    ).values();
+    const known = named.filter((each) => each !== undefined);
+    const found = (await readNodes(known, { context, info })).values();
     return named.map((each) => (each && found.next().value) ?? null);
   },
 };
+
+/**
+ * Reads a representation as the global id of its record, undefined if no record can have its integer id.
+ * @throws a client error for a value that represents no record of this schema.
+ */
+function readRepresentation(given: unknown): GlobalId | undefined {
+  const { __typename: typename, id, databaseId }: Record<string, unknown> = isRecord(given) ? given : {};
+  if (typeof typename !== 'string' || !isRecordType(typename))
+    throw reject('A representation must have a __typename that is an entity of this subgraph');
+  if (id == null && databaseId == null)
+    throw reject(`A representation of ${typename} must have an id or a databaseId`);
+  if (databaseId != null && !Number.isInteger(databaseId))
+    throw reject(`The databaseId of a representation of ${typename} must be an integer`);
+  const number = Number(databaseId);
+  if (id == null) return number >= 1 && number <= largestId ? { typename, id: number } : undefined;
+  const named = typeof id === 'string' ? readGlobalId(id, 'representations') : undefined;
+  if (named?.typename !== typename)
+    throw reject(`The id of a representation of ${typename} must be a global id of one`);
+  if (databaseId != null && number !== named.id)
+    throw reject(`The id and the databaseId of a ${typename} must be those of the same one`);
+  return named;
+}
+
+const reject = (message: string) => argumentError('representations', message);
+
+/** The oldest version of the specification that has everything used here, so that every gateway and composition supports it. */
+const link = directivesOf(
+  '@link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])',
+);
+const keys = directivesOf('@key(fields: "id") @key(fields: "databaseId")');
+const shareable = directivesOf('@shareable');
+
+function directivesOf(text: string): readonly ConstDirectiveNode[] {
+  const [definition] = parse(`scalar Directives ${text}`).definitions;
+  return (definition?.kind === Kind.SCALAR_TYPE_DEFINITION && definition.directives) || [];
+}
+
+/**
+ * The text of the subgraph, from which a supergraph is composed: the schema with the directives of federation. Entities have keys,
+ * and all other object types are shareable, since other subgraphs may have them as well, such as the `PageInfo` of Relay.
+ */
+function printSubgraph(): string {
+  const isRoot = new Set(['Query', 'Mutation', 'Subscription']);
+  const document = parse(printSchema(lexicographicSortSchema(schema)));
+  const marked = visit(document, {
+    // Composition does not support `@oneOf` yet. The subgraph itself still requires exactly one of the fields.
+    InputObjectTypeDefinition: (node) => ({ ...node, directives: [] }),
+    SchemaDefinition: (node) => ({ ...node, directives: link }),
+    ObjectTypeDefinition(node) {
+      const name = node.name.value;
+      if (isRoot.has(name)) return false;
+      return { ...node, directives: isRecordType(name) ? keys : shareable };
+    },
+  });
+  return print(marked);
+}
 
 /** @param mayBeRead whether clients may read the text of the subgraph, which is the schema. */
 export function createSubgraph(mayBeRead: boolean): GraphQLSchema {
   const { query, types, ...others } = schema.toConfig();
   if (!query) throw new Error('the schema has no queries');
   const { fields, ...ofQuery } = query.toConfig();
-  const sdl = printSubgraph(schema, entities);
+  const sdl = printSubgraph();
   const service = {
     type: new GraphQLNonNull(serviceType),
     description: 'What this subgraph offers.',

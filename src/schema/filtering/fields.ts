@@ -5,6 +5,8 @@ import type { ListedType, ViewerRef } from '../../database/models.ts';
 import { fieldOf } from '../../database/reader/dataModel.ts';
 import { builder } from '../builder.ts';
 import type { FieldRequirements } from '../loading/selection.ts';
+import type { FilterInput } from './filter.ts';
+import type { OrderInput } from './request.ts';
 
 /** What a field of a list's filter stands for in the database. */
 export type FilterTarget =
@@ -33,17 +35,25 @@ export type FilterableType = ListedType | 'Device';
 /** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
 export const modelOf = (type: FilterableType): ListedType => (type === 'Device' ? 'DttDevice' : type);
 
-const fieldsByType = new Map<FilterableType, readonly FilterField[]>();
+function onceForType<Value>(make: (type: FilterableType) => Value): (type: FilterableType) => Value {
+  const made = new Map<FilterableType, Value>();
+  return (type) => {
+    const value = made.get(type) ?? make(type);
+    made.set(type, value);
+    return value;
+  };
+}
+
+/** The input type of `where`. `types.ts` implements it and the next once all types have their fields. */
+export const filterRef = onceForType((type) => builder.inputRef<FilterInput>(`${type}Filter`));
+
+/** The input type of the items of `orderBy`. */
+export const orderRef = onceForType((type) => builder.inputRef<OrderInput>(`${type}Order`));
 
 /** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
-export function filterFields(type: FilterableType): readonly FilterField[] {
-  let fields = fieldsByType.get(type);
-  if (!fields) {
-    fields = [...interfacesOf(type), type].flatMap(ownFields);
-    fieldsByType.set(type, fields);
-  }
-  return fields;
-}
+export const filterFields = onceForType((type): readonly FilterField[] =>
+  [...interfacesOf(type), type].flatMap(ownFields),
+);
 
 function interfacesOf(type: string): string[] {
   const config = builder.configStore.getTypeConfig(type);

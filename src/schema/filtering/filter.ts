@@ -4,7 +4,7 @@ import type { Viewer } from '../../auth/viewer.ts';
 import { type ListedType, visibleTo } from '../../database/models.ts';
 import { fieldOf, linkBy } from '../../database/reader/dataModel.ts';
 import { argumentError } from '../../errors.ts';
-import { isText } from '../loading/cursors.ts';
+import { isText } from '../loading/keyset.ts';
 import { type FilterableType, type FilterField, filterFields, modelOf } from './fields.ts';
 
 /** A filter as a client writes it. */
@@ -26,11 +26,13 @@ export const bounds = {
   keys: 3,
 } as const;
 
-/** The state of reading one filter. */
-interface Reading {
-  readonly viewer: Viewer;
-  /** How many conditions were read so far. */
-  conditions: number;
+/** Where a condition stands in a filter. */
+interface Place {
+  readonly type: FilterableType;
+  readonly path: string;
+  readonly depth: number;
+  /** Of the whole filter. `conditions` is how many were read so far. */
+  readonly reading: { readonly viewer: Viewer; conditions: number };
 }
 
 /** A condition that no row meets. */
@@ -47,58 +49,41 @@ export function readFilter(
   where: FilterInput | null | undefined,
   viewer: Viewer,
 ): object | undefined {
-  return where == null ? undefined : readRecord(type, where, 'where', 1, { viewer, conditions: 0 });
+  if (where == null) return undefined;
+  return readRecord(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
 }
 
-function readRecord(
-  type: FilterableType,
-  where: FilterInput,
-  path: string,
-  depth: number,
-  reading: Reading,
-): object | undefined {
+function readRecord(where: FilterInput, place: Place): object | undefined {
+  const { type, depth, reading } = place;
   if (depth > bounds.depth) throw tooMuch(`${bounds.depth} levels of conditions`);
   if (depth > 1) count(1, reading);
   const parts = Object.entries(where).flatMap(([name, wanted]): (object | undefined)[] => {
     if (wanted === undefined) return [];
-    const at = `${path}.${name}`;
+    const within = { ...place, path: `${place.path}.${name}`, depth: depth + 1 };
     const field = filterFields(type).find((each) => each.name === name);
     // The schema has validated that the value is an object.
-    const given = (wanted ?? rejectNull(at, field)) as FilterInput;
-    if (name === 'and') return readAll(type, given, at, depth, reading);
-    if (name === 'or') return [either(readAll(type, given, at, depth, reading))];
-    if (name === 'not') return [negated(readRecord(type, given, at, depth + 1, reading))];
+    const given = (wanted ?? rejectNull(within.path, field)) as FilterInput;
+    if (name === 'and') return readAll(given, within);
+    if (name === 'or') return [either(readAll(given, within))];
+    if (name === 'not') return [negated(readRecord(given, within))];
     // The input type has only the fields of this list, and the three above.
     if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
-    return [readField(type, field, given, at, depth, reading)];
+    return [readField(field, given, within)];
   });
   return all(parts);
 }
 
-function readAll(
-  type: FilterableType,
-  given: unknown,
-  path: string,
-  depth: number,
-  reading: Reading,
-): (object | undefined)[] {
-  return [given].flat().map((each, index) => {
+const readAll = (given: unknown, place: Place): (object | undefined)[] =>
+  [given].flat().map((each, index) =>
     // The schema has validated that each item is an object.
-    return readRecord(type, each as FilterInput, `${path}[${index}]`, depth + 1, reading);
-  });
-}
+    readRecord(each as FilterInput, { ...place, path: `${place.path}[${index}]` }),
+  );
 
-function readField(
-  type: FilterableType,
-  field: FilterField,
-  wanted: FilterInput,
-  path: string,
-  depth: number,
-  reading: Reading,
-): object | undefined {
+function readField(field: FilterField, wanted: FilterInput, place: Place): object | undefined {
+  const { type, path, reading } = place;
   const { target } = field;
   if ('link' in target) {
-    const inner = readRecord(target.link, wanted, path, depth + 1, reading);
+    const inner = readRecord(wanted, { ...place, type: target.link });
     const seen = visibleTo(reading.viewer, target.link);
     return { [linkBy(modelOf(type), target.by)]: inner ? { AND: [seen, inner] } : seen };
   }
@@ -121,7 +106,7 @@ function readField(
 }
 
 /** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
-function count(conditions: number, reading: Reading): void {
+function count(conditions: number, reading: Place['reading']): void {
   reading.conditions += conditions;
   if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
 }
@@ -136,7 +121,7 @@ function compareColumns(
   const isNull = { [column]: null };
   const hasValue = { [column]: { not: null } };
   const [next, ...further] = others;
-  const rest = next === undefined ? undefined : compareColumns(model, [next, ...further], operator, value);
+  const rest = next && compareColumns(model, [next, ...further], operator, value);
   if (operator === 'isNull') {
     if (value === true) return rest ? { AND: [isNull, rest] } : isNull;
     return rest ? { OR: [hasValue, rest] } : hasValue;

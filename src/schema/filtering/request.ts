@@ -3,8 +3,7 @@
 import type { Viewer } from '../../auth/viewer.ts';
 import { argumentError } from '../../errors.ts';
 import { isRecord } from '../../http/json.ts';
-import { type CursorOrder, fingerprintOf } from '../loading/cursors.ts';
-import { defaultOrder, type Order, type OrderKey, orderKey } from '../loading/keyset.ts';
+import { defaultOrder, fingerprintOf, type Order, type OrderKey, orderKey } from '../loading/keyset.ts';
 import type { PageArguments } from '../loading/pagination.ts';
 import { type FilterableType, filterFields, isOrderable, modelOf, orderColumn, orderName } from './fields.ts';
 import { bounds, type FilterInput, readFilter } from './filter.ts';
@@ -18,11 +17,6 @@ export interface OrderInput {
 export interface ListArguments extends PageArguments {
   readonly where?: FilterInput | null | undefined;
   readonly orderBy?: readonly OrderInput[] | null | undefined;
-}
-
-export interface ListRequest {
-  readonly order: CursorOrder;
-  readonly filter: ListFilter;
 }
 
 export interface ListFilter {
@@ -40,7 +34,7 @@ export function readList(
   type: FilterableType,
   { where, orderBy }: ListArguments,
   viewer: Viewer,
-): ListRequest {
+): { readonly order: Order; readonly filter: ListFilter } {
   const condition = readFilter(type, where, viewer);
   const ordered = readOrder(type, orderBy);
   // The lists of all kinds of devices have the same default order.

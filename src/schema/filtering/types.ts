@@ -7,11 +7,12 @@ import {
   type FilterableType,
   type FilterField,
   filterFields,
+  filterRef,
   isOrderable,
   orderName,
+  orderRef,
 } from './fields.ts';
 import { bounds } from './filter.ts';
-import { filterRef, orderRef } from './refs.ts';
 
 const filterable: readonly FilterableType[] = [...listedTypes, 'Device'];
 

@@ -69,16 +69,14 @@ export async function fetchDetailsOfParts(
     const rows = (await sql.findMany(type, { select: { id: true }, where })) as { readonly id: number }[];
     return rows.map(({ id }) => id);
   };
-  if (model === 'TrainerSegment') {
-    const isParent = { detailsPending: true, segments: { some: { id: { in: [...ids] } } } };
-    await fetchDetails(context, 'DttSession', await idsOf('DttSession', isParent));
-  }
-  if (model === 'DttTemplateSegment') {
-    const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
-    if (known.length === new Set(ids).size) return;
-    // Any pending template may have the unknown segments: the upstream's lists name no segments.
-    await fetchDetails(context, 'DttTemplate', await idsOf('DttTemplate', { detailsPending: true }));
-  }
+  const fetchPending = async (owner: DetailedModel, condition: object) =>
+    fetchDetails(context, owner, await idsOf(owner, { detailsPending: true, ...condition }));
+  if (model === 'TrainerSegment')
+    await fetchPending('DttSession', { segments: { some: { id: { in: [...ids] } } } });
+  if (model !== 'DttTemplateSegment') return;
+  const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
+  // Any pending template may have the unknown segments: the upstream's lists name no segments.
+  if (known.length < new Set(ids).size) await fetchPending('DttTemplate', {});
 }
 
 async function fetchDetails(

@@ -7,11 +7,10 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
-import { readNamedCursor, writeCursor } from './cursors.ts';
-import { type CursorValues, type KeyValue, type Order, orderBy, rowsAfter, rowsBefore } from './keyset.ts';
-import { connect, orderColumns, readPageRequest } from './pagination.ts';
+import { type KeyValue, type Order, writeCursor } from './keyset.ts';
+import { checkPage, connect, planPage } from './pagination.ts';
 import { placeOf } from './place.ts';
-import { countVisible, type Row, readRows, slots } from './rows.ts';
+import { type Call, countVisible, type Row, type RowQuery, readRows } from './rows.ts';
 import { type FieldRequirements, nodePaths } from './selection.ts';
 
 type Device = Row<DeviceType> & { readonly __typename: DeviceType };
@@ -23,39 +22,14 @@ export const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
     const { order, filter } = readList('Device', args, context.viewer);
-    const request = readPageRequest(args);
+    const request = checkPage(args);
     const { size, offset, isBackward } = request;
-    const [after, before] = (['after', 'before'] as const).map((argument) => {
-      const cursor = request[argument];
-      return cursor === undefined ? undefined : readNamedCursor(deviceTypes, order, argument, cursor);
-    });
-    // All skipped rows may be of one kind.
-    const take = offset + size + 1;
-    const readKind = async (kind: DeviceType): Promise<Device[]> => {
-      const conditions = [
-        ...(filter.condition ? [filter.condition] : []),
-        ...(after ? [rowsAfter(order, valuesAmong(kind, after))] : []),
-        ...(before ? [rowsBefore(order, valuesAmong(kind, before))] : []),
-      ];
-      const isDefault = order.fingerprint === undefined && conditions.length === 0;
-      const variant = isDefault ? `${kind} ${isBackward}` : undefined;
-      const wanted = () => ({
-        ...(conditions.length > 0 && { where: { AND: conditions } }),
-        orderBy: orderBy(order, isBackward),
-        take: slots.take,
-        plansEachTime: order.fingerprint !== undefined,
-        columns: orderColumns(order),
-        paths: nodePaths,
-        typeName: kind,
-      });
-      const rows = await readRows(kind, variant, wanted, { take }, context, info);
-      return rows.map((row) => ({ ...row, __typename: kind }));
-    };
-    const rows = await context.loaders.once(placeOf(info).key, async () => {
-      const parts = await Promise.all(deviceTypes.map(readKind));
+    const parts = deviceTypes.map((kind) => ({ kind, page: planPage(order, args, filter.condition, kind) }));
+    const rows = await context.loaders.once(placeOf(info), async () => {
+      const read = await Promise.all(parts.map((part) => readPart(part, { context, info })));
       const compare = comparerFor(order);
-      const merged = parts.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
-      return merged.slice(offset, take);
+      const merged = read.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
+      return merged.slice(offset, offset + size + 1);
     });
     const cursorOf = (row: Device) => writeCursor(order, row, row.__typename);
     return connect(rows, request, cursorOf, async () => {
@@ -64,6 +38,13 @@ export const deviceList = {
     });
   },
 };
+
+async function readPart({ kind, page }: { kind: DeviceType; page: RowQuery }, call: Call): Promise<Device[]> {
+  const variant = page.variant && `${kind} ${page.variant}`;
+  const wanted = () => ({ ...page.rows(), paths: nodePaths, typeName: kind });
+  const rows = await readRows(kind, { ...page, variant, rows: wanted }, call);
+  return rows.map((row) => ({ ...row, __typename: kind }));
+}
 
 /** Compares devices as the statement of each kind does, and breaks ties by kind and then by id. */
 function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => number {
@@ -85,15 +66,4 @@ function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number 
   // Not by their difference, which is NaN for two infinite times.
   const rising = Number(Number(a) > Number(b)) - Number(Number(a) < Number(b));
   return isDescending ? -rising : rising;
-}
-
-/** What a cursor of the whole list says of the rows of one kind. */
-function valuesAmong(
-  kind: DeviceType,
-  { kind: its, values, id }: CursorValues & { readonly kind: DeviceType },
-): CursorValues {
-  if (kind === its) return { values, id };
-  // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
-  const isEarlier = deviceTypes.indexOf(kind) < deviceTypes.indexOf(its);
-  return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
 }

@@ -1,8 +1,16 @@
-/** The order of a list, and conditions on the rows before and after those of a cursor (keyset pagination). */
+/**
+ * The order of a list, its cursors, and conditions on the rows before and after a cursor (keyset pagination). A cursor is text for
+ * clients. It holds the values of all order keys, the id, and a fingerprint of the filter and the order that it belongs to.
+ */
 
-import { type ListedType, models } from '../../database/models.ts';
-import { fieldOf } from '../../database/reader/dataModel.ts';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { largestId } from '../../database/ids.ts';
+import { type DeviceType, deviceTypes, type ListedType, models } from '../../database/models.ts';
+import { fieldOf, valuesOf } from '../../database/reader/dataModel.ts';
 import type { ModelName, RowOrder } from '../../database/reader/query.ts';
+import { argumentError } from '../../errors.ts';
+import { parseJson } from '../../http/json.ts';
 
 /** A column that a list is ordered by. Rows without a value come last in both directions. */
 export interface OrderKey {
@@ -18,36 +26,24 @@ export interface Order {
   readonly keys: readonly OrderKey[];
   /** Whether ties are broken in descending order of ids. */
   readonly isDescending: boolean;
+  /** Differs for each combination of filter and order; undefined for a list without `where` and `orderBy`. */
+  readonly fingerprint?: string | undefined;
 }
 
 /** The default order of the lists of a type: newest first by a time, or highest id first. */
 export function defaultOrder(type: ListedType): Order {
   const column = models[type].order;
-  const order = defaultOrders.get(type) ?? {
-    keys: column === 'id' ? [] : [orderKey(type, column, true)],
-    isDescending: true,
-  };
-  defaultOrders.set(type, order);
-  return order;
+  return { keys: column === 'id' ? [] : [orderKey(type, column, true)], isDescending: true };
 }
-
-const defaultOrders = new Map<ListedType, Order>();
 
 export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
   const { type, isRequired } = fieldOf(model, column);
   return { column, type, isNullable: !isRequired, isDescending };
 }
 
-/** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
-export type KeyValue = Date | number | string | boolean | null;
-
-/** What a cursor says of its row: the values that the list is ordered by. */
-export interface CursorValues {
-  /** One for each key of the order. */
-  readonly values: readonly KeyValue[];
-  /** Infinite for a cursor before or after all rows with the same values. */
-  readonly id: number;
-}
+/** @param parts everything that the cursors depend on, as values that JSON can represent. */
+export const fingerprintOf = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
 
 /** The `orderBy` of a query for the order, or for its reverse. */
 export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrder[] {
@@ -61,44 +57,125 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
   ];
 }
 
-/** The condition for rows after a cursor. The bound on a single key is redundant, but an index can use it. */
-export function rowsAfter({ keys, isDescending }: Order, { values, id }: CursorValues): object {
+/** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
+export type KeyValue = Date | number | string | boolean | null;
+
+/** What a cursor says of its row: the values that the list is ordered by. */
+export interface CursorValues {
+  /** One for each key of the order. */
+  readonly values: readonly KeyValue[];
+  /** Infinite for a cursor before or after all rows with the same values. */
+  readonly id: number;
+}
+
+/** The condition for rows before a cursor, or after it. The bound on a single key is redundant, but an index can use it. */
+export function rowsBeyond(
+  { keys, isDescending }: Order,
+  { values, id }: CursorValues,
+  way: 'after' | 'before',
+): object {
+  const isAfter = way === 'after';
+  const operatorOf = (descending: boolean) => (descending === isAfter ? 'lt' : 'gt');
   return keys.reduceRight<object>(
-    (equalRows, { column, isNullable, isDescending: isDown }, index) => {
+    (equalRows, { column, isNullable, isDescending }, index) => {
       const value = values[index] ?? null;
-      if (value === null) return { AND: [{ [column]: null }, equalRows] };
-      const [strictly, atMost] = isDown ? (['lt', 'lte'] as const) : (['gt', 'gte'] as const);
-      const further = { [column]: { [atMost]: value }, OR: [{ [column]: { [strictly]: value } }, equalRows] };
-      return isNullable ? { OR: [further, { [column]: null }] } : further;
+      const isNull = { [column]: null };
+      if (value === null) {
+        const amongNulls = { AND: [isNull, equalRows] };
+        return isAfter ? amongNulls : { OR: [{ [column]: { not: null } }, amongNulls] };
+      }
+      const operator = operatorOf(isDescending);
+      const further = {
+        [column]: { [`${operator}e`]: value },
+        OR: [{ [column]: { [operator]: value } }, equalRows],
+      };
+      return isAfter && isNullable ? { OR: [further, isNull] } : further;
     },
-    { id: isDescending ? lowerThan(id) : higherThan(id) },
+    { id: compareId(operatorOf(isDescending), id) },
   );
 }
 
-/** The condition for rows before a cursor. */
-export function rowsBefore({ keys, isDescending }: Order, { values, id }: CursorValues): object {
-  return keys.reduceRight<object>(
-    (equalRows, { column, isDescending: isDown }, index) => {
-      const value = values[index] ?? null;
-      if (value === null)
-        return { OR: [{ [column]: { not: null } }, { AND: [{ [column]: null }, equalRows] }] };
-      const [strictly, atLeast] = isDown ? (['gt', 'gte'] as const) : (['lt', 'lte'] as const);
-      return { [column]: { [atLeast]: value }, OR: [{ [column]: { [strictly]: value } }, equalRows] };
-    },
-    { id: isDescending ? higherThan(id) : lowerThan(id) },
-  );
+/** PostgreSQL cannot compare an integer with an infinite number, so every id meets the condition, or none. */
+function compareId(operator: 'lt' | 'gt', id: number): object {
+  if (Number.isFinite(id)) return { [operator]: id };
+  return id > 0 === (operator === 'lt') ? { not: null } : { in: [] };
 }
 
-/** Conditions that every id meets, and that none does: PostgreSQL cannot compare an integer with an infinite number. */
-const everyId = { not: null };
-const noId = { in: [] };
-
-function lowerThan(id: number): object {
-  if (Number.isFinite(id)) return { lt: id };
-  return id > 0 ? everyId : noId;
+/** The cursor of a row that has the columns of the order. */
+export function writeCursor(order: Order, row: { id: number }, kind?: string): string {
+  const values = order.keys.map(({ column, type }) => {
+    // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
+    const value = (row as Record<string, unknown>)[column] as KeyValue;
+    // Such a time may have more digits than a number, and a cursor that is off by a millisecond repeats rows or skips them.
+    if (type === 'DateTime' && Number.isFinite(value))
+      throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
+    if (value instanceof Date) return String(Number(value));
+    // JSON has neither infinite numbers nor NaN.
+    return JSON.stringify(typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
+  });
+  // Written by hand, since lists have many cursors. None of the texts has a character that JSON escapes.
+  const parts = `["${order.fingerprint ?? ''}",${row.id},[${values}],${kind === undefined ? 'null' : `"${kind}"`}]`;
+  return Buffer.from(parts).toString('base64url');
 }
 
-function higherThan(id: number): object {
-  if (Number.isFinite(id)) return { gt: id };
-  return id < 0 ? everyId : noId;
+const cursorParts = z.tuple([
+  z.string(),
+  z.int().min(0).max(largestId),
+  z.array(z.unknown()),
+  z.string().nullable(),
+]);
+
+/**
+ * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must
+ * not reach the database.
+ * @param kind for a list of all devices, the kind of those whose place the cursor is to say.
+ * @throws a client error for a cursor that this list cannot have given.
+ */
+export function readCursor(
+  { keys, fingerprint = '' }: Order,
+  argument: 'after' | 'before',
+  cursor: string,
+  kind?: DeviceType,
+): CursorValues {
+  const [mark, id, given = [], name] =
+    cursorParts.safeParse(parseJson(Buffer.from(cursor, 'base64url').toString())).data ?? [];
+  if (mark !== undefined && mark !== fingerprint)
+    throw argumentError(
+      argument,
+      `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
+    );
+  const values = keys.map((key, index) => schemaOf(key).safeParse(given[index]).data);
+  const its = deviceTypes.find((each) => each === name);
+  const isForeign = given.length !== keys.length || (kind ? !its : name !== null);
+  if (id === undefined || isForeign || !areKnown(values))
+    throw argumentError(argument, `${argument} must be a cursor that this list has given`);
+  if (!kind || !its || kind === its) return { values, id };
+  // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
+  const isEarlier = deviceTypes.indexOf(kind) < deviceTypes.indexOf(its);
+  return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
+}
+
+const areKnown = <Value>(values: readonly (Value | undefined)[]): values is Value[] =>
+  !values.includes(undefined);
+
+const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
+
+/** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
+const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
+
+/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
+export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
+
+const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
+  DateTime: infinite.or(time.transform((value) => new Date(value))),
+  Float: z.number().or(infinite).or(z.literal('NaN').transform(Number)),
+  Int: z.int32(),
+  Boolean: z.boolean(),
+  String: z.string().refine(isText),
+};
+
+/** The values of a key in a cursor. A type that is no scalar is an enumeration. */
+function schemaOf({ type, isNullable }: OrderKey): z.ZodType<KeyValue> {
+  const known = valuesOfTypes[type] ?? z.enum([...(valuesOf(type) ?? [])]);
+  return isNullable ? known.nullable() : known;
 }

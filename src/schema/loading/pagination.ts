@@ -1,10 +1,10 @@
 /** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
 
+import type { DeviceType } from '../../database/models.ts';
 import { Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
-import { type CursorOrder, readCursor, writeCursor } from './cursors.ts';
-import { type Order, orderBy, rowsAfter, rowsBefore } from './keyset.ts';
-import type { Variant, WantedRows } from './rows.ts';
+import { type Order, orderBy, readCursor, rowsBeyond, writeCursor } from './keyset.ts';
+import type { RowQuery } from './rows.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -15,22 +15,16 @@ export interface PageArguments {
 }
 
 /** The checked arguments of a page. */
-export interface PageRequest {
+interface PageRequest extends Pick<PageArguments, 'after' | 'before'> {
   readonly size: number;
   /** How many records to skip. */
   readonly offset: number;
   /** Whether the page is taken from the end of the list. */
   readonly isBackward: boolean;
-  readonly after: string | undefined;
-  readonly before: string | undefined;
 }
 
-export interface Page {
-  /** With neither filter, order nor cursors, all pages of a variant have the same query. */
-  readonly variant: Variant;
-  /** The rows of the page, and one more to find out whether the list continues. */
-  rows(): Pick<WantedRows, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime' | 'columns'>;
-  /** The values of the query's slots. */
+/** The query for the rows of a page, and one more to find out whether the list continues. */
+interface Page extends RowQuery {
   readonly values: { readonly take: number; readonly skip: number };
   /** The rows of the query as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[], totalCount: TotalCount): Connection<Row>;
@@ -67,7 +61,7 @@ export const pageErrors = {
  * Checks the arguments of a page.
  * @throws a client error that names the argument which is out of bounds.
  */
-export function readPageRequest({ first, last, after, before, offset }: PageArguments): PageRequest {
+export function checkPage({ first, last, offset, ...cursors }: PageArguments): PageRequest {
   checkSize('first', first);
   checkSize('last', last);
   const isBackward = last != null;
@@ -76,28 +70,24 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
     throw argumentError('first', 'first and last cannot be used together');
   if (offset != null && offset < 0) throw argumentError('offset', pageErrors.offset);
   if (isBackward && offset) throw argumentError('offset', 'offset and last cannot be used together');
-  return {
-    size: last ?? first ?? pageSize.default,
-    offset: offset ?? 0,
-    isBackward,
-    after: after ?? undefined,
-    before: before ?? undefined,
-  };
+  return { ...cursors, size: last ?? first ?? pageSize.default, offset: offset ?? 0, isBackward };
 }
 
 /**
  * Plans one page of a list.
  * @param condition a further condition on the rows.
+ * @param kind for a list of all devices, the kind whose part of the page is read. All skipped rows may be of this kind.
  * @throws a client error that names the argument which is wrong.
  */
-export function planPage(order: CursorOrder, args: PageArguments, condition?: object): Page {
-  const request = readPageRequest(args);
-  const { size, offset, isBackward, after, before } = request;
-  const conditions = [
-    ...(condition ? [condition] : []),
-    ...(after === undefined ? [] : [rowsAfter(order, readCursor(order, 'after', after))]),
-    ...(before === undefined ? [] : [rowsBefore(order, readCursor(order, 'before', before))]),
-  ];
+export function planPage(order: Order, args: PageArguments, condition?: object, kind?: DeviceType): Page {
+  const request = checkPage(args);
+  const { size, isBackward } = request;
+  const [offset, more] = kind ? [0, request.offset] : [request.offset, 0];
+  const beyond = (['after', 'before'] as const).flatMap((way) => {
+    const cursor = request[way];
+    return cursor == null ? [] : [rowsBeyond(order, readCursor(order, way, cursor, kind), way)];
+  });
+  const conditions = [...(condition ? [condition] : []), ...beyond];
   const isDefault = order.fingerprint === undefined && conditions.length === 0;
   return {
     variant: isDefault ? `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}` : undefined,
@@ -108,16 +98,13 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
       ...(offset > 0 && { skip }),
       // A list that the client filters or orders is planned for each run.
       plansEachTime: order.fingerprint !== undefined,
-      columns: orderColumns(order),
+      // The columns that a cursor holds besides the id.
+      columns: Object.fromEntries(order.keys.map(({ column }) => [column, true])),
     }),
-    values: { take: size + 1, skip: offset },
+    values: { take: more + size + 1, skip: offset },
     connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
-
-/** The columns that a cursor holds besides the id. */
-export const orderColumns = ({ keys }: Order): object =>
-  Object.fromEntries(keys.map(({ column }) => [column, true]));
 
 /**
  * A page as a Relay connection.
@@ -131,48 +118,46 @@ export function connect<Row>(
 ): Connection<Row> {
   const nodes = rows.slice(0, request.size);
   if (request.isBackward) nodes.reverse();
-  return new ConnectionOfPage(nodes, rows.length > request.size, request, cursorOf, totalCount);
+  const { isBackward, offset, after, before } = request;
+  const hasMore = rows.length > request.size;
+  const cursorAt = (index: number) => {
+    const row = nodes.at(index);
+    return row === undefined ? null : cursorOf(row);
+  };
+  return new LazyConnection(nodes, totalCount, {
+    edges: () => nodes.map((node) => ({ node, cursor: cursorOf(node) })),
+    pageInfo: () => ({
+      hasNextPage: isBackward ? before != null : hasMore,
+      hasPreviousPage: isBackward ? hasMore : after != null || offset > 0,
+      startCursor: cursorAt(0),
+      endCursor: cursorAt(-1),
+    }),
+  });
 }
+
+type LazyParts<Row> = { readonly [Part in 'edges' | 'pageInfo']: () => Connection<Row>[Part] };
 
 /**
  * Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives each object literal
  * that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
  */
-class ConnectionOfPage<Row> implements Connection<Row> {
+class LazyConnection<Row> implements Connection<Row> {
   readonly nodes: Row[];
   readonly totalCount: TotalCount;
-  readonly #hasMore: boolean;
-  readonly #request: PageRequest;
-  readonly #cursorOf: (row: Row) => string;
+  readonly #later: LazyParts<Row>;
 
-  constructor(
-    nodes: Row[],
-    hasMore: boolean,
-    request: PageRequest,
-    cursorOf: (row: Row) => string,
-    totalCount: TotalCount,
-  ) {
+  constructor(nodes: Row[], totalCount: TotalCount, later: LazyParts<Row>) {
     this.nodes = nodes;
     this.totalCount = totalCount;
-    this.#hasMore = hasMore;
-    this.#request = request;
-    this.#cursorOf = cursorOf;
+    this.#later = later;
   }
 
-  get edges(): Connection<Row>['edges'] {
-    return this.nodes.map((node) => ({ node, cursor: this.#cursorOf(node) }));
+  get edges() {
+    return this.#later.edges();
   }
 
-  get pageInfo(): Connection<Row>['pageInfo'] {
-    const { isBackward, offset, after, before } = this.#request;
-    const [first] = this.nodes;
-    const last = this.nodes.at(-1);
-    return {
-      hasNextPage: isBackward ? before !== undefined : this.#hasMore,
-      hasPreviousPage: isBackward ? this.#hasMore : after !== undefined || offset > 0,
-      startCursor: first === undefined ? null : this.#cursorOf(first),
-      endCursor: last === undefined ? null : this.#cursorOf(last),
-    };
+  get pageInfo() {
+    return this.#later.pageInfo();
   }
 }
 

@@ -9,13 +9,15 @@ import type { FilterTarget } from '../filtering/fields.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { checkDatabaseId } from '../globalId.ts';
 import { defaultOrder, orderBy } from './keyset.ts';
-import { planPage } from './pagination.ts';
+import { type Connection, planPage } from './pagination.ts';
 import { placeOf } from './place.ts';
 import {
   countBelow,
   countVisible,
+  type RecordRef,
   type RelationOf,
   type Row,
+  type RowQuery,
   readByIds,
   readPage,
   readPagesBelow,
@@ -28,39 +30,36 @@ import type { FieldRequirements } from './selection.ts';
 export const findByDatabaseId =
   <M extends RecordType>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readRow(
-      model,
-      'one',
-      () => ({ where: { id: slots.id } }),
-      { id: checkDatabaseId(databaseId, 'databaseId') },
-      context,
-      info,
-    );
+    readRow(model, { ...byId, values: { id: checkDatabaseId(databaseId, 'databaseId') } }, { context, info });
+
+const byId = { variant: 'one', rows: () => ({ where: { id: slots.id } }) };
 
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
-export const findVisible = <M extends RecordType>(model: M, condition: (viewer: ViewerRef) => object) =>
-  oncePerOperation((context, info) =>
-    readRow(model, 'one', () => ({ where: condition(currentViewer) }), {}, context, info),
-  );
+export const findVisible = (type: RecordRef<ListedType>, condition: (viewer: ViewerRef) => object) =>
+  findFirst(type, () => ({ where: condition(currentViewer) }));
 
 /** The first record of a list in its default order. */
-export const findNewest = <M extends ListedType>(model: M) =>
-  oncePerOperation((context, info) =>
-    readRow(model, 'newest', () => ({ orderBy: orderBy(defaultOrder(model)) }), {}, context, info),
-  );
+export const findNewest = (type: RecordRef<ListedType>) =>
+  findFirst(type, () => ({ orderBy: orderBy(defaultOrder(type.modelName)) }));
 
-/** A field that does not depend on its parent: an operation reads it once, however many parents there are. */
-function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveInfo) => Promise<Value>) {
-  return {
+/** The first of some rows. It does not depend on the parent, so an operation reads it once, however many parents there are. */
+const findFirst = (type: RecordRef<ListedType>, rows: RowQuery['rows']) =>
+  ({
+    type,
+    nullable: true,
     extensions: needing({ readsDatabase: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(placeOf(info).key, () => read(context, info)),
-  };
-}
+      context.loaders.once(placeOf(info), () =>
+        readRow(type.modelName, { variant: 'first', rows }, { context, info }),
+      ),
+  }) as const;
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
-export function toOne<M extends ListedType, Column extends string>(model: M, column: Column) {
+export function toOne<M extends ListedType, Column extends string>(type: RecordRef<M>, column: Column) {
+  const model = type.modelName;
   return {
+    type,
+    nullable: true,
     extensions: needing({ columns: [column], readsDatabase: true, filter: { link: model, by: column } }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
@@ -71,17 +70,18 @@ export function toOne<M extends ListedType, Column extends string>(model: M, col
       const id = parent[column];
       if (id === null) return null;
       const loader = context.loaders.at(
-        placeOf(info).key,
-        () => (ids) => readByIds(model, ids, context, info),
+        placeOf(info),
+        () => (ids) => readByIds(model, ids, { context, info }),
       );
       return (await loader.load(id)) ?? null;
     },
-  };
+  } as const;
 }
 
 /** The rows of a relation that are part of a record. They are read together with the record. */
-export function children<M extends RecordType>(relation: string, orderBy: object) {
+export function children<M extends RecordType>(type: RecordRef<M>, relation: string, orderBy: object) {
   return {
+    type: [type] as [typeof type],
     extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
     // `needs` had the rows read with the parent. The type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
@@ -117,24 +117,33 @@ export function derive<Column extends string, Row extends Readonly<Record<Column
 }
 
 /** The value of the first column, or of the second if the first is null; null if both are. */
-export const firstNonNull = <Column extends string>(first: Column, second: Column) =>
-  derive(
-    [first, second],
-    (row: Readonly<Record<Column, number | null>>): number | null => row[first] ?? row[second],
-    { columns: [first, second] },
-  );
+export const firstNonNull = <Column extends string>(first: Column, second: Column) => ({
+  nullable: true as const,
+  ...derive([first, second], (row: Readonly<Record<Column, number | null>>) => row[first] ?? row[second], {
+    columns: [first, second],
+  }),
+});
 
 /** The same for two columns of which exactly one has a value: a check constraint of the database ensures that. */
 export const requiredFirst = <Column extends string>(first: Column, second: Column) =>
   derive(
     [first, second],
-    (row: Readonly<Record<Column, number | null>>) => {
-      const value = row[first] ?? row[second];
-      if (value === null) throw new Error(`a row has neither ${first} nor ${second}`);
-      return value;
+    (row: Readonly<Record<Column, number | null>>) => row[first] ?? row[second] ?? missing(first),
+    {
+      columns: [first, second],
     },
-    { columns: [first, second] },
   );
+
+/** A field for a list. */
+export interface ListResolver<Parent> {
+  readonly extensions: object;
+  resolve(
+    parent: Parent,
+    args: ListArguments,
+    context: Context,
+    info: GraphQLResolveInfo,
+  ): Promise<Connection<{ readonly id: number }>>;
+}
 
 /** A list of all the viewer's records of a model. It does not depend on the parent, so an operation reads it once. */
 export function viewerList<M extends ListedType>(model: M) {
@@ -143,7 +152,7 @@ export function viewerList<M extends ListedType>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const rows = await context.loaders.once(placeOf(info).key, () => readPage(model, page, context, info));
+      const rows = await context.loaders.once(placeOf(info), () => readPage(model, page, { context, info }));
       return page.connect(rows, () => countVisible(model, filter, context));
     },
   };
@@ -170,10 +179,8 @@ export function relatedList<P extends RecordType, M extends ListedType>(
       const { loaders, viewer } = context;
       const { order, filter } = readList(model, args, viewer);
       const page = planPage(order, args, filter.condition);
-      const pages = loaders.at(
-        placeOf(info).key,
-        () => (ids) => readPagesBelow(listed, page, ids, context, info),
-      );
+      const call = { context, info };
+      const pages = loaders.at(placeOf(info), () => (ids) => readPagesBelow(listed, page, ids, call));
       const rows = await pages.load(parent.id);
       return page.connect(rows ?? [], async () => {
         const counts = loaders.at(

@@ -14,23 +14,21 @@ import {
   visibleTo,
 } from '../../database/models.ts';
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
-import type { Statement } from '../../database/reader/statement.ts';
+import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
-import { fetchDetailsOfParts, readWithDetails } from './details.ts';
-import type { Page } from './pagination.ts';
+import type { GlobalId } from '../globalId.ts';
+import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
 import { placeOf } from './place.ts';
-import { nodePaths, type SelectionOptions, selectFor, selectsDetails } from './selection.ts';
+import { nodePaths, type SelectionOptions, selectFor } from './selection.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
+/** The type of a model's records in the schema. */
+export type RecordRef<M extends RecordType> = ReturnType<typeof builder.objectRef<Row<M>>> & {
+  readonly modelName: M;
+};
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
-
-/**
- * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
- * Undefined for a query that is used once, such as one with a filter.
- */
-export type Variant = string | undefined;
 
 /** The rows that a resolver reads. */
 export interface WantedRows
@@ -38,68 +36,79 @@ export interface WantedRows
     SelectionOptions {
   /** Columns to select besides those that the operation needs. */
   readonly columns?: object;
-  /** The rows that the viewer sees, for a list that describes them in another way than `visibleTo`. */
-  readonly seen?: Pick<SelectQuery, 'where' | 'anyOf'>;
+  /** Of the rows that the viewer sees, each meets one of these conditions: for a list that reads them in another way than `visibleTo`. */
+  readonly seen?: readonly object[];
 }
 
 /** The slots of the values that differ between runs, besides the viewer's id. */
-export const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
+export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 const imports = new Slot('imports');
 
-/** Reads rows of a model. @param wanted is called once for each variant. */
-export function readRows<M extends RecordType>(
-  model: M,
-  variant: Variant,
-  wanted: () => WantedRows,
-  values: SlotValues,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Row<M>[]> {
-  const query = planned(variant, context, info, () => queryFor(model, wanted(), context, info));
-  return run(model, query, values, context);
+/** A query of a resolver. */
+export interface RowQuery {
+  /**
+   * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
+   * Undefined for a query that is used once, such as one with a filter.
+   */
+  readonly variant: string | undefined;
+  rows(): WantedRows;
+  /** The values of the slots. */
+  readonly values?: SlotValues;
+}
+
+/** What a resolver is called with, besides its parent and its arguments. */
+export interface Call {
+  readonly context: Context;
+  readonly info: GraphQLResolveInfo;
+}
+
+export function readRows<M extends RecordType>(model: M, query: RowQuery, call: Call): Promise<Row<M>[]> {
+  const planned = planOnce(query.variant, call, () => queryFor(model, query.rows(), call));
+  return run(model, planned, query.values, call.context);
 }
 
 /** Reads the first of the rows, null if there is none. */
 export async function readRow<M extends RecordType>(
   model: M,
-  variant: Variant,
-  wanted: () => WantedRows,
-  values: SlotValues,
-  context: Context,
-  info: GraphQLResolveInfo,
+  query: RowQuery,
+  call: Call,
 ): Promise<Row<M> | null> {
-  const first = () => ({ ...wanted(), take: 1 });
-  return (await readRows(model, variant, first, values, context, info))[0] ?? null;
+  const first = { ...query, rows: () => ({ ...query.rows(), take: 1 }) };
+  return (await readRows(model, first, call))[0] ?? null;
 }
 
 function queryFor(
   model: RecordType,
   { columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
-  context: Context,
-  info: GraphQLResolveInfo,
+  { context, info }: Call,
 ): SelectQuery {
-  const { where: visible, ...others } = seen ?? { where: visibleTo(currentViewer, model) };
-  const where = visible && condition ? { AND: [condition, visible] } : (visible ?? condition);
-  const select = { ...selectFor(info, context, { paths, typeName }), ...columns };
-  return { ...page, ...others, select, ...(where && { where }) };
+  const [visible, ...others] = seen ?? [visibleTo(currentViewer, model)];
+  const conditions = [condition, others.length > 0 ? undefined : visible].filter(
+    (each) => each !== undefined,
+  );
+  return {
+    ...page,
+    ...(others.length > 0 && seen && { anyOf: seen }),
+    ...(conditions.length > 0 && { where: { AND: conditions } }),
+    select: { ...selectFor(info, context, { paths, typeName }), ...columns },
+  };
 }
 
 /** A mirror also selects whether details are pending, so it has queries of its own. */
-function planned(
-  variant: Variant,
-  { upstream }: Context,
-  info: GraphQLResolveInfo,
+function planOnce(
+  variant: RowQuery['variant'],
+  { context, info }: Call,
   plan: () => SelectQuery,
 ): SelectQuery {
   if (variant === undefined) return plan();
-  return placeOf(info).once(upstream ? `rows: ${variant}, of a mirror` : `rows: ${variant}`, plan);
+  return placeOf(info).once(`rows: ${variant}${context.upstream ? ', of a mirror' : ''}`, plan);
 }
 
 /** Runs a query. The type of its rows promises all columns, but they have only those that it selects. */
 function run<M extends RecordType>(
   model: M,
   query: SelectQuery,
-  values: SlotValues,
+  values: SlotValues | undefined,
   context: Context,
 ): Promise<Row<M>[]> {
   const all = { ...values, viewer: context.viewer.id };
@@ -111,13 +120,12 @@ function run<M extends RecordType>(
 export async function readByIds<M extends RecordType>(
   model: M,
   ids: readonly number[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  call: Call,
   options?: SelectionOptions,
 ): Promise<ReadonlyMap<number, Row<M>>> {
-  const wanted = () => ({ ...options, where: { id: { in: slots.ids } } });
-  const rows = await readRows(model, model, wanted, { ids }, context, info);
-  return new Map(rows.map((row) => [row.id, row]));
+  const rows = () => ({ ...options, where: { id: { in: slots.ids } } });
+  const found = await readRows(model, { variant: model, rows, values: { ids } }, call);
+  return new Map(found.map((row) => [row.id, row]));
 }
 
 /**
@@ -125,16 +133,15 @@ export async function readByIds<M extends RecordType>(
  * @returns the rows in the order of the ids, null for a row that the viewer may not see.
  */
 export async function readNodes(
-  ids: readonly { readonly typename: RecordType; readonly id: number }[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  ids: readonly GlobalId[],
+  { context, info }: Call,
 ): Promise<(object | null)[]> {
   const readType = async (typeName: RecordType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     // The row of a segment does not say whether its details are pending: only its parent's row does.
-    if (context.upstream && selectsDetails(info, typeName))
+    if (context.upstream && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
       await fetchDetailsOfParts(context, typeName, idsOfType);
-    return [typeName, await readByIds(typeName, idsOfType, context, info, { typeName })] as const;
+    return [typeName, await readByIds(typeName, idsOfType, { context, info }, { typeName })] as const;
   };
   const types = [...new Set(ids.map(({ typename }) => typename))];
   const found = new Map(await Promise.all(types.map(readType)));
@@ -144,34 +151,9 @@ export async function readNodes(
   });
 }
 
-/**
- * Executes a statement that writes, and in the same transaction reads the record that a field of the payload shows.
- * @returns the rows that the statement returned, and the record as it is after the write: null if the viewer may not see it,
- * undefined if the caller has to read it, since a mirror may have to fetch its details first.
- */
-export async function writeAndRead<M extends RecordType>(
-  statement: Statement,
-  { model, field, id }: { readonly model: M; readonly field: string; readonly id: number },
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<{ readonly written: object[]; readonly row: Row<M> | null | undefined }> {
-  const { sql, viewer, upstream } = context;
-  if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
-  const wanted = { paths: [[field]], where: { id: slots.id }, take: 1 };
-  const query = planned(field, context, info, () => queryFor(model, wanted, context, info));
-  const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
-  // The rows have the selected columns, as in `run`.
-  const [row] = found as Row<M>[];
-  return { written, row: row ?? null };
-}
-
-/** The rows that the viewer sees in a list. */
+/** The rows that the viewer sees in a list: those that meet one of the conditions. */
 interface SeenRows {
-  readonly variant: 'own' | 'own and imported';
-  /** The condition of these rows, to count them by. */
-  readonly where: object;
-  /** The part of a query that reads these rows in order. */
-  readonly seen: Pick<SelectQuery, 'where' | 'anyOf'>;
+  readonly seen: readonly object[];
   /** The values of the slots. */
   readonly values?: SlotValues;
 }
@@ -181,27 +163,19 @@ interface SeenRows {
  * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
  * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
  */
-function seenInList(model: ListedType, context: Context): SeenRows | Promise<SeenRows> {
-  return model === 'DttTemplate' ? seenTemplates(context) : ownRows(visibleTo(currentViewer, model));
-}
-
-async function seenTemplates({ sql, viewer, loaders }: Context): Promise<SeenRows> {
+async function seenInList(model: ListedType, { sql, viewer, loaders }: Context): Promise<SeenRows> {
+  if (model !== 'DttTemplate') return { seen: [visibleTo(currentViewer, model)] };
   const own = ownedBy(currentViewer);
   // The rows have what is selected.
   const imported = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
   )) as { templateId: number }[];
-  if (imported.length === 0) return ownRows(own);
-  const templates = [own, { id: { in: imports } }];
+  if (imported.length === 0) return { seen: [own] };
   return {
-    variant: 'own and imported',
-    where: { OR: templates },
-    seen: { anyOf: templates },
+    seen: [own, { id: { in: imports } }],
     values: { imports: imported.map(({ templateId }) => templateId) },
   };
 }
-
-const ownRows = (where: object): SeenRows => ({ variant: 'own', where, seen: { where } });
 
 const importsOfViewer = {
   where: { userId: currentViewer.id, importedAt: { not: null } },
@@ -211,14 +185,16 @@ const importsOfViewer = {
 /** Reads a page of all the viewer's rows of a model. */
 export async function readPage<M extends ListedType>(
   model: M,
-  page: Page,
-  context: Context,
-  info: GraphQLResolveInfo,
+  page: RowQuery,
+  call: Call,
 ): Promise<Row<M>[]> {
-  const { variant, seen, values } = await seenInList(model, context);
-  const wanted = () => ({ ...page.rows(), seen, paths: nodePaths });
-  const ofPage = page.variant && `${page.variant} ${variant}`;
-  return readRows(model, ofPage, wanted, { ...values, ...page.values }, context, info);
+  const { seen, values } = await seenInList(model, call.context);
+  const query = {
+    variant: page.variant && `${page.variant} of ${seen.length}`,
+    rows: () => ({ ...page.rows(), seen, paths: nodePaths }),
+    values: { ...values, ...page.values },
+  };
+  return readRows(model, query, call);
 }
 
 /** Counts the viewer's rows of a model that meet a filter. */
@@ -227,8 +203,8 @@ export async function countVisible(
   { condition, key }: ListFilter,
   context: Context,
 ): Promise<number> {
-  const list = await seenInList(model, context);
-  const where = condition ? { AND: [list.where, condition] } : list.where;
+  const { seen, ...list } = await seenInList(model, context);
+  const where = { AND: [{ OR: seen }, ...(condition ? [condition] : [])] };
   const values = { ...list.values, viewer: context.viewer.id };
   return context.loaders.once(`${model} count ${key}`, () =>
     context.sql.count(model, where, values, { plansEachTime: condition !== undefined }),
@@ -248,16 +224,15 @@ export interface ListRelation<P extends RecordType, M extends ListedType> {
  */
 export async function readPagesBelow<P extends RecordType, M extends ListedType>(
   { parentModel, relation, model }: ListRelation<P, M>,
-  page: Page,
+  page: RowQuery,
   ids: readonly number[],
-  context: Context,
-  info: GraphQLResolveInfo,
+  call: Call,
 ): Promise<ReadonlyMap<number, Row<M>[]>> {
-  const query = planned(page.variant, context, info, () => {
-    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, context, info);
+  const query = planOnce(page.variant, call, () => {
+    const below = queryFor(model, { ...page.rows(), paths: nodePaths }, call);
     return belowParents({ [relation]: below }, below.plansEachTime);
   });
-  const parents = await run(parentModel, query, { ...page.values, ids }, context);
+  const parents = await run(parentModel, query, { ...page.values, ids }, call.context);
   // Each parent has the relation that the query selects; the type of a row has its columns only.
   return new Map(
     parents.map((parent) => [parent.id, (parent as Record<string, unknown>)[relation] as Row<M>[]]),
@@ -274,8 +249,7 @@ export async function countBelow<P extends RecordType, M extends ListedType>(
   ids: readonly number[],
   context: Context,
 ): Promise<ReadonlyMap<number, number>> {
-  const seen = visibleTo(currentViewer, model);
-  const where = condition ? { AND: [seen, condition] } : seen;
+  const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
   const query = belowParents({ _count: { select: { [relation]: { where } } } }, condition !== undefined);
   const parents = await run(parentModel, query, { ids }, context);
   // As above: the query selects `_count`.

@@ -16,7 +16,6 @@ import {
 } from 'graphql';
 import { currentViewer, type ViewerRef } from '../../database/models.ts';
 import type { Context } from '../context.ts';
-import { isIncluded } from '../directives.ts';
 import type { FilterTarget } from '../filtering/fields.ts';
 import { areDetails, isDetailed } from './details.ts';
 import { placeOf } from './place.ts';
@@ -45,27 +44,26 @@ export interface SelectionOptions {
   readonly typeName?: string | undefined;
 }
 
-/** What is to be read of rows of one type. */
-interface Needed {
-  /** Whether it includes details, which a mirror may not have yet. */
-  readonly hasDetails: boolean;
-  /** Whether it includes details, and its rows have the column `detailsPending`. */
-  readonly selectsPending: boolean;
-  readonly columns: Readonly<Record<string, true>>;
-  readonly rows: readonly { readonly relation: string; readonly query: object; readonly below: Needed }[];
-  readonly forViewer: readonly ((viewer: ViewerRef) => Record<string, object>)[];
-}
+/** The `select` of a query. It has a slot for the viewer's id where it depends on it. */
+type Select = Readonly<Record<string, unknown>>;
 
-/** The `select` of a query for the rows that a field resolves to. It has a slot for the viewer's id where it depends on it. */
+/**
+ * The `select` of a query for the rows that a field resolves to. A mirror also selects whether details are pending. The paths are no
+ * part of the name: a resolver always passes the same ones for a type.
+ */
 export const selectFor = (
   info: GraphQLResolveInfo,
-  context: Pick<Context, 'upstream'>,
-  options: SelectionOptions = {},
-): Record<string, unknown> => toSelect(neededFor(info, options), context);
-
-/** Whether a field that resolves to rows of a type selects details of them, which a mirror may not have yet. */
-export const selectsDetails = (info: GraphQLResolveInfo, typeName: string): boolean =>
-  neededFor(info, { typeName }).hasDetails;
+  { upstream }: Pick<Context, 'upstream'>,
+  { paths = [[]], typeName = '' }: SelectionOptions = {},
+): Select =>
+  placeOf(info).once(`select: ${typeName}${upstream ? ', of a mirror' : ''}`, () => {
+    const response = getNamedType(info.returnType);
+    const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const ends = paths.map((path) => descend(path, response, sets, info));
+    const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
+    const endSets = ends.flatMap((end) => end.sets);
+    return selectOf(objectType(type, info.fieldName), endSets, info, upstream !== undefined);
+  });
 
 /**
  * The needs of a field.
@@ -81,29 +79,6 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequir
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }
 
-function toSelect(needed: Needed, context: Pick<Context, 'upstream'>): Record<string, unknown> {
-  const select: Record<string, unknown> = { ...needed.columns };
-  // Only a mirror can have pending details.
-  if (needed.selectsPending && context.upstream) select.detailsPending = true;
-  for (const { relation, query, below } of needed.rows)
-    select[relation] = { ...query, select: toSelect(below, context) };
-  for (const need of needed.forViewer) Object.assign(select, need(currentViewer));
-  return select;
-}
-
-/** The paths are no part of the name: a resolver always passes the same ones for a type. */
-const neededFor = (info: GraphQLResolveInfo, { paths = [[]], typeName = '' }: SelectionOptions): Needed =>
-  placeOf(info).once(`needed: ${typeName}`, () => {
-    const response = getNamedType(info.returnType);
-    const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-    const ends = paths.map((path) => descend(path, response, sets, info));
-    const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
-    if (!(type instanceof GraphQLObjectType))
-      throw new Error(`${info.fieldName} does not lead to rows of one type`);
-    const endSets = ends.flatMap((end) => end.sets);
-    return neededOf(type, endSets, info);
-  });
-
 /** Follows a path of fields, such as `edges` and `node`. */
 function descend(
   path: readonly string[],
@@ -118,33 +93,36 @@ function descend(
   return descend(rest, getNamedType(field.type), fieldsIn(type, sets, info).get(step) ?? [], info);
 }
 
-function neededOf(
+function selectOf(
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
-): Needed {
-  const columns: Record<string, true> = { id: true };
-  const rows: Needed['rows'][number][] = [];
-  const forViewer: Needed['forViewer'][number][] = [];
+  isMirror: boolean,
+): Select {
+  const select: Record<string, unknown> = { id: true };
   for (const [name, below] of fieldsIn(type, sets, info)) {
-    const needs = needsOf(type, name);
-    for (const column of needs.columns ?? []) columns[column] = true;
-    if (needs.forViewer) forViewer.push(needs.forViewer);
-    if (needs.rows) {
-      const response = getNamedType(type.getFields()[name]?.type);
-      if (!(response instanceof GraphQLObjectType))
-        throw new Error(`${type.name}.${name} has no rows of one type`);
-      rows.push({ ...needs.rows, below: neededOf(response, below, info) });
-    }
+    const { columns = [], rows, forViewer } = needsOf(type, name);
+    for (const column of columns) select[column] = true;
+    Object.assign(select, forViewer?.(currentViewer));
+    if (!rows) continue;
+    const child = objectType(getNamedType(type.getFields()[name]?.type), name);
+    const selected = selectOf(child, below, info, isMirror);
+    select[rows.relation] = { ...rows.query, select: selected };
+    // Only a mirror can have pending details.
+    if (isMirror && isDetailed(type.name) && areDetails(child.name, Object.keys(selected)))
+      select.detailsPending = true;
   }
-  const hasDetails =
-    areDetails(type.name, Object.keys(columns)) || rows.some(({ below }) => below.hasDetails);
-  return { columns, rows, forViewer, hasDetails, selectsPending: hasDetails && isDetailed(type.name) };
+  return select;
+}
+
+function objectType(type: GraphQLNamedType | undefined, fieldName: string): GraphQLObjectType {
+  if (type instanceof GraphQLObjectType) return type;
+  throw new Error(`${fieldName} does not lead to rows of one type`);
 }
 
 /**
  * The selected fields of a type, each with the selection sets beneath it, including those in fragments. A fragment is read
- * once, however often it is spread.
+ * once, however often it is spread. The document has no conditions any more (`compile.ts`); of one that has, all is read.
  */
 function fieldsIn(
   type: GraphQLObjectType,
@@ -154,8 +132,6 @@ function fieldsIn(
   spread = new Set<string>(),
 ): Map<string, SelectionSetNode[]> {
   for (const selection of sets.flatMap((set) => set.selections)) {
-    // Reading an excluded field could make the operation fail, for example if it is a detail that cannot be fetched now.
-    if (!isIncluded(selection, info.variableValues)) continue;
     if (selection.kind === Kind.FIELD) {
       const name = selection.name.value;
       if (name.startsWith('__')) continue;

@@ -12,7 +12,6 @@ import {
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { type FilterInput, readFilter } from '../filtering/filter.ts';
-import { placeOf } from './place.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 
@@ -37,11 +36,12 @@ export interface Subject {
   /** The time that determines the period of a record: the field and its column. */
   readonly time: { readonly field: string; readonly column: string };
   readonly figures: Figures;
-  /** Keys besides periods: each is the first of these columns that is not null. */
-  readonly keys: Readonly<Record<string, readonly string[]>>;
-  /** Keys that are columns of the parts. */
-  readonly partKeys: Readonly<Record<string, string>>;
+  /** The keys besides periods. */
+  readonly keys: Readonly<Record<string, Key>>;
 }
+
+/** A key: the first of its columns that is not null, or a column of the parts. */
+export type Key = { readonly columns: readonly string[] } | { readonly partColumn: string };
 
 /** The types of a group and of the total. Their fields have the names of figures and keys. */
 export const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
@@ -76,19 +76,9 @@ export interface Statistics {
   readonly groups: FigureRow[];
 }
 
-/** Resolver of statistics about all records of a kind that the viewer may see. */
-export const readStatistics =
-  (subject: Subject) =>
-  (
-    _parent: unknown,
-    args: StatisticsArguments,
-    context: Context,
-    info: GraphQLResolveInfo,
-  ): Promise<Statistics> =>
-    context.loaders.once(placeOf(info).key, () => read(subject, args, context, info));
-
-async function read(
-  { model, parts, time, figures, keys, partKeys }: Subject,
+/** Reads statistics about all records of a kind that the viewer may see. */
+export async function readStatistics(
+  { model, parts, time, figures, keys }: Subject,
   args: StatisticsArguments,
   context: Context,
   info: GraphQLResolveInfo,
@@ -102,12 +92,12 @@ async function read(
   const selectedIn = (field: string, typeName: string) =>
     selectFor(info, context, { paths: [[field]], typeName });
   const selected = { ...selectedIn('groups', types.group), ...selectedIn('total', types.total) };
-  const wanted = pick(figures, (name) => Object.hasOwn(selected, name));
-  const isGrouped = Object.hasOwn(selectFor(info, context), 'groups');
-  const nullKeys = Object.fromEntries(
-    [...Object.keys(keys), ...Object.keys(partKeys)].map((name) => [name, null]),
+  const wanted = Object.fromEntries(
+    Object.entries(figures).filter(([name]) => Object.hasOwn(selected, name)),
   );
-  const isKey = (name: string) => isGrouped && by.has(name);
+  const isGrouped = Object.hasOwn(selectFor(info, context), 'groups');
+  const nullKeys = Object.fromEntries(Object.keys(keys).map((name) => [name, null]));
+  const asked = Object.entries(keys).filter(([name]) => isGrouped && by.has(name));
   const { text, values } = groupedStatement(model, {
     where: condition ? { AND: [visibleRows, condition] } : visibleRows,
     parts,
@@ -116,8 +106,10 @@ async function read(
       unit && isGrouped
         ? { column: time.column, unit, timeZone, fill: args.fill ? boundsOf(time.field, where) : undefined }
         : undefined,
-    keys: pick(keys, isKey),
-    partKeys: pick(partKeys, isKey),
+    keys: Object.fromEntries(asked.flatMap(([name, key]) => ('columns' in key ? [[name, key.columns]] : []))),
+    partKeys: Object.fromEntries(
+      asked.flatMap(([name, key]) => ('partColumn' in key ? [[name, key.partColumn]] : [])),
+    ),
     atMost: maxGroups,
   });
   const [total, ...groups] = await context.sql
@@ -192,17 +184,14 @@ const countFor = (name: string) => `${name} count`;
 
 function figuresOf(row: GroupedRow, figures: Figures): Readonly<Record<string, unknown>> {
   const found = Object.entries(figures).map(([name, { does }]) => {
-    const value = numberOf(row[name]);
-    if (does === 'count') return [name, value ?? 0];
-    if (value === null) return [name, null];
+    const value = row[name];
+    if (typeof value !== 'number') return [name, does === 'count' ? 0 : null];
+    if (does === 'count') return [name, value];
     if (does === 'sum') return [name, rounded(value)];
     return [name, does === 'mean' ? rounded(value / Number(row[countFor(name)])) : new Date(value)];
   });
   return { ...row, ...Object.fromEntries(found), period: periodOf(row) };
 }
-
-/** The value of a measure in a row. */
-const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
 /** Rounds a sum. PostgreSQL may add floats in any order, so the last digits vary, but repeated requests must get the same sum. */
 const rounded = (value: number): number => Number(value.toPrecision(12));
@@ -212,6 +201,3 @@ function periodOf({ period, from, to }: GroupedRow): StatsPeriod | null {
   const [date = ''] = new Date(period * 86_400_000).toISOString().split('T');
   return { date, from: new Date(from), to: new Date(to) };
 }
-
-const pick = <Value>(from: Readonly<Record<string, Value>>, isWanted: (name: string) => boolean) =>
-  Object.fromEntries(Object.entries(from).filter(([name]) => isWanted(name)));

@@ -1,13 +1,11 @@
 /** The activation of a DTT template, the only mutation. */
 
-import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyWithError, orNull } from '../fields.ts';
+import { nullOnlyWithError } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
-import { type Row, writeAndRead } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';
 
@@ -39,28 +37,19 @@ interface Written {
 
 interface Activation extends Written {
   readonly templateId: number;
-  /** Undefined if the resolver of the field has to read it. */
-  readonly template: Row<'DttTemplate'> | null | undefined;
 }
-
-const template = toOne('DttTemplate', 'templateId');
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
   description: 'What the activation of a template led to.',
   fields: (t) => ({
     template: t.field({
-      type: DttTemplate,
-      ...orNull('The template, now active. Null only if it was deleted in the meantime.'),
-      ...template,
-      resolve: (activation, ...others) =>
-        activation.template === undefined ? template.resolve(activation, ...others) : activation.template,
+      description: 'The template, now active. Null only if it was deleted in the meantime.',
+      ...toOne(DttTemplate, 'templateId'),
     }),
     previousTemplate: t.field({
-      type: DttTemplate,
-      ...orNull(
+      description:
         'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
-      ),
-      ...toOne('DttTemplate', 'previousTemplateId'),
+      ...toOne(DttTemplate, 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
@@ -86,16 +75,15 @@ builder.mutationField('activateTemplate', (t) =>
     description:
       'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
-    resolve: async (_root, args, context, info) => {
+    resolve: async (_root, args, context) => {
       const templateId = idOf(args.template);
-      const activateHere = () => activate(templateId, context, info);
+      const activateHere = () => activate(templateId, context);
       const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());
       // Discard what earlier fields of this operation have read, which the activation may have changed.
       context.loaders.clear();
       return {
         templateId,
-        template: here.template,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
         // Only the upstream knows the schedule type of a mirrored account.
         scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
@@ -123,19 +111,8 @@ const statement = `
     before."activeTemplateId" AS "previousTemplateId"`;
 
 /** @throws NOT_FOUND for a template that does not exist, or that the viewer does not own. */
-async function activate(
-  id: number,
-  context: Context,
-  info: GraphQLResolveInfo,
-): Promise<Omit<Activation, 'templateId'>> {
-  const activation = { text: statement, values: [context.viewer.id, id] };
-  const { written, row } = await writeAndRead(
-    activation,
-    { model: 'DttTemplate', field: 'template', id },
-    context,
-    info,
-  );
-  const [done] = written as Written[];
-  if (!done) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
-  return { ...done, template: row };
+async function activate(id: number, { sql, viewer }: Context): Promise<Written> {
+  const [written] = await sql.write<Written>(statement, [viewer.id, id]);
+  if (!written) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
+  return written;
 }

@@ -1,41 +1,25 @@
 /** Trainer devices. */
 
-import { builder } from '../builder.ts';
-import { addQueries, nullOnlyInMirror, orNull, relatedListField } from '../fields.ts';
+import { listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import { Device } from './device.ts';
 import { DttSession } from './dttSession.ts';
 
-export const DttDevice = builder.prismaNode('DttDevice', {
+export const DttDevice: RecordRef<'DttDevice'> = listedRecord('DttDevice', {
   description: 'A trainer device (DTT device).',
-  interfaces: [Device],
-  id: { field: 'id' },
-  fields: (t) => ({
-    serialNumber: t.exposeString('serialNumber', nullOnlyInMirror('Serial number.')),
-    softwareVersion: t.exposeString(
-      'softwareVersion',
-      nullOnlyInMirror('Version of the software that it runs.'),
-    ),
-    lastLogAt: t.expose('lastLogAt', {
-      type: 'DateTime',
-      ...orNull('When it last sent a log, null if it never did.'),
-    }),
-    createdAt: t.expose('createdDate', { type: 'DateTime', ...nullOnlyInMirror('When it was registered.') }),
-    apiHits: t.exposeInt('apiHits', nullOnlyInMirror('How many requests it has made.')),
-  }),
-});
-
-builder.prismaObjectFields(DttDevice, (t) => ({
-  sessions: t.connection(
-    ...relatedListField(
-      { model: 'DttDevice', relation: 'sessions' },
-      'DttSession',
-      DttSession,
-      "The viewer's sessions on this device, newest first.",
-    ),
-  ),
-}));
-
-addQueries('DttDevice', DttDevice, {
   one: 'A trainer device of the viewer.',
   all: "The viewer's trainer devices, most recently visited first, never visited last.",
+  interfaces: [Device],
+  columns: {
+    serialNumber: nullOnlyInMirror('Serial number.'),
+    softwareVersion: nullOnlyInMirror('Version of the software that it runs.'),
+    lastLogAt: 'When it last sent a log, null if it never did.',
+    createdAt: { column: 'createdDate', ...nullOnlyInMirror('When it was registered.') },
+    apiHits: nullOnlyInMirror('How many requests it has made.'),
+  },
+  fields: (t) => ({
+    sessions: t.connection(
+      ...listBelow(DttDevice, 'sessions', DttSession, "The viewer's sessions on this device, newest first."),
+    ),
+  }),
 });

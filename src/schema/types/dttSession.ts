@@ -1,66 +1,172 @@
-/** Training sessions. */
+/** Training sessions and their statistics. */
 
 import { builder } from '../builder.ts';
-import { addQueries, addViewerField, orNull } from '../fields.ts';
-import { children, findNewest, firstNonNull, requiredFirst, toOne } from '../loading/reads.ts';
+import { addViewerField, listedRecord } from '../fields.ts';
+import { children, derive, findNewest, firstNonNull, requiredFirst, toOne } from '../loading/reads.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { TrainerSegment } from './trainerSegment.ts';
+import { addStatistics } from './statistics.ts';
+import { TrainerSegment, TrainerSegmentType, trainerSegmentTypeOf } from './trainerSegment.ts';
 import { ownerField } from './user.ts';
 
-export const DttSession = builder.prismaNode('DttSession', {
+export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {
   description: 'A training session on a trainer device (DTT session).',
-  id: { field: 'id' },
+  one: 'A training session of the viewer.',
+  all: "The viewer's training sessions, newest first.",
+  columns: {
+    bubbleId: 'Public identifier.',
+    ownerId: 'Integer id of the user whom it belongs to.',
+    name: 'Name.',
+    passed: 'Whether it was passed overall.',
+    createdAt: 'When it took place: the one time that the service has of a session.',
+  },
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    name: t.exposeString('name', orNull('Name.')),
-    passed: t.exposeBoolean('passed', orNull('Whether it was passed overall.')),
-    createdAt: t.expose('createdAt', {
-      type: 'DateTime',
-      description: 'When it took place: the one time that the service has of a session.',
+    segments: t.field({
+      description: 'The results per segment, in order.',
+      ...children(TrainerSegment, 'segments', { order: 'asc' }),
     }),
+    owner: t.field(ownerField),
     trainerId: t.int({
       description: 'Integer id of the trainer device.',
       ...requiredFirst('trainerId', 'goneTrainerId'),
     }),
+    trainer: t.field({
+      description: 'The trainer device; null when it is no longer one of the viewer’s.',
+      ...toOne(DttDevice, 'trainerId'),
+    }),
     templateId: t.int({
-      ...orNull('Integer id of the template that was used, if any.'),
+      description: 'Integer id of the template that was used, if any.',
       ...firstNonNull('templateId', 'goneTemplateId'),
+    }),
+    template: t.field({
+      description:
+        'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
+      ...toOne(DttTemplate, 'templateId'),
     }),
   }),
 });
 
-builder.prismaObjectFields(DttSession, (t) => ({
-  segments: t.field({
-    type: [TrainerSegment],
-    description: 'The results per segment, in order.',
-    ...children<'TrainerSegment'>('segments', { order: 'asc' }),
-  }),
-  owner: t.field(ownerField),
-  trainer: t.field({
-    type: DttDevice,
-    ...orNull('The trainer device; null when it is no longer one of the viewer’s.'),
-    ...toOne('DttDevice', 'trainerId'),
-  }),
-  template: t.field({
-    type: DttTemplate,
-    ...orNull(
-      'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
-    ),
-    ...toOne('DttTemplate', 'templateId'),
-  }),
-}));
-
-addQueries('DttSession', DttSession, {
-  one: 'A training session of the viewer.',
-  all: "The viewer's training sessions, newest first.",
+addViewerField('latestDttSession', {
+  description: "The viewer's newest training session, null when there is none.",
+  ...findNewest(DttSession),
 });
 
-addViewerField(
-  'latestDttSession',
-  DttSession,
-  "The viewer's newest training session, null when there is none.",
-  findNewest('DttSession'),
+const pending = 'Without what a mirror does not have yet: see `detailsPendingCount`.';
+
+const Group = addStatistics({
+  model: 'DttSession',
+  noun: 'training sessions',
+  descriptions: {
+    query: "Statistics of the viewer's training sessions.",
+    figures:
+      'Figures of training sessions and their segments. An average or a sum is null where nothing was measured. Sums may go beyond what an Int can hold.',
+    total: 'All sessions together, each counted once.',
+    period:
+      'The day, week or month. Null as well for sessions whose time is before the year 1, after the year 9999 or infinite.',
+  },
+  parts: 'segments',
+  time: { field: 'createdAt', column: 'createdAt' },
+  keys: {
+    templateId: {
+      columns: ['templateId', 'goneTemplateId'],
+      by: ['TEMPLATE', 'By the template that was used, if any.'],
+      type: 'Int',
+      description: 'Integer id of the template; null as well for sessions without one.',
+      link: {
+        name: 'template',
+        type: () => DttTemplate,
+        description: 'The template; null as well when it is no longer one of the viewer’s.',
+      },
+    },
+    trainerId: {
+      columns: ['trainerId', 'goneTrainerId'],
+      by: ['TRAINER', 'By the trainer device.'],
+      type: 'Int',
+      description: 'Integer id of the trainer device.',
+      link: {
+        name: 'trainer',
+        type: () => DttDevice,
+        description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
+      },
+    },
+    rawSegmentType: {
+      partColumn: 'type',
+      by: [
+        'SEGMENT_TYPE',
+        'By the kind of segments. A session counts in each group of which it has segments. Figures of segments are those of the segments in the group.',
+      ],
+      type: 'String',
+      description: "The kind of segments in the service's own word, such as `repetition`.",
+    },
+  },
+  figures: {
+    sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
+    passedSessionCount: {
+      ...{ of: 'rows', does: 'count', column: 'passed', is: true },
+      description: 'How many sessions were passed. Of others it may not be known.',
+    },
+    failedSessionCount: {
+      ...{ of: 'rows', does: 'count', column: 'passed', is: false },
+      description: 'How many sessions were not passed.',
+    },
+    detailsPendingCount: {
+      ...{ of: 'rows', does: 'count', column: 'detailsPending', is: true },
+      description:
+        'For how many sessions a mirror does not have the details yet. The sums of repetitions, durations and distances leave out their segments.',
+    },
+    firstSessionAt: {
+      ...{ of: 'rows', does: 'first', column: 'createdAt' },
+      description: 'When the first session took place.',
+    },
+    lastSessionAt: {
+      ...{ of: 'rows', does: 'last', column: 'createdAt' },
+      description: 'When the last session took place.',
+    },
+    segmentCount: { of: 'parts', does: 'count', description: 'How many segments.' },
+    passedSegmentCount: {
+      ...{ of: 'parts', does: 'count', column: 'passed', is: true },
+      description: 'How many segments were passed.',
+    },
+    failedSegmentCount: {
+      ...{ of: 'parts', does: 'count', column: 'passed', is: false },
+      description: 'How many segments were not passed.',
+    },
+    averageGradePercent: {
+      ...{ of: 'parts', does: 'mean', column: 'percentGrade' },
+      description: 'Average performance grade of the segments that have one, in percent.',
+    },
+    averagePoints: {
+      ...{ of: 'parts', does: 'mean', column: 'points' },
+      description: 'Average points of the segments that have some.',
+    },
+    totalPoints: { of: 'parts', does: 'sum', column: 'points', description: 'Points earned.' },
+    totalRepsMeasured: {
+      ...{ of: 'parts', does: 'sum', column: 'repsMeasured' },
+      description: `Full cycles done. ${pending}`,
+    },
+    totalDurationMeasuredSeconds: {
+      ...{ of: 'parts', does: 'sum', column: 'durationMeasured' },
+      description: `Time taken, in seconds. ${pending}`,
+    },
+    totalDistanceTravelledMetres: {
+      ...{ of: 'parts', does: 'sum', column: 'distanceTravelled' },
+      description: `Distance, in metres. ${pending}`,
+    },
+  },
+});
+
+builder.objectField(Group, 'segmentType', (t) =>
+  t.field({
+    type: TrainerSegmentType,
+    nullable: true,
+    description: 'The kind of segments. Several groups may be `UNKNOWN`, each for another kind.',
+    ...derive<
+      string,
+      Readonly<Record<string, string | null>>,
+      ReturnType<typeof trainerSegmentTypeOf> | null
+    >(['rawSegmentType'], ({ rawSegmentType: type = null }) =>
+      type === null ? null : trainerSegmentTypeOf(type),
+    ),
+  }),
 );

@@ -1,46 +1,55 @@
-/** Lock sessions with their history. */
+/** Lock sessions with their history and their statistics. */
 
-import { builder } from '../builder.ts';
-import { addQueries, addViewerField, nullOnlyInMirror, orNull } from '../fields.ts';
+import { addViewerField, listedRecord, nullOnlyInMirror, record } from '../fields.ts';
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import { LockTemplate } from './lockTemplate.ts';
+import { addStatistics } from './statistics.ts';
 import { ownerField } from './user.ts';
 
-export const LockSession = builder.prismaNode('LockSession', {
+export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession', {
   description: 'A lock session.',
-  id: { field: 'id' },
+  one: 'A lock session of the viewer.',
+  all: "The viewer's lock sessions, newest first.",
+  columns: {
+    bubbleId: 'Internal identifier.',
+    publicId: 'Public identifier.',
+    ownerId: 'Integer id of the user whom it belongs to.',
+    name: nullOnlyInMirror('Name.'),
+    lockState: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
+    durationSeconds: { column: 'duration', description: 'How long it lasts, in seconds.' },
+    startedAt: { column: 'startDate', description: 'When it started.' },
+    createdAt: 'When it was created, null where nobody said so.',
+    isActive: 'Whether it is under way. At most one of a user is.',
+    templateId: 'Integer id of the template that it was started from, if any.',
+  },
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    bubbleId: t.exposeString('bubbleId', { description: 'Internal identifier.' }),
-    publicId: t.exposeString('publicId', { description: 'Public identifier.' }),
-    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    name: t.exposeString('name', nullOnlyInMirror('Name.')),
-    lockState: t.exposeString('lockState', {
-      description: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
-    }),
-    durationSeconds: t.exposeInt('duration', { description: 'How long it lasts, in seconds.' }),
-    startedAt: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
     endsAt: t.field({
       type: 'DateTime',
-      ...orNull(
+      nullable: true,
+      description:
         'When it is due to end, or ended; null where nobody said so. Of an active one it is the start and the duration, unless the ' +
-          'service says otherwise. It may have passed: the session is active until the service ends it.',
-      ),
+        'service says otherwise. It may have passed: the session is active until the service ends it.',
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),
-    createdAt: t.expose('createdAt', {
-      type: 'DateTime',
-      ...orNull('When it was created, null where nobody said so.'),
+    segments: t.field({
+      description: 'Its history, oldest first.',
+      ...children(LockSegment, 'segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
     }),
-    isActive: t.exposeBoolean('isActive', {
-      description: 'Whether it is under way. At most one of a user is.',
+    owner: t.field(ownerField),
+    template: t.field({
+      description: 'The template that it was started from, if any.',
+      ...toOne(LockTemplate, 'templateId'),
     }),
-    templateId: t.exposeInt(
-      'templateId',
-      orNull('Integer id of the template that it was started from, if any.'),
-    ),
   }),
 });
+
+interface Times {
+  readonly endDate: Date | null;
+  readonly isActive: boolean;
+  readonly startDate: Date;
+  readonly duration: number;
+}
 
 /** The end is computed on each read, so that it stays correct when the start or the duration changes. */
 function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
@@ -50,60 +59,86 @@ function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
   return Number.isNaN(end.getTime()) ? startDate : end;
 }
 
-interface Times {
-  readonly endDate: Date | null;
-  readonly isActive: boolean;
-  readonly startDate: Date;
-  readonly duration: number;
-}
-
-builder.prismaObjectFields(LockSession, (t) => ({
-  segments: t.field({
-    type: [LockSegment],
-    description: 'Its history, oldest first.',
-    ...children<'LockSegment'>('segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
-  }),
-  owner: t.field(ownerField),
-  template: t.field({
-    type: LockTemplate,
-    ...orNull('The template that it was started from, if any.'),
-    ...toOne('LockTemplate', 'templateId'),
-  }),
-}));
-
-const LockSegment = builder.prismaNode('LockSegment', {
+const LockSegment: RecordRef<'LockSegment'> = record('LockSegment', {
   description: 'An event in the history of a lock session.',
-  id: { field: 'id' },
+  columns: {
+    type: 'Kind of event; `start`, `break`, `lock` and others have been seen.',
+    createdAt: 'When it happened.',
+    isLocked: 'Whether the device was locked from then on.',
+  },
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    type: t.exposeString('type', {
-      description: 'Kind of event; `start`, `break`, `lock` and others have been seen.',
-    }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it happened.' }),
-    isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
     session: t.field({
-      type: LockSession,
-      ...orNull('The lock session whose history it belongs to.'),
-      ...toOne('LockSession', 'sessionId'),
+      description: 'The lock session whose history it belongs to.',
+      ...toOne(LockSession, 'sessionId'),
     }),
   }),
 });
 
-addQueries('LockSession', LockSession, {
-  one: 'A lock session of the viewer.',
-  all: "The viewer's lock sessions, newest first.",
+addViewerField('activeLockSession', {
+  description: "The viewer's active lock session, null when none is.",
+  ...findVisible(LockSession, () => ({ isActive: true })),
 });
 
-addViewerField(
-  'activeLockSession',
-  LockSession,
-  "The viewer's active lock session, null when none is.",
-  findVisible('LockSession', () => ({ isActive: true })),
-);
+addViewerField('latestLockSession', {
+  description: "The viewer's newest lock session, null when there is none.",
+  ...findNewest(LockSession),
+});
 
-addViewerField(
-  'latestLockSession',
-  LockSession,
-  "The viewer's newest lock session, null when there is none.",
-  findNewest('LockSession'),
-);
+addStatistics({
+  model: 'LockSession',
+  noun: 'lock sessions',
+  descriptions: {
+    query: "Statistics of the viewer's lock sessions, by when they started.",
+    figures:
+      'Figures of lock sessions. An average or a sum of none is null. Sums may go beyond what an Int can hold.',
+    total: 'All sessions together.',
+    period:
+      'The day, week or month in which they started. Null as well for sessions whose time is before the year 1, after the ' +
+      'year 9999 or infinite.',
+  },
+  parts: 'segments',
+  time: { field: 'startedAt', column: 'startDate' },
+  keys: {
+    templateId: {
+      columns: ['templateId'],
+      by: ['TEMPLATE', 'By the template that they were started from, if any.'],
+      type: 'Int',
+      description: 'Integer id of the template; null as well for sessions without one.',
+      link: {
+        name: 'template',
+        type: () => LockTemplate,
+        description: 'The template; null as well for sessions without one.',
+      },
+    },
+    lockState: {
+      columns: ['lockState'],
+      by: ['STATE', 'By their state.'],
+      type: 'String',
+      description: 'The state.',
+    },
+  },
+  figures: {
+    sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
+    activeSessionCount: {
+      ...{ of: 'rows', does: 'count', column: 'isActive', is: true },
+      description: 'How many of them are under way: one at most.',
+    },
+    averageDurationSeconds: {
+      ...{ of: 'rows', does: 'mean', column: 'duration' },
+      description: 'How long they last on average, in seconds.',
+    },
+    totalDurationSeconds: {
+      ...{ of: 'rows', does: 'sum', column: 'duration' },
+      description: 'How long they last together, in seconds.',
+    },
+    firstSessionAt: {
+      ...{ of: 'rows', does: 'first', column: 'startDate' },
+      description: 'When the first session started.',
+    },
+    lastSessionAt: {
+      ...{ of: 'rows', does: 'last', column: 'startDate' },
+      description: 'When the last session started.',
+    },
+    segmentCount: { of: 'parts', does: 'count', description: 'How many events there are in their history.' },
+  },
+});

@@ -1,54 +1,43 @@
 /** Lock templates. */
 
-import { builder } from '../builder.ts';
-import { addQueries, addViewerField, nullOnlyInMirror, relatedListField } from '../fields.ts';
+import { addViewerField, listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
 import { findVisible } from '../loading/reads.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import { LockSession } from './lockSession.ts';
 import { ownerField } from './user.ts';
 
-export const LockTemplate = builder.prismaNode('LockTemplate', {
+export const LockTemplate: RecordRef<'LockTemplate'> = listedRecord('LockTemplate', {
   description: 'A template that lock sessions are started from.',
-  id: { field: 'id' },
+  one: 'A lock template of the viewer.',
+  all: "The viewer's lock templates, newest first.",
+  columns: {
+    ownerId: 'Integer id of the user whom it belongs to.',
+    name: 'Name.',
+    durationSeconds: { column: 'duration', description: 'How long a session lasts, in seconds.' },
+    isRandomDuration: 'Whether the duration is drawn at random.',
+    isBreakEnabled: 'Whether there are breaks.',
+    breakRegularitySeconds: {
+      column: 'breakRegularity',
+      ...nullOnlyInMirror('Time from one break to the next, in seconds.'),
+    },
+    isEmergencyUnlockEnabled: 'Whether a session can be ended in an emergency.',
+    createdAt: 'When it was created.',
+  },
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    name: t.exposeString('name', { description: 'Name.' }),
-    durationSeconds: t.exposeInt('duration', { description: 'How long a session lasts, in seconds.' }),
-    isRandomDuration: t.exposeBoolean('isRandomDuration', {
-      description: 'Whether the duration is drawn at random.',
-    }),
-    isBreakEnabled: t.exposeBoolean('isBreakEnabled', { description: 'Whether there are breaks.' }),
-    breakRegularitySeconds: t.exposeInt(
-      'breakRegularity',
-      nullOnlyInMirror('Time from one break to the next, in seconds.'),
+    owner: t.field(ownerField),
+    sessions: t.connection(
+      ...listBelow(
+        LockTemplate,
+        'sessions',
+        LockSession,
+        "The viewer's lock sessions started from this template, newest first.",
+      ),
     ),
-    isEmergencyUnlockEnabled: t.exposeBoolean('isEmergencyUnlockEnabled', {
-      description: 'Whether a session can be ended in an emergency.',
-    }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
   }),
 });
 
-builder.prismaObjectFields(LockTemplate, (t) => ({
-  owner: t.field(ownerField),
-  sessions: t.connection(
-    ...relatedListField(
-      { model: 'LockTemplate', relation: 'sessions' },
-      'LockSession',
-      LockSession,
-      "The viewer's lock sessions started from this template, newest first.",
-    ),
-  ),
-}));
-
-addQueries('LockTemplate', LockTemplate, {
-  one: 'A lock template of the viewer.',
-  all: "The viewer's lock templates, newest first.",
+addViewerField('activeLockTemplate', {
+  description:
+    'The template of the active lock session, null when no session is active or it has no template.',
+  ...findVisible(LockTemplate, ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
 });
-
-addViewerField(
-  'activeLockTemplate',
-  LockTemplate,
-  'The template of the active lock session, null when no session is active or it has no template.',
-  findVisible('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
-);

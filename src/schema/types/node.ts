@@ -14,7 +14,7 @@ builder.queryFields((t) => ({
     description: 'The record with this global id, or null when the viewer has none such.',
     args: { id: t.arg.id({ required: true, description: 'A global id, as any `id` field gives it.' }) },
     resolve: async (_root, { id }, context, info) =>
-      (await readNodes([readGlobalId(id, 'id')], context, info))[0] ?? null,
+      (await readNodes([readGlobalId(id, 'id')], { context, info }))[0] ?? null,
   }),
   nodes: t.field({
     type: [builder.nodeInterfaceRef()],
@@ -31,11 +31,8 @@ builder.queryFields((t) => ({
     resolve: async (_root, { ids }, context, info) => {
       if (ids.length > pageSize.highest)
         throw argumentError('ids', `ids must have at most ${pageSize.highest} items`);
-      return readNodes(
-        ids.map((id) => readGlobalId(id, 'ids')),
-        context,
-        info,
-      );
+      const named = ids.map((id) => readGlobalId(id, 'ids'));
+      return readNodes(named, { context, info });
     },
   }),
 }));

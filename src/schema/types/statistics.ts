@@ -1,12 +1,17 @@
 /** Statistics: the types, arguments and query that those of each kind of records have. */
 
+import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyWithError } from '../fields.ts';
-import { filterRef } from '../filtering/refs.ts';
+import { lowerFirst, nullOnlyWithError } from '../fields.ts';
+import { filterRef } from '../filtering/fields.ts';
+import { placeOf } from '../loading/place.ts';
+import { toOne } from '../loading/reads.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import {
   type Figure,
   type FigureRow,
   groupLimit,
+  type Key,
   readStatistics,
   type StatsPeriod as Shape,
   type Statistics,
@@ -16,11 +21,24 @@ import {
 
 interface Options extends Subject {
   readonly figures: Readonly<Record<string, Figure & { readonly description: string }>>;
-  /** What records can be grouped by besides periods: the values of `by`, each with the name of a key. */
-  readonly by: Readonly<Record<string, { readonly value: string; readonly description: string }>>;
+  readonly keys: Readonly<Record<string, Key & ShownKey>>;
   /** What the records are called. */
   readonly noun: string;
   readonly descriptions: Readonly<Record<'query' | 'figures' | 'total' | 'period', string>>;
+}
+
+/** A key as clients see it. */
+interface ShownKey {
+  /** The value of `by`: its name and its description. */
+  readonly by: readonly [string, string];
+  readonly type: 'Int' | 'String';
+  readonly description: string;
+  /** The field for the record whose id it is. */
+  readonly link?: {
+    readonly name: string;
+    type(): RecordRef<ListedType>;
+    readonly description: string;
+  };
 }
 
 builder.scalarType('LocalDate', {
@@ -71,27 +89,33 @@ const periodKeys = {
 
 /**
  * Adds the query for statistics of a model's records, with its types.
- * @returns the type of a group, to which the keys have to be added as fields.
+ * @returns the type of a group.
  */
-export function addStatistics<Keys>(options: Options) {
+export function addStatistics(options: Options) {
   const { model, noun, descriptions } = options;
-  const figures = figuresOf(options);
+  const interfaces = [figuresOf(options)];
   const types = typesOf(options);
   const total = builder.objectRef<FigureRow>(types.total).implement({
     description: 'The figures of all sessions together.',
-    interfaces: [figures],
+    interfaces,
   });
   const group = builder.objectRef<FigureRow>(types.group).implement({
     description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
-    interfaces: [figures],
+    interfaces,
     fields: (t) => ({
-      period: t.expose('period', {
-        type: StatsPeriod,
-        nullable: true,
-        description: descriptions.period,
-      }),
+      period: t.expose('period', { type: StatsPeriod, nullable: true, description: descriptions.period }),
     }),
   });
+  for (const [name, { type, description, link }] of Object.entries(options.keys))
+    builder.objectFields(group, (t) => ({
+      [name]: t.expose(name, { type, nullable: true, description }),
+      ...(link && {
+        [link.name]: t.field({
+          description: link.description,
+          ...toOne<ListedType, string>(link.type(), name),
+        }),
+      }),
+    }));
   const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
     description: `Statistics of ${noun}.`,
     fields: (t) => ({
@@ -105,8 +129,7 @@ export function addStatistics<Keys>(options: Options) {
     }),
   });
   addQuery(options, statistics);
-  // A group has the keys of the options.
-  return group as unknown as ReturnType<typeof builder.objectRef<Keys>>;
+  return group;
 }
 
 const figuresOf = ({ model, figures, descriptions }: Options) =>
@@ -123,12 +146,20 @@ const figuresOf = ({ model, figures, descriptions }: Options) =>
   });
 
 function addQuery(options: Options, type: StatisticsRef): void {
-  const { model, noun, by, descriptions } = options;
+  const { model, noun, descriptions } = options;
+  const values = Object.entries(options.keys).map(
+    ([
+      value,
+      {
+        by: [name, description],
+      },
+    ]) => [name, { value, description }] as const,
+  );
   const keys = builder.enumType(`${model}StatsKey`, {
     description: `What ${noun} can be grouped by.`,
-    values: { ...periodKeys, ...by },
+    values: { ...periodKeys, ...Object.fromEntries(values) },
   });
-  builder.queryField(`${model.charAt(0).toLowerCase()}${model.slice(1)}Stats`, (t) =>
+  builder.queryField(`${lowerFirst(model)}Stats`, (t) =>
     t.field({
       type,
       nullable: true,
@@ -143,7 +174,8 @@ function addQuery(options: Options, type: StatisticsRef): void {
         }),
         ...statsArguments,
       },
-      resolve: readStatistics(options),
+      resolve: (_root, args, context, info) =>
+        context.loaders.once(placeOf(info), () => readStatistics(options, args, context, info)),
     }),
   );
 }

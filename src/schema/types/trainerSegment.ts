@@ -1,8 +1,9 @@
 /** Segments of training sessions. */
 
 import { builder } from '../builder.ts';
-import { orNull } from '../fields.ts';
+import { record } from '../fields.ts';
 import { derive, toOne } from '../loading/reads.ts';
+import type { RecordRef } from '../loading/rows.ts';
 import { DttSession } from './dttSession.ts';
 
 export const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
@@ -26,61 +27,44 @@ const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferT
 
 export const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawType) ?? 'UNKNOWN';
 
-export const TrainerSegment = builder.prismaNode('TrainerSegment', {
+export const TrainerSegment: RecordRef<'TrainerSegment'> = record('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
-  id: { field: 'id' },
+  columns: {
+    rawType: {
+      column: 'type',
+      description:
+        "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
+    },
+    passed: 'Whether it was passed.',
+    points: 'Points earned.',
+    order: 'Place in the session.',
+    createdAt: 'When it was recorded, null where nobody said so.',
+    gradePercent: { column: 'percentGrade', description: 'Performance grade, in percent.' },
+    durationMeasuredSeconds: { column: 'durationMeasured', description: 'Time taken, in seconds.' },
+    durationTargetSeconds: { column: 'durationTarget', description: 'Time to take, in seconds.' },
+    repsMeasured: 'Full cycles done.',
+    repsTarget: 'Full cycles to do.',
+    speedMeasured: 'Speed reached; the unit is not known.',
+    speedTarget: 'Speed to reach; the unit is not known.',
+    targetDepth: 'Depth to reach, in millimetres or percent: the service has not settled which.',
+    targetWindow: 'Tolerance around the target depth, in the unit of `targetDepth`.',
+    timeInTargetDepthMilliseconds: {
+      column: 'longestDeepthroat',
+      description:
+        'Cumulative time in the target depth window, in milliseconds. The REST interface calls it `longestDeepthroat`.',
+    },
+    strokeLength: 'Length of a stroke; the unit is not known.',
+    distanceTravelledMetres: { column: 'distanceTravelled', description: 'Total distance, in metres.' },
+  },
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     type: t.field({
       type: TrainerSegmentType,
       description: 'Kind of segment.',
       ...derive(['type'], ({ type }: { type: string }) => trainerSegmentTypeOf(type)),
     }),
-    rawType: t.exposeString('type', {
-      description:
-        "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
-    }),
-    passed: t.exposeBoolean('passed', orNull('Whether it was passed.')),
-    points: t.exposeInt('points', orNull('Points earned.')),
-    order: t.exposeInt('order', { description: 'Place in the session.' }),
-    createdAt: t.expose('createdAt', {
-      type: 'DateTime',
-      ...orNull('When it was recorded, null where nobody said so.'),
+    session: t.field({
+      description: 'The training session that it is a part of.',
+      ...toOne(DttSession, 'sessionId'),
     }),
   }),
 });
-
-// Measurements and targets.
-builder.prismaObjectFields(TrainerSegment, (t) => ({
-  gradePercent: t.exposeFloat('percentGrade', orNull('Performance grade, in percent.')),
-  durationMeasuredSeconds: t.exposeInt('durationMeasured', orNull('Time taken, in seconds.')),
-  durationTargetSeconds: t.exposeInt('durationTarget', orNull('Time to take, in seconds.')),
-  repsMeasured: t.exposeInt('repsMeasured', orNull('Full cycles done.')),
-  repsTarget: t.exposeInt('repsTarget', orNull('Full cycles to do.')),
-  speedMeasured: t.exposeFloat('speedMeasured', orNull('Speed reached; the unit is not known.')),
-  speedTarget: t.exposeFloat('speedTarget', orNull('Speed to reach; the unit is not known.')),
-  targetDepth: t.exposeFloat(
-    'targetDepth',
-    orNull('Depth to reach, in millimetres or percent: the service has not settled which.'),
-  ),
-  targetWindow: t.exposeFloat(
-    'targetWindow',
-    orNull('Tolerance around the target depth, in the unit of `targetDepth`.'),
-  ),
-  timeInTargetDepthMilliseconds: t.exposeFloat(
-    'longestDeepthroat',
-    orNull(
-      'Cumulative time in the target depth window, in milliseconds. The REST interface calls it `longestDeepthroat`.',
-    ),
-  ),
-  strokeLength: t.exposeFloat('strokeLength', orNull('Length of a stroke; the unit is not known.')),
-  distanceTravelledMetres: t.exposeFloat('distanceTravelled', orNull('Total distance, in metres.')),
-}));
-
-builder.prismaObjectFields(TrainerSegment, (t) => ({
-  session: t.field({
-    type: DttSession,
-    ...orNull('The training session that it is a part of.'),
-    ...toOne('DttSession', 'sessionId'),
-  }),
-}));

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
-import { buildSchema, isAbstractType, parse } from 'graphql';
+import { buildSchema, isAbstractType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
@@ -75,31 +75,6 @@ describe('Apollo Client', () => {
         ]),
       ),
     );
-  });
-
-  it('reads fragments on every interface', async () => {
-    const { url, alice } = scene();
-    const query = parse(`
-      query Figures {
-        viewer {
-          ... on Node {
-            id
-          }
-        }
-        dttSessionStats {
-          total {
-            ... on DttSessionFigures {
-              sessionCount
-            }
-          }
-        }
-      }
-    `);
-    const { data } = await built.createApollo(url, alice.token).query({ query });
-    expect(data).toMatchObject({
-      viewer: { id: expect.any(String) },
-      dttSessionStats: { total: { sessionCount: expect.any(Number) } },
-    });
   });
 });
 

@@ -74,17 +74,9 @@ describe('a cursor', () => {
 
   const others: readonly (readonly [string, Asked, Asked])[] = [
     ['a filter, without it', failed, {}],
-    ['a filter, with another filter', failed, { where: { passed: { eq: true } } }],
     ['the default list, with a filter', {}, failed],
-    ['the default list, with an order', {}, byName],
-    ['an order, without it', byName, {}],
     ['an order, with another direction', byName, { orderBy: [{ field: 'NAME', direction: 'DESC' }] }],
     ['an order, with an additional filter', byName, { ...byName, ...failed }],
-    [
-      'an order, with an additional field',
-      byName,
-      { orderBy: [...byName.orderBy, { field: 'PASSED', direction: 'ASC' }] },
-    ],
   ];
   it.each(others)('of %s, is an error that says what to send', async (_, from, to) => {
     const { cursors } = await sessions(from);
@@ -114,7 +106,7 @@ describe('a cursor', () => {
         'dttSessions',
         'DttSession',
         { orderBy: [{ field: 'CREATED_AT', direction: 'ASC' }] },
-        [null, 'NaN', 1e300, 0.5, 'x', true],
+        [null, 'NaN', 1e300, 0.5, 'x', true, -210_866_803_200_001, 8_640_000_000_000_001],
       ],
       [
         'lockSessions',
@@ -160,23 +152,10 @@ describe('a cursor', () => {
 });
 
 describe('an order', () => {
-  it.each([
-    ['ASC', [[1, 3, 5], [2, 4], [0]]],
-    ['DESC', [[2, 4], [1, 3, 5], [0]]],
-  ])(
-    '%s sorts records without a value last, and ties by id in the same direction',
-    async (direction, groups) => {
-      const orderBy = [{ field: 'PASSED', direction }];
-      const sign = direction === 'ASC' ? 1 : -1;
-      const right = groups.flatMap((places) =>
-        places.map((place) => Number(alice.dttSessions[place])).toSorted((a, b) => sign * (a - b)),
-      );
-      expect((await sessions({ orderBy })).ids).toEqual(right);
-      expect((await sessions({ orderBy: orderBy[0] })).ids).toEqual(right);
-      expect((await sessions({ orderBy, last: 2 })).ids).toEqual(right.slice(-2));
-      expect((await sessions({ orderBy, offset: 4 })).ids).toEqual(right.slice(4));
-    },
-  );
+  it('may be a single field without a list', async () => {
+    const order = { field: 'NAME', direction: 'DESC' };
+    expect((await sessions({ orderBy: order })).ids).toEqual((await sessions({ orderBy: [order] })).ids);
+  });
 
   it.each([
     [

@@ -1,16 +1,9 @@
 /** The meaning of `where` and `orderBy` where it may surprise. `oracle.test.ts` compares all with Prisma's client. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { executions } from '../../../src/schema/compile.ts';
 import { literalOf } from '../../fuzz/requests.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
-import {
-  type GraphqlResponse,
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openTestGateway,
-  type TestGateway,
-} from '../../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -77,46 +70,12 @@ describe('a filter', () => {
       { createdAt: { gte: at(20), lt: at(50) } },
       [2, 3, 4],
     ],
-    ['by a time accepts any offset', { createdAt: { eq: '2026-01-01T01:20:00+01:00' } }, [4]],
     ['by contains ignores case', { name: { contains: 'ION 3 OF' } }, [3]],
-    ['by startsWith ignores case', { name: { startsWith: 'sEsSiOn' } }, [1, 2, 3, 4, 5]],
-    [
-      'by not with a name does not match those without a name',
-      { name: { not: 'Session 3 of alice' } },
-      [1, 2, 4, 5],
-    ],
-    ['by a percent sign matches it literally', { name: { contains: '%' } }, []],
-    ['by a backslash matches it literally', { name: { contains: '\\' } }, []],
-    ['by contains with an empty text matches those with a name', { name: { contains: '' } }, [1, 2, 3, 4, 5]],
-    ['with an empty or matches none', { or: [] }, []],
-    ['with an or that has an empty condition matches all', { or: [{ passed: { eq: true } }, {}] }, all],
     ['with or accepts a single condition without a list', { or: { passed: { eq: true } } }, [2, 4]],
-    ['with not around an empty condition matches none', { not: {} }, []],
-    ['with not around an empty list matches all', { not: { createdAt: { in: [] } } }, all],
-    [
-      'by an empty condition on a link matches those with a visible linked record',
-      { template: {} },
-      [1, 2, 3, 4],
-    ],
-    [
-      'by a field of the linked record matches those whose linked record meets the condition',
-      { template: { name: { startsWith: 'program 0' } } },
-      [2, 4],
-    ],
     [
       'by a field of the linked record never matches a record that the viewer cannot read',
       { template: { name: { contains: 'of bob' } } },
       [],
-    ],
-    [
-      'with not around a field of the linked record also matches those without a linked record',
-      { not: { template: { name: { startsWith: 'program 0' } } } },
-      [0, 1, 3, 5],
-    ],
-    [
-      'by not within the linked record matches only those with a linked record',
-      { template: { not: { name: { startsWith: 'program 0' } } } },
-      [1, 3],
     ],
     [
       'by isActive of the linked template compares with the active template',
@@ -125,29 +84,6 @@ describe('a filter', () => {
     ],
   ])('%s', async (_, where, left) => {
     expect(await sessions(where)).toEqual(left);
-  });
-
-  it('by an id of a link also matches the ids of deleted records', async () => {
-    const { client } = gateway.database;
-    const [gone = 0] = alice.dttSessions;
-    const before = await client.dttSession.findUniqueOrThrow({ where: { id: gone } });
-    await client.dttSession.update({
-      where: { id: gone },
-      data: { trainerId: null, goneTrainerId: 77, templateId: null, goneTemplateId: 78 },
-    });
-    try {
-      const [one] = alice.dttDevices;
-      expect(await sessions({ trainerId: { eq: 77 } })).toEqual([0]);
-      expect(await sessions({ trainerId: { not: 77 } })).toEqual([1, 2, 3, 4, 5]);
-      expect(await sessions({ not: { trainerId: { eq: one } } })).toEqual([0, 1, 3, 5]);
-      expect(await sessions({ trainerId: { in: [77, one] } })).toEqual([0, 2, 4]);
-      expect(await sessions({ templateId: { gte: 78, lte: 78 } })).toEqual([0]);
-      expect(await sessions({ templateId: { isNull: true } })).toEqual([5]);
-      expect(await sessions({ templateId: { isNull: false } })).toEqual([0, 1, 2, 3, 4]);
-      expect(await sessions({ trainer: {} })).toEqual([1, 2, 3, 4, 5]);
-    } finally {
-      await client.dttSession.update({ where: { id: gone }, data: before });
-    }
   });
 
   it('of templates compares the owner and whether the template is active', async () => {
@@ -165,54 +101,23 @@ describe('a filter', () => {
     expect(await templates({ ownerId: { eq: bob.userId } })).toEqual([imported]);
   });
 
-  it('by an enum accepts its values in every comparison', async () => {
-    for (const [where, count] of [
-      [{ scheduleType: { eq: 'AUTO' } }, 1],
-      [{ scheduleType: { in: ['WEEKLY', 'SINGLE'] } }, 0],
-      [{ not: { scheduleType: { eq: 'WEEKLY' } } }, 1],
-    ] as const) {
-      const text = 'query ($where: UserFilter) { users(where: $where) { totalCount } }';
-      const { data } = await graphqlOnEveryPath(gateway, alice.token, text, { where });
-      expect(data).toEqual({ users: { totalCount: count } });
-    }
-    const { data } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      '{ users(where: { scheduleType: { in: [AUTO] } }, orderBy: { field: SCHEDULE_TYPE, direction: ASC }) { totalCount } }',
-    );
-    expect(data).toEqual({ users: { totalCount: 1 } });
-  });
-
-  it('applies to nested lists, and to devices of every kind', async () => {
+  it('applies to devices of every kind, and to the lists of the viewer', async () => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,
       alice.token,
-      `query ($passed: Boolean) {
-        dttDevices { nodes {
-          passed: sessions(where: { passed: { eq: $passed } }) { totalCount nodes { databaseId } }
-          failed: sessions(where: { passed: { eq: false } }) { totalCount nodes { databaseId } }
-        } }
+      `{
         visited: devices(where: { lastVisitedAt: { isNull: false } }) { totalCount nodes { lastVisitedAt } }
         never: devices(where: { not: { lastVisitedAt: { gte: "2020-01-01T00:00:00Z" } } }) { totalCount nodes { lastVisitedAt } }
-        viewer { dttSessions(where: { passed: { eq: $passed } }) { totalCount } }
+        viewer { dttSessions(where: { passed: { eq: true } }) { totalCount } }
       }`,
-      { passed: true },
     );
     expect(errors).toBeUndefined();
-    const [, one, two, three, four, five] = alice.dttSessions.map((databaseId) => ({ databaseId }));
-    expect(data.dttDevices.nodes).toEqual([
-      { passed: { totalCount: 2, nodes: [two, four] }, failed: { totalCount: 0, nodes: [] } },
-      { passed: { totalCount: 0, nodes: [] }, failed: { totalCount: 3, nodes: [one, three, five] } },
-      { passed: { totalCount: 0, nodes: [] }, failed: { totalCount: 0, nodes: [] } },
-    ]);
-    const times = (name: string) =>
+    const times = (name: string): unknown[] =>
       data[name].nodes.map(({ lastVisitedAt }: { lastVisitedAt: string | null }) => lastVisitedAt);
-    expect([data.visited.totalCount, times('visited').includes(null)]).toEqual([
-      data.visited.nodes.length,
-      false,
-    ]);
+    expect(times('visited')).not.toContain(null);
+    expect(data.visited.totalCount).toBe(times('visited').length);
     expect(new Set(times('never'))).toEqual(new Set([null]));
-    expect(data.never.totalCount).toBe(data.never.nodes.length);
+    expect(data.never.totalCount).toBe(times('never').length);
     expect(data.viewer.dttSessions.totalCount).toBe(2);
   });
 
@@ -228,21 +133,6 @@ describe('a filter', () => {
       const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, text, variables);
       expect(errors).toBeUndefined();
       expect(data).toEqual({ dttSessions: { totalCount } });
-    }
-  });
-
-  it('is compiled, both in variables and as a literal', async () => {
-    const texts = [
-      'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
-      `query ($passed: Boolean) { dttSessions(where: { and: [{ passed: { eq: $passed } }, { createdAt: { gt: "${at(10)}" } }] }) { totalCount } }`,
-      '{ users(where: { scheduleType: { eq: AUTO } }) { totalCount } }',
-    ];
-    for (const text of texts) {
-      const variables = text.includes('$where') ? { where: { createdAt: { gt: at(10) } } } : {};
-      await graphqlOnce(gateway, alice.token, `${text} `, variables);
-      const before = { ...executions };
-      await graphqlOnce(gateway, alice.token, `${text} `, { ...variables, unused: 1 });
-      expect(executions.compiled - before.compiled, text).toBe(1);
     }
   });
 });
@@ -280,13 +170,7 @@ describe('an invalid filter', () => {
       'at most 100 items in where.databaseId.in',
     ],
     ['with too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
-    ['with too many empty conditions', { or: Array(51).fill({}) }, 'at most 50 conditions'],
     ['with too many conditions on links', { or: Array(26).fill({ template: {} }) }, 'at most 50 conditions'],
-    [
-      'with a text that is too long',
-      { name: { contains: 'é'.repeat(201) } },
-      'where.name.contains must have at most 200',
-    ],
     [
       'with a text of too many emoji',
       { name: { startsWith: '😀'.repeat(201) } },
@@ -345,42 +229,5 @@ describe('an invalid filter', () => {
         extensions: { code: 'BAD_USER_INPUT', argument: 'where' },
       }),
     ]);
-  });
-
-  it.each([
-    ['too many conditions', { and: Array.from({ length: 5_001 }, () => ({})) }],
-    ['too many items', { trainerId: { in: Array.from({ length: 5_001 }, (_, id) => id) } }],
-    ['both', { and: Array.from({ length: 60 }, () => ({ name: { in: Array(100).fill('x') } })) }],
-  ])('whose variables have %s is an error of the whole request', async (_, where) => {
-    const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
-    for (let round = 0; round < 2; round++) {
-      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { where });
-      expect(errors).toEqual([
-        expect.objectContaining({
-          message: 'The variables have more than 5000 values; at most 5000 are allowed',
-          extensions: { code: 'BAD_USER_INPUT' },
-        }),
-      ]);
-    }
-  });
-
-  it('whose variables are nested too deeply is an error of the whole request', async () => {
-    const depth = 30_000;
-    const where = `${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`;
-    const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
-    for (let round = 0; round < 2; round++) {
-      const response = await fetch(`${gateway.url}/graphql`, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
-        body: `{"query":${JSON.stringify(query)},"variables":{"where":${where}}}`,
-      });
-      const { errors }: GraphqlResponse = (await response.json()) as GraphqlResponse;
-      expect(errors).toEqual([
-        expect.objectContaining({
-          message: 'The variables are nested too deeply',
-          extensions: { code: 'BAD_USER_INPUT' },
-        }),
-      ]);
-    }
   });
 });

@@ -168,8 +168,41 @@ it.each(changes.flatMap(([timeZone, ...days]) => days.map((day) => [timeZone, da
   },
 );
 
+const session = { passed: null, trainerId: 1, templateId: null, segments: [] };
+
+it.each([
+  [
+    { gt: '2026-01-01T23:59:59.999Z', lte: '2026-01-04T00:00:00.000Z' },
+    ['2026-01-02', '2026-01-03', '2026-01-04'],
+  ],
+  [
+    { gte: '2026-01-01T23:59:59.999Z', lt: '2026-01-04T00:00:00.000Z' },
+    ['2026-01-01', '2026-01-02', '2026-01-03'],
+  ],
+  [{ eq: '2026-01-02T12:00:00.000Z' }, ['2026-01-02']],
+])('filled days reach to the first and the last millisecond that %j admits', async (createdAt, dates) => {
+  const owner = await write([{ ...session, createdAt: Date.parse('2026-01-02T12:00:00.000Z') }]);
+  const { stats } = await ask(owner, { by: ['DAY'], timeZone: 'UTC', fill: true, where: { createdAt } });
+  expect(stats.groups.map(({ period }: { period: { date: string } }) => period.date)).toEqual(dates);
+});
+
+it('sums and averages are rounded to twelve digits', async () => {
+  const measured = { type: 'bounce', passed: null, points: 1, durationMeasured: 1, repsMeasured: 1 };
+  const parts = [0.1, 0.2, 0.3].map((distanceTravelled, index) => ({
+    ...measured,
+    distanceTravelled,
+    percentGrade: index === 0 ? 1 : 0,
+  }));
+  const owner = await write([{ ...session, createdAt: 0, segments: parts }]);
+  const { stats } = await ask(owner, { by: [], timeZone: 'UTC', fill: false });
+  // In binary, 0.1 and 0.2 and 0.3 are 0.6000000000000001.
+  expect(stats.total).toMatchObject({
+    totalDistanceTravelledMetres: 0.6,
+    averageGradePercent: 0.333333333333,
+  });
+});
+
 describe('a time outside of the years 1 to 9999, which LocalDate cannot represent', () => {
-  const session = { passed: null, trainerId: 1, templateId: null, segments: [] };
   const times = [
     ...undated,
     Date.parse('+012026-06-05T12:00:00.000Z'),
