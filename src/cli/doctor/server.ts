@@ -5,12 +5,11 @@ import { findSilentTriggers } from '../../database/announcements.ts';
 import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { findVersionProblem, readForeignTables, readProgress } from '../../database/migrate.ts';
+import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import {
   findHiddenTables,
   findMissingRights,
   findSchemaProblem,
-  findUsageProblem,
   type MissingRight,
 } from '../../database/rights.ts';
 import { createSession, isUnresponsive, unresponsive } from '../../database/session.ts';
@@ -40,9 +39,8 @@ export interface Direct {
 
 const ofAny: readonly Check<Connected>[] = [
   { name: 'database', find: checkVersion },
-  { name: 'database rights', find: ({ client }) => findUsageProblem(client), isVital: true },
   { name: 'database rights', find: findObstacle, isVital: true },
-  { name: 'migrations', find: ({ client, ways }) => ways && readForeignTables(client), isVital: true },
+  { name: 'migrations', find: ({ client, ways }) => ways && findForeignTables(client), isVital: true },
   { name: 'database rights', find: checkRights },
   { name: 'row security', find: checkHiddenTables },
   { name: 'migrations', find: checkMigrations },
