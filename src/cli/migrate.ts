@@ -5,7 +5,7 @@ import { readConfig } from '../config/config.ts';
 import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
-import { assertOwnFolder } from '../database/embedded/owner.ts';
+import { assertOwn } from '../database/embedded/owner.ts';
 import { migrate } from '../database/migrate.ts';
 import { databaseEnvironment, migrationReporter } from './database.ts';
 
@@ -32,8 +32,9 @@ async function migrateConfigured(config: DatabaseSettings): Promise<string[]> {
 /** Migrates through the gateway that has the folder open, or opens the folder if none has. */
 async function migrateEmbedded(dataDir: string): Promise<string[]> {
   const running = await findEmbedded(dataDir);
-  if (!running) await assertOwnFolder(dataDir);
-  const { connection, close } = running ?? (await openEmbedded(dataDir));
+  if (running) return migrate(running, undefined, migrationReporter);
+  await assertOwn(dataDir, true);
+  const { connection, close } = await openEmbedded(dataDir);
   try {
     return await migrate(connection, undefined, migrationReporter);
   } finally {

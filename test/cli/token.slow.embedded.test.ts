@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
+import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';

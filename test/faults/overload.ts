@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
+import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { createServer } from './server.ts';
 import { superviseGateway, until } from './supervised.ts';

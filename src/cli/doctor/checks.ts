@@ -1,5 +1,5 @@
 /**
- * Looks for what keeps a gateway from running well, and says what to do about it. Changes nothing. Each check is a function in
+ * Looks for what keeps a gateway from running well, and says what to do about it. Changes no data. Each check is a function in
  * a list, in the order in which one thing needs the other; leaving one out hurts no other.
  */
 
@@ -8,7 +8,6 @@ import { dirname, join, resolve } from 'node:path';
 import { type Config, readConfig } from '../../config/config.ts';
 import { serverOf } from '../../database/connection/client.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
-import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { lookAtPort } from '../../http/port.ts';
@@ -91,19 +90,13 @@ async function checkEmbedded(dataDir: string): Promise<Finding[]> {
   const privacy = findingsOf('database access', await checkAccess(folder));
   const running = await findEmbedded(dataDir);
   if (!running) return [...findingsOf('database', await checkFolder(dataDir)), ...privacy];
-  try {
-    const name = `embedded, in ${folder}, open in a running gateway`;
-    return [...(await askDatabase(running.connection, name, undefined)), ...privacy];
-  } finally {
-    await running.close();
-  }
+  const name = `embedded, in ${folder}, open in a running gateway`;
+  return [...(await askDatabase(running, name, undefined)), ...privacy];
 }
 
 /** A folder that no gateway has open. */
 async function checkFolder(dataDir: string): Promise<Found> {
   const folder = resolve(dataDir);
-  const limit = await findFileLimit();
-  if (limit) return limit;
   const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
   if (!exists) return `embedded, none yet: it will be in ${folder}`;
   return (await findProblem(dataDir)) ?? `embedded, in ${folder}, and no gateway has it open`;

@@ -6,7 +6,7 @@ import { examine } from './checks.ts';
 import type { Finding } from './finding.ts';
 
 export const doctorCommand = new Command('doctor')
-  .description('check settings, database, port and the rest, and say what to do; changes nothing')
+  .description('check settings, database, port and the rest, and say what to do; changes no data')
   .option('--json', 'as JSON')
   .action(async ({ json }: { json?: true }) => {
     const findings = await examine(process.env);

