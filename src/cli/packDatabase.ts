@@ -7,9 +7,8 @@ import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../database/database.ts';
+import { newDatabaseFile, pack } from '../database/embedded/newDatabase.ts';
 import { engineFolder } from '../database/embedded/owner.ts';
-import { pack } from '../database/embedded/packed.ts';
-import { newDatabaseFile } from '../database/newDatabase.ts';
 
 const file = await newDatabaseFile();
 if (!existsSync(file)) await packTo(file);

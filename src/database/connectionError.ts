@@ -7,19 +7,6 @@ import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } 
 import type { ServerSetting } from './connection/client.ts';
 import { isUnresponsive, unresponsive } from './session.ts';
 
-/** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
-const wrongPassword = '28P01';
-const noSuchDatabase = '3D000';
-
-/** OpenSSL's codes for a certificate that nobody who is trusted has signed. */
-const untrusted = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-]);
-
 /** Who may create databases for others on most servers. */
 const superuser = 'postgres';
 
@@ -39,6 +26,7 @@ export function isAway(error: unknown): boolean {
 }
 
 type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
+type Lost = Address & Pick<pg.Client, 'database'>;
 
 /**
  * How a database is made that a role of the server is to own.
@@ -78,11 +66,9 @@ export function connectionError(
   return new SetupError(`${setting} is ${shown}, but ${says}. ${advice}`, { cause: error });
 }
 
-type Lost = Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>;
-
 /** Why a client cannot be used, and what to do about it. */
 export function reasonOf(
-  { host, port, user, database }: Lost,
+  client: Lost,
   error: unknown,
   url = '',
   setting: ServerSetting = 'DATABASE_URL',
@@ -90,45 +76,8 @@ export function reasonOf(
   if (isUnresponsive(error)) return unresponsive;
   const said = errorText(error);
   const code = systemCodeOf(error) ?? '';
-  if (code === noSuchDatabase)
-    return {
-      says: `the server has no such database (${said})`,
-      advice: createDatabase({ host, port, user }, database ?? ''),
-    };
-  // A server that asks for passwords says the same of a role that there is not.
-  if (code === wrongPassword)
-    return {
-      says: `the server does not accept its password (${said})`,
-      advice: `Correct it, or the name of the role. ${createRole({ host, port, user })}`,
-    };
-  if (/^role ".*" does not exist$/.test(said))
-    return {
-      says: `the server has no such role (${said})`,
-      advice: `Correct its name in ${setting}. ${createRole({ host, port, user })}`,
-    };
-  if (/does not support SSL/.test(said))
-    return {
-      says: `the server does not offer TLS (${said})`,
-      advice: `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
-    };
-  if (/server_login_retry/.test(said))
-    return {
-      says: `PgBouncer is there, but does not get into its server: ${said}`,
-      advice: 'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
-    };
-  const ofCertificate = reasonOfCertificate(code, said, setting);
-  if (ofCertificate) return ofCertificate;
-  // What pg throws when a server asks for what the URL does not have.
-  if (/password must be a string/.test(said))
-    return {
-      says: 'the server asks for a password, which it lacks',
-      advice: 'Write it as postgresql://user:password@host/database.',
-    };
-  if (/^[\dA-Z]{5}$/.test(code) && /\d/.test(code))
-    return {
-      says: `the server does not let it in: ${said}`,
-      advice: `See to that, or correct ${setting}.`,
-    };
+  const found = reasonsFor(client, said, setting).find(([pattern]) => pattern.test(`${code} ${said}`));
+  if (found) return { says: found[1], advice: found[2] };
   // What is said names the host, which a part of the password stands for here.
   if (hasCutPassword(url))
     return {
@@ -139,23 +88,65 @@ export function reasonOf(
   return { says: `cannot be reached: ${said}`, advice: `Start the server, or correct ${setting}${without}.` };
 }
 
-/** Why the certificate of a server is not accepted, if that is what is wrong. */
-function reasonOfCertificate(code: string, said: string, setting: ServerSetting): Diagnosis | undefined {
+/**
+ * The known reasons: a pattern of the code and the text of the error, and what to say. Codes are those of PostgreSQL (its
+ * documentation, appendix A) and of OpenSSL.
+ */
+function reasonsFor(
+  client: Lost,
+  said: string,
+  setting: ServerSetting,
+): readonly [pattern: RegExp, says: string, advice: string][] {
+  const makeRole = createRole(client);
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
-  if (untrusted.has(code))
-    return {
-      says: `the certificate of the server is not trusted (${said})`,
-      advice: `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; ${unchecked}`,
-    };
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
-    return {
-      says: `the certificate of the server is for another host (${said})`,
-      advice: `Name the host in ${setting} as the certificate does; ${unchecked}`,
-    };
-  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
-    return {
-      says: `the certificate of the server is not valid now (${said})`,
-      advice: `Renew it, or set the clocks; ${unchecked}`,
-    };
-  return undefined;
+  return [
+    [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
+    // A server that asks for passwords says the same of a role that there is not.
+    [
+      /^28P01 /,
+      `the server does not accept its password (${said})`,
+      `Correct it, or the name of the role. ${makeRole}`,
+    ],
+    [
+      /^\S* role ".*" does not exist$/,
+      `the server has no such role (${said})`,
+      `Correct its name in ${setting}. ${makeRole}`,
+    ],
+    [
+      /does not support SSL/,
+      `the server does not offer TLS (${said})`,
+      `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
+    ],
+    [
+      /server_login_retry/,
+      `PgBouncer is there, but does not get into its server: ${said}`,
+      'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
+    ],
+    [
+      /^\S*(SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE)/,
+      `the certificate of the server is not trusted (${said})`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; ${unchecked}`,
+    ],
+    [
+      /^ERR_TLS_CERT_ALTNAME_INVALID /,
+      `the certificate of the server is for another host (${said})`,
+      `Name the host in ${setting} as the certificate does; ${unchecked}`,
+    ],
+    [
+      /^CERT_(HAS_EXPIRED|NOT_YET_VALID) /,
+      `the certificate of the server is not valid now (${said})`,
+      `Renew it, or set the clocks; ${unchecked}`,
+    ],
+    // What pg throws when a server asks for what the URL does not have.
+    [
+      /password must be a string/,
+      'the server asks for a password, which it lacks',
+      'Write it as postgresql://user:password@host/database.',
+    ],
+    [
+      /^(?=\S*\d)[\dA-Z]{5} /,
+      `the server does not let it in: ${said}`,
+      `See to that, or correct ${setting}.`,
+    ],
+  ];
 }

@@ -5,21 +5,20 @@ import pg from 'pg';
 import type { Config } from '../config/config.ts';
 import type { ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
-import { carriesNames } from './connection/namedStatements.ts';
-import { endWhenSilent } from './connection/silence.ts';
-import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
-import { assertOwnFolder } from './embedded/owner.ts';
+import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import { FolderInUse } from './embedded/folderLock.ts';
+import { newDatabaseFile } from './embedded/newDatabase.ts';
+import { assertOwn } from './embedded/owner.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import type { FeedReport } from './feed/keepListening.ts';
 import { listenToServer } from './feed/server.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
-import { newDatabaseFile } from './newDatabase.ts';
 import { sessionSettings } from './pooler.ts';
-import { createStatementNames } from './preparedStatements.ts';
+import { statementName } from './reader/batch.ts';
 import { createSql, type Sql } from './reader/sql.ts';
-import { longestConnecting } from './session.ts';
+import { endWhenSilent, longestConnecting } from './session.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;
@@ -75,21 +74,19 @@ export async function openDatabase(
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
   if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR, await newDatabaseFile());
-  const { connection } = postgres;
-  try {
-    await migrate(connection, undefined, listener);
-    return {
-      ...connectTo(connection, { bounds, release: postgres.close }),
-      embedded: true,
-      direct: connection,
-      failure: postgres.failure,
-      // The engine announces in one way only: `readConfig` rejects any other.
-      openChangeFeed: (choice) => listenToEngine(postgres, choice?.report),
-    };
-  } catch (error) {
-    await postgres.close();
+  const { connection, failure, close } = postgres;
+  await migrate(connection, undefined, listener).catch(async (error) => {
+    await close();
     throw error;
-  }
+  });
+  return {
+    ...connectTo(connection, { bounds, release: close }),
+    embedded: true,
+    direct: connection,
+    failure,
+    // The engine announces in one way only: `readConfig` rejects any other.
+    openChangeFeed: (choice) => listenToEngine(postgres, choice?.report),
+  };
 }
 
 /**
@@ -104,17 +101,14 @@ export async function joinDatabase(
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
   return whileInUse(longestOpening, async () => {
     const running = await findEmbedded(config.DATA_DIR);
-    if (running) return connectTo(running.connection, { release: running.close });
-    await assertOwnFolder(config.DATA_DIR);
+    if (running) return connectTo(running);
+    await assertOwn(config.DATA_DIR, true);
     return openDatabase(config, undefined, listener);
   });
 }
 
 /** How long, in milliseconds, a command waits for a process that opens the folder or closes it. */
 const longestOpening = 10_000;
-
-/** How often, in milliseconds, it is looked whether a folder is still in use. */
-const inUsePause = 100;
 
 /** Tries to open a database again and again, for so many milliseconds, while another process has its folder open. */
 export async function whileInUse<Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> {
@@ -125,7 +119,7 @@ export async function whileInUse<Opened>(longest: number, open: () => Promise<Op
     } catch (error) {
       if (!(error instanceof FolderInUse) || performance.now() > deadline) throw error;
     }
-    await sleep(inUsePause);
+    await sleep(100);
   }
 }
 
@@ -135,44 +129,31 @@ async function openServer(
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
-  // Commands have few statements, and are soon done.
-  const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(server, {
     bounds,
     ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
-    ...(named && { nameOf: createStatementNames() }),
+    // Commands have few statements, and leave nothing behind in the sessions of a pooler.
+    ...((!pooled || bounds) && { nameOf: statementName }),
   });
-  try {
-    await migrate(direct, undefined, listener);
-    return {
-      ...database,
-      embedded: false,
-      direct,
-      // A server that is away may come back.
-      failure: new Promise(() => {}),
-      async openChangeFeed(choice) {
-        if (choice) await chooseFeed(choice, direct, decodes);
-        return listenToServer(direct, server, { report: choice?.report });
-      },
-    };
-  } catch (error) {
+  await migrate(direct, undefined, listener).catch(async (error) => {
     await database.close();
     throw error;
-  }
-}
-
-/**
- * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
- * logical decoding, and asks nothing.
- */
-async function chooseFeed(
-  { wanted, chosen }: FeedChoice,
-  direct: ServerConfig,
-  decodes: boolean,
-): Promise<void> {
-  if (wanted === 'auto' && !decodes) return;
-  const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
-  chosen(await chooseAnnounceMode(wanted, direct));
+  });
+  return {
+    ...database,
+    embedded: false,
+    direct,
+    // A server that is away may come back.
+    failure: new Promise(() => {}),
+    async openChangeFeed(choice) {
+      // What comes with the settings leaves the database as it is where there is no logical decoding, and asks nothing.
+      if (choice && (choice.wanted !== 'auto' || decodes)) {
+        const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
+        choice.chosen(await chooseAnnounceMode(choice.wanted, direct));
+      }
+      return listenToServer(direct, server, { report: choice?.report });
+    },
+  };
 }
 
 /** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
@@ -223,7 +204,7 @@ interface ConnectOptions {
 
 function connectTo(
   connection: pg.PoolConfig,
-  { bounds, nameOf, prepare, release }: ConnectOptions,
+  { bounds, nameOf, prepare, release }: ConnectOptions = {},
 ): Connected {
   const pool = new pg.Pool({
     ...connection,

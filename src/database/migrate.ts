@@ -4,30 +4,23 @@
  * agrees with the ledger, but loads Prisma's schema engine.
  */
 
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import type { ServerConfig } from './connection/client.ts';
-import { findForeignTables } from './foreignTables.ts';
-import { createLedger, readLedger, recordMigration } from './migrationLedger.ts';
-import { findSchemaProblem, findUsageProblem } from './rights.ts';
+import { createDatabase } from './connectionError.ts';
+import { findSchemaProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
 const checkedIn = new URL('prisma/migrations/', root);
-
-/** The first migration of the unreleased versions, which is in the ledger of each of their databases. */
-const unreleased = '20261120000000_init';
 
 /** The key of the advisory lock under which one process migrates: any number that nothing else on the server uses. */
 export const migrationLock = 0xd07e7a11;
 
 /** How long, in milliseconds, a statement of a migration may take. */
 const longestMigration = 30 * 60_000;
-
-/** PostgreSQL's codes for what a role may not do, and for a search_path that leads to no schema. */
-const lacksRights = new Set(['42501', '3F000']);
 
 /** Functions that are called while a database is migrated. */
 export interface MigrationListener {
@@ -53,27 +46,25 @@ export async function migrate(
   listener: MigrationListener = {},
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
-  const { client, connect, close } = createSession(connection);
-  let pending: readonly string[] = [];
+  const { client, connect, close } = createSession(connection, longestMigration);
   try {
     await connect();
     // That of the embedded engine is never somebody else's.
     if (connection.connectionString !== undefined)
-      reject('DATABASE_URL', await readForeignTables(client, migrations));
-    pending = await readPending(client, migrations);
+      reject('DATABASE_URL', await findForeignTables(client, migrations));
+    let pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    const isNew = pending.length === migrations.length;
-    if (isNew) reject('DATABASE_URL', await findUsageProblem(client));
-    listener.pending?.(pending, isNew);
+    listener.pending?.(pending, pending.length === migrations.length);
     await beginAlone(client, listener);
-    await client.query(createLedger);
     // Another gateway may have applied them in the meantime.
     pending = await readPending(client, migrations);
+    if (pending.length === migrations.length) reject('DATABASE_URL', await findSchemaProblem(client));
+    await client.query(createLedger);
     for (const migration of migrations) if (pending.includes(migration.name)) await apply(client, migration);
-    await queryLong(client, 'COMMIT');
-    return [...pending];
+    await client.query('COMMIT');
+    return pending;
   } catch (error) {
-    throw await explain(client, error, pending);
+    throw error instanceof SetupError ? error : explain(client, error);
   } finally {
     // This also ends a transaction that has failed.
     await close();
@@ -91,73 +82,91 @@ async function beginAlone(client: pg.ClientBase, { waiting }: MigrationListener)
   await client.query(`
     SELECT set_config(name, '0', true) FROM pg_settings
     WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`);
-  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS taken', [
-    migrationLock,
-  ]);
+  const { rows } = await client.query<{ taken: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(${migrationLock}) AS taken`,
+  );
   if (rows[0]?.taken) return;
   waiting?.();
-  await queryLong(client, `SELECT pg_advisory_xact_lock(${migrationLock})`);
-}
-
-/** Runs a statement that may take as long as a migration may. */
-function queryLong(client: pg.ClientBase, text: string) {
-  // `pg` takes the timeout with a query too, though its types do not say so.
-  const query: pg.QueryConfig & { query_timeout: number } = { text, query_timeout: longestMigration };
-  return client.query(query);
+  await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
 }
 
 async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<void> {
-  await queryLong(client, sql).catch((error: Error) => {
+  await client.query(sql).catch((error: Error) => {
     // What PostgreSQL adds to an error, such as the key of a row that there are two of.
-    const detail = 'detail' in error && typeof error.detail === 'string' ? ` (${error.detail})` : '';
+    const detail = error instanceof pg.DatabaseError && error.detail ? ` (${error.detail})` : '';
     const named = new Error(`${name}: ${error.message}${detail}`, { cause: error });
     throw Object.assign(named, { code: systemCodeOf(error) });
   });
-  await recordMigration(client, name, sql);
-}
-
-/** Says what to do about an error: which role lacks what, if that is it. */
-async function explain(client: pg.Client, error: unknown, pending: readonly string[]): Promise<SetupError> {
-  if (error instanceof SetupError) return error;
-  const text = isUnresponsive(error) ? unresponsiveText : errorText(error);
-  if (!lacksRights.has(systemCodeOf(error) ?? ''))
-    return new SetupError(`The database could not be migrated: ${text}`, { cause: error });
-  await client.query('ROLLBACK');
-  const isNew = pending.length > 0 && (await readLedger(client)).length === 0;
-  const problem = isNew ? await findSchemaProblem(client) : undefined;
-  if (problem)
-    return new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`, {
-      cause: error,
-    });
-  const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
-  const role = JSON.stringify(rows[0]?.role);
-  return new SetupError(
-    pending.length === 0
-      ? `The role ${role} may not read which migrations are applied: ${text}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.join(', ')}: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
-    { cause: error },
+  await client.query(
+    `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
+     VALUES ($1, $2, $3, now(), 1)`,
+    [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
   );
 }
 
-/** What is said of a database that has tables of something else, which this only reads; undefined of any other. */
-export async function readForeignTables(client: pg.Client, migrations?: readonly Migration[]) {
-  const ours = (migrations ?? (await readMigrations(checkedIn))).map(({ name }) => name);
-  return findForeignTables(client, (name) => name === unreleased || ours.includes(name));
+/** Says what to do about an error. */
+function explain({ user }: pg.Client, error: unknown): SetupError {
+  const text = isUnresponsive(error) ? unresponsiveText : errorText(error);
+  // `insufficient_privilege`
+  const says =
+    systemCodeOf(error) === '42501'
+      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
+      : `The database could not be migrated: ${text}`;
+  return new SetupError(says, { cause: error });
 }
 
-export interface Progress {
-  /** How many of this version's migrations the database has. */
-  readonly applied: number;
-  readonly pending: readonly string[];
-  /** Those that the database has of another version. */
-  readonly unknown: readonly string[];
+/** The ledger as Prisma creates it. */
+const createLedger = `
+  CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
+    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum            VARCHAR(64) NOT NULL,
+    finished_at         TIMESTAMPTZ,
+    migration_name      VARCHAR(255) NOT NULL,
+    logs                TEXT,
+    rolled_back_at      TIMESTAMPTZ,
+    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`;
+
+/** Reads the ledger, which may be that of another program: which migrations it has, and whether each was applied completely. */
+async function readLedger(client: pg.ClientBase) {
+  const { rows: tables } = await client.query(
+    `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
+  );
+  if (tables.length === 0) return [];
+  const { rows } = await client.query<{ name: string; isApplied: boolean }>(
+    `SELECT migration_name AS name, finished_at IS NOT NULL AND rolled_back_at IS NULL AS "isApplied"
+     FROM "_prisma_migrations"`,
+  );
+  return rows;
 }
 
-/** How far the database has come, which this only reads. */
-export async function readProgress(
-  client: pg.ClientBase,
+/** Describes a database that has tables, none of which a migration of ours has made. */
+export async function findForeignTables(
+  client: pg.Client,
   migrations?: readonly Migration[],
-): Promise<Progress> {
+): Promise<Diagnosis | undefined> {
+  // Everything that is called a table, except for what an extension has brought. It is read before the ledger: another gateway
+  // may have made all of it in between.
+  const { rows } = await client.query<{ name: string }>(`
+    SELECT to_json(relname)::text AS name FROM pg_class c
+    WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+      AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname <> '_prisma_migrations'
+      AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')
+    ORDER BY relname LIMIT 3`);
+  const ours = migrations ?? (await readMigrations(checkedIn));
+  const ledger = await readLedger(client);
+  if (rows.length === 0 || ledger.some((entry) => ours.some(({ name }) => name === entry.name)))
+    return undefined;
+  const name = client.database === 'dovetail' ? 'dovetail_gateway' : 'dovetail';
+  return {
+    says: `the database ${JSON.stringify(client.database)} has tables of something else, such as ${rows.map((row) => row.name).join(', ')}`,
+    advice: `Dovetail takes a database of its own. ${createDatabase(client, name)}. Name it in DATABASE_URL; or have a schema of its own here: CREATE SCHEMA dovetail, and ?options=-c%20search_path%3Ddovetail at the end of DATABASE_URL.`,
+  };
+}
+
+/** How many migrations the database has, which are pending, and which it has of another version. */
+export async function readProgress(client: pg.ClientBase, migrations?: readonly Migration[]) {
   const all = migrations ?? (await readMigrations(checkedIn));
   const ledger = await readLedger(client);
   const applied = new Set(ledger.filter(({ isApplied }) => isApplied).map(({ name }) => name));
@@ -165,22 +174,14 @@ export async function readProgress(
   return { applied: all.length - pending.length, pending, unknown: [...applied] };
 }
 
-async function readPending(
-  client: pg.ClientBase,
-  migrations: readonly Migration[],
-): Promise<readonly string[]> {
+async function readPending(client: pg.ClientBase, migrations: readonly Migration[]) {
   const { pending, unknown } = await readProgress(client, migrations);
   reject('The database', findVersionProblem(unknown));
   return pending;
 }
 
-/** What to say of a database with migrations that this version does not know; undefined if there are none. */
+/** Describes a database with migrations that this version does not know. */
 export function findVersionProblem(unknown: readonly string[]): Diagnosis | undefined {
-  if (unknown.includes(unreleased))
-    return {
-      says: 'it was made by an unreleased version, and cannot be upgraded',
-      advice: 'Name a new database in DATABASE_URL or, if it is the embedded one, a new folder in DATA_DIR.',
-    };
   if (unknown.length === 0) return undefined;
   return {
     says: `it has migrations of a later version: ${unknown.join(', ')}`,
@@ -188,15 +189,8 @@ export function findVersionProblem(unknown: readonly string[]): Diagnosis | unde
   };
 }
 
-/** A digest of the names and texts of all migrations. */
-export async function digestOfMigrations(): Promise<string> {
-  const digest = createHash('sha256');
-  for (const { name, sql } of await readMigrations(checkedIn)) digest.update(JSON.stringify([name, sql]));
-  return digest.digest('hex');
-}
-
 /** The migrations, oldest first. */
-async function readMigrations(folder: URL): Promise<Migration[]> {
+export async function readMigrations(folder = checkedIn): Promise<Migration[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(

@@ -1,29 +1,20 @@
 /** Turns, one after the other. */
 
+import { createSignal } from './waiting.ts';
+
 export interface Mutex {
-  /** Waits until it is the caller's turn, and gives the function that ends it. */
+  /** Waits for the caller's turn, in the order of the calls, and returns the function that ends it. */
   acquire(): Promise<() => void>;
-  /** How many wait while somebody has the turn. */
-  waiting(): number;
 }
 
-/** Lets one holder at a time in, in the order in which they asked. */
 export function createMutex(): Mutex {
   let last = Promise.resolve();
-  let asked = 0;
   return {
     acquire() {
-      asked++;
       const before = last;
-      let end = () => {};
-      last = new Promise((settle) => {
-        end = () => {
-          asked--;
-          settle();
-        };
-      });
-      return before.then(() => end);
+      const { promise, settle } = createSignal();
+      last = promise;
+      return before.then(() => settle);
     },
-    waiting: () => asked - 1,
   };
 }

@@ -39,23 +39,17 @@ function toldSession(client: pg.Client): number | null {
   return (client as pg.Client & { readonly processID: number | null }).processID;
 }
 
-/** A setting of a session that statements rely on, whatever the server or the role has for a default. */
-interface Setting {
-  readonly value: string;
-  /** The values that will do as well. */
-  readonly accepted: RegExp;
-}
-
-const reliedOn: Readonly<Record<string, Setting>> = {
+/** The settings of a session that statements rely on, whatever the server or the role has for a default: value, and which will do. */
+const reliedOn: Readonly<Record<string, readonly [value: string, accepted: RegExp]>> = {
   // Times are read as PostgreSQL writes them.
-  DateStyle: { value: 'ISO', accepted: /^ISO/ },
+  DateStyle: ['ISO', /^ISO/],
   // With less, numbers lose digits.
-  extra_float_digits: { value: '1', accepted: /^[123]$/ },
-  standard_conforming_strings: { value: 'on', accepted: /^on$/ },
-  array_nulls: { value: 'on', accepted: /^on$/ },
+  extra_float_digits: ['1', /^[123]$/],
+  standard_conforming_strings: ['on', /^on$/],
+  array_nulls: ['on', /^on$/],
   // A statement that meets another one is to wait for it, not to fail.
-  default_transaction_isolation: { value: 'read committed', accepted: /^read (un)?committed$/ },
-  default_transaction_read_only: { value: 'off', accepted: /^off$/ },
+  default_transaction_isolation: ['read committed', /^read (un)?committed$/],
+  default_transaction_read_only: ['off', /^off$/],
 };
 
 /**
@@ -63,7 +57,7 @@ const reliedOn: Readonly<Record<string, Setting>> = {
  * gateway listens in it, or has it in its pool. Not everything that speaks for a server knows that setting.
  */
 export function sessionSettings(more: Readonly<Record<string, string>> = {}): string {
-  const values = Object.entries(reliedOn).map(([name, { value }]) => [name, value] as const);
+  const values = Object.entries(reliedOn).map(([name, [value]]) => [name, value] as const);
   return [
     ...[...values, ...Object.entries(more)].map(([name, value]) => `SET ${name} = '${value}'`),
     `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'`,
@@ -91,11 +85,9 @@ export async function checkPooler(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ role: string; name: string; setting: string }>(
     `SELECT quote_ident(current_user) AS role, name, setting FROM pg_settings WHERE name IN ('${Object.keys(reliedOn).join("', '")}')`,
   );
-  const wrong = rows.filter(({ name, setting }) => !reliedOn[name]?.accepted.test(setting));
+  const wrong = rows.filter(({ name, setting }) => !reliedOn[name]?.[1].test(setting));
   if (wrong.length === 0) return;
-  const changes = wrong.map(
-    ({ role, name }) => `ALTER ROLE ${role} SET ${name} = '${reliedOn[name]?.value}';`,
-  );
+  const changes = wrong.map(({ role, name }) => `ALTER ROLE ${role} SET ${name} = '${reliedOn[name]?.[0]}';`);
   throw new SetupError(
     `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect.`,
   );

@@ -54,10 +54,11 @@ const shortQueue = { share: 0.75, least: 3 };
 export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
   const requests = createFairQueue();
   const live = createFairQueue();
-  const shortest = Math.max(connections * shortQueue.share, shortQueue.least);
-  const admission = createAdmission(requests, maxWaiting, Math.min(shortest, maxWaiting));
+  const shortest = Math.min(Math.max(connections * shortQueue.share, shortQueue.least), maxWaiting);
   let running = 0;
   let isTurnOfLive = false;
+  let rejected = 0;
+  let lastRejection = Number.NEGATIVE_INFINITY;
 
   async function start<Result>(statement: () => Promise<Result>): Promise<Result> {
     running++;
@@ -99,53 +100,32 @@ export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
     };
   }
 
+  /** How many requests may wait now. */
+  function mostWaiting(now: number): number {
+    if (now - lastRejection < overloadLasts) return shortest;
+    return now - requests.lastEmpty() < burst.lasts ? maxWaiting * burst.factor : maxWaiting;
+  }
+
   return {
-    admit: admission.admit,
+    admit(user) {
+      const now = performance.now();
+      const most = mostWaiting(now);
+      const { own, others } = requests.sharesOf(user);
+      // A user with less than an equal share of the queue may begin also while it is full.
+      if (requests.waiting() < most || own < Math.floor(most / (others + 1))) return true;
+      lastRejection = now;
+      rejected++;
+      return false;
+    },
     forRequest: (user) => runnerBy(requests, user),
     forLiveQuery: (user) => runnerBy(live, user),
     figures: {
       get waiting() {
-        return requests.waiting;
+        return requests.waiting();
       },
       get rejected() {
-        return admission.rejected;
+        return rejected;
       },
-    },
-  };
-}
-
-/**
- * Decides which requests may begin.
- * @param usual how many may wait, and `shortest` how many under overload.
- */
-function createAdmission(queue: FairQueue, usual: number, shortest: number) {
-  let rejected = 0;
-  let lastRejection = Number.NEGATIVE_INFINITY;
-
-  function mostWaiting(now: number): number {
-    if (now - lastRejection < overloadLasts) return shortest;
-    return now - queue.lastEmpty < burst.lasts ? usual * burst.factor : usual;
-  }
-
-  /** Whether as many wait as may, and the user has at least an equal share of them. */
-  function isFullFor(user: User, now: number): boolean {
-    const most = mostWaiting(now);
-    if (queue.waiting < most) return false;
-    const { own, others } = queue.sharesOf(user);
-    return own >= Math.floor(most / (others + 1));
-  }
-
-  return {
-    get rejected() {
-      return rejected;
-    },
-    admit(user: User): boolean {
-      if (queue.waiting === 0) return true;
-      const now = performance.now();
-      if (!isFullFor(user, now)) return true;
-      lastRejection = now;
-      rejected++;
-      return false;
     },
   };
 }
@@ -155,17 +135,10 @@ interface Request {
   waiting: number;
 }
 
-interface Entry {
-  readonly request: Request;
-  begin(): void;
-}
-
-/** The waiting statements of a user. */
+/** The waiting statements of a user, the oldest first, and how many requests they belong to. */
 interface Line {
   readonly user: User;
-  /** The oldest first. */
-  readonly entries: Entry[];
-  /** How many requests they belong to. */
+  readonly entries: { readonly request: Request; begin(): void }[];
   requests: number;
 }
 
@@ -180,13 +153,9 @@ function createFairQueue() {
 
   return {
     /** When it was empty last. */
-    get lastEmpty() {
-      return lastEmpty;
-    },
+    lastEmpty: () => lastEmpty,
     /** How many requests have waiting statements. */
-    get waiting() {
-      return waiting;
-    },
+    waiting: () => waiting,
     /** How many requests of the user have waiting statements, and how many other users have any. */
     sharesOf(user: User) {
       const line = lines.get(user);

@@ -44,20 +44,16 @@ function createNumbers() {
 export function createViewerVersions(feed: ChangeFeed) {
   const versions = createNumbers();
   feed.subscribe((change) => (change.kind === 'user' ? versions.raise(change.userId) : versions.raiseAll()));
-  const { noteRead, lastReadOf, isCaughtUp, catchUp } = createReadBarrier(feed);
+  const barrier = createReadBarrier(feed);
   return {
+    ...barrier,
     /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
     versionOf: (viewerId: number) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
     /** Must be called after a write through this process, before it is acknowledged. */
     invalidate: versions.raise,
-    /** Must be called after a read for the viewer that did not go through the response cache. */
-    noteRead,
-    lastReadOf,
-    isCaughtUp,
-    catchUp,
     /** Raises the version if the viewer may have seen newer data than it stands for. */
     async settleVersion(viewerId: number): Promise<void> {
-      if (!isCaughtUp(viewerId) && !(await catchUp(viewerId))) versions.raise(viewerId);
+      if (!barrier.isCaughtUp(viewerId) && !(await barrier.catchUp(viewerId))) versions.raise(viewerId);
     },
   };
 }

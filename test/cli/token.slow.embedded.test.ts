@@ -4,7 +4,7 @@ import { readFile, rm } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
+import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';

@@ -1,16 +1,14 @@
 /** Opening a database on a server: what is rejected, how its sessions are configured, and that they are closed. */
 
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { joinDatabase, openDatabase, type PoolLimits } from '../../src/database/database.ts';
-import { message } from '../../src/database/embedded/protocol.ts';
-import { migrate } from '../../src/database/migrate.ts';
-import { isUnresponsive } from '../../src/database/session.ts';
-import { errorText, SetupError } from '../../src/errors.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
+import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
+import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
+import { SetupError } from '../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { openSilentServer } from '../support/silent.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -78,56 +76,23 @@ describe('a server', () => {
     expect(state).not.toContain('secret');
   });
 
-  it.each([
-    ['opened', (url: string) => open(undefined, url)],
-    ['migrated', (url: string) => migrate({ connectionString: url })],
-  ])(
-    'that accepts a connection and then does not respond is given up after 15 s when it is %s',
-    async (_, use) => {
-      const silent = await openSilentServer();
-      onTestFinished(silent.close);
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-      onTestFinished(() => void vi.useRealTimers());
-      let state = 'opening';
-      const settled = use(silent.url).catch((error: Error) => {
-        state = error.message;
-      });
-      await silent.asked;
-      vi.advanceTimersByTime(14_999);
-      await new Promise(setImmediate);
-      expect(state).toBe('opening');
-      vi.advanceTimersByTime(1);
-      await settled;
-      expect(state).toMatch(
-        /the database took the connection and then did not respond in time\. Look whether/,
-      );
-      expect(state).not.toMatch(/secret|Query read timeout/);
-    },
-  );
-
-  it('that closes the connection at the first query is reported as unreachable, without ending the process', async () => {
-    const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
-    const closing = createServer((socket) =>
-      socket
-        .on('error', () => {})
-        .once('data', () => socket.write(greeting, () => socket.once('data', () => socket.destroy()))),
-    );
-    closing.listen(0, '127.0.0.1');
-    await once(closing, 'listening');
-    onTestFinished(() => void closing.close());
-    const { port } = closing.address() as AddressInfo;
-    await expect(open(undefined, `postgres://me@127.0.0.1:${port}/none`)).rejects.toThrow(
-      'cannot be reached: Connection terminated unexpectedly',
-    );
-  });
-
-  it('whose database has migrations of a later version is rejected, and no connection stays open', async () => {
-    await database.pool.query(
-      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
-    );
-    await expect(open(undefined, named())).rejects.toThrow('migrations of a later version: 2999_later');
-    await database.pool.query(`DELETE FROM _prisma_migrations WHERE id = 'x'`);
-    await expect.poll(sessions).toBe(0);
+  it('that accepts a connection and then does not respond is given up after 15 s', async () => {
+    const silent = await openSilentServer();
+    onTestFinished(silent.close);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    let state = 'opening';
+    const settled = open(undefined, silent.url).catch((error: Error) => {
+      state = error.message;
+    });
+    await silent.asked;
+    vi.advanceTimersByTime(14_999);
+    await new Promise(setImmediate);
+    expect(state).toBe('opening');
+    vi.advanceTimersByTime(1);
+    await settled;
+    expect(state).toMatch(/the database took the connection and then did not respond in time\. Look whether/);
+    expect(state).not.toMatch(/secret|Query read timeout/);
   });
 });
 
@@ -180,35 +145,69 @@ describe('an opened database', () => {
     await lost;
     expect(await pid()).not.toBe(before);
   });
+});
 
-  it('prepares its statements with names', async () => {
-    const opened = await open({ connections: 1, statement: 10_000 }, named());
-    onTestFinished(() => opened.close());
-    const find = () =>
-      opened.sql.run<{ name: string }>(
-        `SELECT name FROM pg_prepared_statements WHERE statement LIKE '%' || $1`,
-        ['$1'],
-      );
-    await find();
-    expect(await find()).toEqual([{ name: expect.stringMatching(/^dovetail_/) }]);
+/** In milliseconds. */
+const longest = 600;
+
+async function openClient({ onTestFinished }: TestContext) {
+  const proxy = await openTcpProxy(database);
+  onTestFinished(proxy.close);
+  const client = new pg.Client({ connectionString: proxy.url });
+  await client.connect();
+  const lost: Error[] = [];
+  client.on('error', (error) => lost.push(error));
+  endWhenSilent(client, longest);
+  return { proxy, client, lost };
+}
+
+describe('a connection whose silence is limited', () => {
+  it.concurrent('is ended, and its statement fails, when the server does not respond', async (test) => {
+    const { proxy, client, lost } = await openClient(test);
+    // The timer has fired once before, in vain.
+    await sleep(1.5 * longest);
+    await client.query('SELECT 1');
+    proxy.hold();
+    const began = performance.now();
+    const failure = await client.query('SELECT 2').catch((error: unknown) => error);
+    test.expect(isUnresponsive(failure)).toBe(true);
+    test.expect(performance.now() - began).toBeGreaterThan(longest - 10);
+    test.expect(lost).toEqual([failure]);
+    test.expect(client.connection.stream.destroyed).toBe(true);
+  });
+
+  it.concurrent('stays open while no statement runs, also in a transaction', async (test) => {
+    const { client, lost } = await openClient(test);
+    await sleep(2 * longest);
+    await client.query('BEGIN');
+    await sleep(2 * longest);
+    test.expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    test.expect(lost).toEqual([]);
+    await client.end();
+  });
+
+  it.concurrent('gives each statement the whole time, whenever the one before was sent', async (test) => {
+    const { client, lost } = await openClient(test);
+    for (let run = 0; run < 3; run++) {
+      await sleep(0.6 * longest);
+      await client.query('SELECT pg_sleep($1)', [(0.6 * longest) / 1000]);
+    }
+    test.expect(lost).toEqual([]);
+    await client.end();
   });
 });
 
-it('joinDatabase connects to the server of DATABASE_URL, even if an embedded engine runs in DATA_DIR', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-database-'));
-  const engine = createServer((socket) => socket.on('error', () => {}).end());
-  engine.listen(join(folder, '.s.PGSQL.5432'));
-  await once(engine, 'listening');
-  onTestFinished(async () => {
-    engine.close();
-    await rm(folder, { recursive: true, force: true });
+it('a session is closed by the client when the server does not close its connection', async () => {
+  const silent = await openSilentServer();
+  onTestFinished(silent.close);
+  const { client, close } = createSession({ connectionString: silent.url });
+  await client.connect();
+  let closed = false;
+  const closing = close().then(() => {
+    closed = true;
   });
-  const joined = await joinDatabase({ DATABASE_URL: url, DATA_DIR: folder });
-  onTestFinished(() => joined.close());
-  expect(await joined.sql.count('User', {})).toBe(0);
-});
-
-it('errorText contains every reason of an error that has several', () => {
-  const several = new AggregateError([new Error('refused at ::1'), new Error('refused at 127.0.0.1'), 7]);
-  expect(errorText(several)).toBe('refused at ::1; refused at 127.0.0.1; 7');
+  await new Promise(setImmediate);
+  expect(closed).toBe(false);
+  await closing;
+  expect(client.connection.stream.destroyed).toBe(true);
 });

@@ -115,14 +115,6 @@ describe('a page of a list', () => {
     expect(scans[0]?.['Index Name']).toMatch(new RegExp(`^${table}_ownerId_\\w+_id_idx$`));
   });
 
-  it('of dttTemplates is read without scanning templates that the viewer cannot see', async () => {
-    const scans = (await planOf('dttTemplates', 'DttTemplate')).filter(
-      (node) => node['Relation Name'] === 'DttTemplate',
-    );
-    expect(scans).not.toEqual([]);
-    expect(typesOf(scans)).not.toContain('Seq Scan');
-  });
-
   it.each(['first: 10', 'first: 10, offset: 900'])(
     'of dttTemplates(%s) has the viewer’s own templates from an index in order, even beside imported ones',
     async (args) => {
@@ -142,5 +134,7 @@ describe('a page of a list', () => {
       expect(typesOf(nodes)).not.toContain('Seq Scan');
       expect(indexes).toContain('DttTemplate_ownerId_createdDate_id_idx');
     },
+    // On the embedded engine, updates of so many rows take long on a busy machine.
+    90_000,
   );
 });

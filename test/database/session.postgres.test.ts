@@ -10,7 +10,6 @@ import {
   openBeside,
   openTestDatabase,
   openTestGateway,
-  postJson,
   type TestDatabase,
   type TestGateway,
   withClient,
@@ -84,19 +83,19 @@ const nested = `{ dttSessions { nodes { name createdAt segments { gradePercent s
   dttTemplates { nodes { name targetDepth targetWindow createdAt updatedAt segments { type durationSeconds } } }
   lockSessions { nodes { startedAt durationSeconds segments { createdAt } } } devices { nodes { id macAddress } } }`;
 
-it.each([
-  ['REST: templates', '/api/v1/dtt/templates', undefined],
-  ['REST: sessions', '/api/v1/dtt/sessions', undefined],
-  ['REST: lock sessions', '/api/v1/lkbx/sessions', undefined],
-  ['REST: devices', '/api/v1/dtt', undefined],
-  ['REST: user', '/api/v1/users/me', undefined],
-  ['GraphQL, first', '/graphql', { query: nested }],
-  ['GraphQL, compiled', '/graphql', { query: nested }],
-])('a role with hostile defaults gets the same response: %s', async (_, path, body) => {
-  const expected = await ask(usual, path, body);
-  expect(expected.status).toBe(200);
-  expect(expected.text).not.toContain('"errors"');
-  expect(await ask(hostile, path, body)).toEqual(expected);
+it('a role with hostile defaults gets the same responses', async () => {
+  const paths = ['/dtt/templates', '/dtt/sessions', '/lkbx/sessions', '/dtt', '/users/me'];
+  const requests: [path: string, body?: unknown][] = [
+    ...paths.map((path): [string] => [`/api/v1${path}`]),
+    // The second time it is compiled.
+    ['/graphql', { query: nested }],
+    ['/graphql', { query: nested }],
+  ];
+  for (const [path, body] of requests) {
+    const expected = await ask(usual, path, body);
+    expect(expected).toMatchObject({ status: 200, text: expect.not.stringContaining('"errors"') });
+    expect(await ask(hostile, path, body)).toEqual(expected);
+  }
 });
 
 it('a role with hostile defaults migrates an empty database, and the doctor finds nothing wrong', async () => {
@@ -115,11 +114,10 @@ it('a role with hostile defaults migrates an empty database, and the doctor find
 });
 
 it('a role with hostile defaults activates templates in concurrent requests', async () => {
-  const responses = await Promise.all(
-    Array.from({ length: 20 }, (_, index) =>
-      postJson(hostile, alice.token, `/dtt/templates/${alice.dttTemplates[index % 3]}`, { isActive: true }),
-    ),
+  const paths = Array.from(
+    { length: 20 },
+    (_, index) => `/api/v1/dtt/templates/${alice.dttTemplates[index % 3]}`,
   );
+  const responses = await Promise.all(paths.map((path) => ask(hostile, path, { isActive: true })));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(hostile.log).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { commandName, connectionTo } from '../../src/database/embedded/socketFolder.ts';
+import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import { addAccounts, type LoadAccount } from './accounts.ts';
 import { failoverHead, measureFailover } from './failover.ts';
 import { type FaultyProxy, openFaultyProxy } from './faultyProxy.ts';

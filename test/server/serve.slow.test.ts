@@ -157,7 +157,7 @@ ${commands.join('\n')}
     expect(await runCli(['serve'], { DATA_DIR: folder, PORT: '0' })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `DATA_DIR ${JSON.stringify(folder)} is in use by process ${gateway.child.pid}. Stop it, or set DATA_DIR to another folder.\n`,
+      stderr: `DATA_DIR ${JSON.stringify(folder)} is in use by another process. Stop it, or set DATA_DIR to another folder.\n`,
     });
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
 

@@ -1,5 +1,5 @@
 /**
- * Looks for what keeps a gateway from running well, and says what to do about it. Changes nothing. Each check is a function in
+ * Looks for what keeps a gateway from running well, and says what to do about it. Changes no data. Each check is a function in
  * a list, in the order in which one thing needs the other; leaving one out hurts no other.
  */
 
@@ -10,7 +10,6 @@ import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { type Config, readConfig, workersOf } from '../../config/config.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
-import { findFileLimit } from '../../database/embedded/fileDescriptors.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
 import { errorText } from '../../errors.ts';
 import { checkPort, lookAtPort } from '../../http/port.ts';
@@ -72,8 +71,9 @@ function checkWorkers(config: Config): Found {
 async function checkDatabase({ DATABASE_URL: url, DATABASE_DIRECT_URL, DATA_DIR }: Config) {
   if (url !== undefined) return examineServer({ url, directUrl: DATABASE_DIRECT_URL });
   const checks: readonly Check<string>[] = [
-    ['database', checkFolder, true],
+    // Opening the database corrects the access of its own folder.
     ['database access', checkAccess],
+    ['database', checkFolder, true],
   ];
   return runChecks(checks, resolve(DATA_DIR));
 }
@@ -83,11 +83,7 @@ async function checkFolder(folder: string): Promise<Found> {
   const error = await access(nearestExisting(folder), needed).then(() => undefined, errorText);
   const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
   if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
-  const running = await findEmbedded(folder);
-  await running?.close();
-  if (running) return `embedded, in ${folder}, open in a running gateway`;
-  const limit = await findFileLimit();
-  if (limit) return limit;
+  if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
   return (await findProblem(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
 }

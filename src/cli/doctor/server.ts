@@ -9,14 +9,9 @@ import { findDifference } from '../../database/connection/direct.ts';
 import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
-import { findVersionProblem, readForeignTables, readProgress } from '../../database/migrate.ts';
+import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
-import {
-  findHiddenTables,
-  findMissingRights,
-  findSchemaProblem,
-  findUsageProblem,
-} from '../../database/rights.ts';
+import { findHiddenTables, findMissingRights, findSchemaProblem } from '../../database/rights.ts';
 import { createSession, type Session } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
@@ -89,8 +84,6 @@ function checkVersion({ urls, info: { version } }: Connected): Found {
 
 /** Whether the role may do what requests need. */
 async function checkRights({ client, info: { isReplica, role } }: Connected): Promise<Found> {
-  const unusable = await findUsageProblem(client);
-  if (unusable) return unusable;
   if (isReplica)
     return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
@@ -120,7 +113,7 @@ async function checkHiddenTables({ client, info: { role } }: Connected): Promise
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 async function checkMigrations({ client, direct }: Connected): Promise<Found> {
-  const foreign = await readForeignTables(client);
+  const foreign = await findForeignTables(client);
   if (foreign) return foreign;
   const { applied, pending, unknown } = await readProgress(client);
   if (pending.length === 0) return findVersionProblem(unknown) ?? `all ${applied} applied`;

@@ -6,7 +6,7 @@ import { connectionError, createDatabase } from '../connectionError.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
 import { createSession } from '../session.ts';
 import { type ServerConfig, serverOf } from './client.ts';
-import { checkDirect } from './direct.ts';
+import { findDirect } from './direct.ts';
 
 /** The URLs of a server. */
 export interface ServerUrls {
@@ -15,16 +15,13 @@ export interface ServerUrls {
   readonly directUrl?: string | undefined;
 }
 
-interface ServerTraits {
+interface FoundServer {
+  readonly server: ServerConfig;
+  readonly direct: ServerConfig;
   /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
   /** Whether the server supports logical decoding. */
   readonly decodes: boolean;
-}
-
-export interface FoundServer extends ServerTraits {
-  readonly server: ServerConfig;
-  readonly direct: ServerConfig;
 }
 
 /** The oldest supported major version of PostgreSQL. */
@@ -36,27 +33,6 @@ export const oldestServer = 15;
  */
 export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
   const server = serverOf(url);
-  const traits = await checkServer(server, url);
-  if (directUrl === undefined) return { server, direct: server, ...traits };
-  const direct = serverOf(directUrl);
-  await checkDirect({ server, direct, url, directUrl });
-  return { server, direct, ...traits };
-}
-
-/** Diagnoses a database with another encoding than UTF-8, in which not every text of a client could be stored. */
-export function findEncodingProblem(
-  { host, port, user, database = '' }: pg.Client,
-  encoding: string | undefined,
-): Diagnosis | undefined {
-  if (encoding === 'UTF8') return undefined;
-  const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
-  return {
-    says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
-    advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
-  };
-}
-
-async function checkServer(server: ServerConfig, url: string): Promise<ServerTraits> {
   const { client, close } = createSession(server);
   try {
     await client.connect();
@@ -72,11 +48,25 @@ async function checkServer(server: ServerConfig, url: string): Promise<ServerTra
     if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
-    return { pooled, decodes: rows[0]?.decodes ?? false };
+    const direct = directUrl === undefined ? server : await findDirect(url, directUrl);
+    return { server, direct, pooled, decodes: rows[0]?.decodes ?? false };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);
   } finally {
     await close();
   }
+}
+
+/** Diagnoses a database with another encoding than UTF-8, in which not every text of a client could be stored. */
+export function findEncodingProblem(
+  { host, port, user, database = '' }: pg.Client,
+  encoding: string | undefined,
+): Diagnosis | undefined {
+  if (encoding === 'UTF8') return undefined;
+  const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
+  return {
+    says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
+    advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
+  };
 }

@@ -10,24 +10,19 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, cp, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
-import { makeFolder, openEngine, unusableFolder } from './engineStart.ts';
-import { findFileLimit } from './fileDescriptors.ts';
-import { lockFolder } from './folderLock.ts';
-import { adviceForDenied, engineFolder, findForeignOwner, rejectProblem } from './owner.ts';
+import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { openEngine } from './engineStart.ts';
+import { isListening, lockFolder } from './folderLock.ts';
+import { assertOwn, engineFolder, unusableFolder } from './owner.ts';
 import type { NotificationListener } from './protocol.ts';
-import { serveEngine } from './server.ts';
-import { commandName, connectionTo, isListening, reachableFolder, socketName } from './socketFolder.ts';
+import { commandName, connectionTo, serveEngine } from './server.ts';
 
 export interface EmbeddedPostgres {
   /** The settings with which `pg` or Prisma connect to the engine from this process. */
   readonly connection: pg.ClientConfig;
-  readonly engine: PGlite;
   /** Called for each notification, on the channels that the engine was told to `LISTEN` to. */
   readonly listeners: Set<NotificationListener>;
   /** Resolves when the engine has failed. It cannot be used any more then. */
@@ -35,106 +30,73 @@ export interface EmbeddedPostgres {
   close(): Promise<void>;
 }
 
-/** Another process has the folder open. */
-export class FolderInUse extends SetupError {}
+/** The name of the socket file that PostgreSQL clients expect. */
+const socketName = '.s.PGSQL.5432';
+
+/** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
+const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
 
 /**
  * Opens the database of the folder, creating it if there is none.
- * @param packed the file from which a new database is unpacked (`packed.ts`). If it does not exist, the engine creates one.
+ * @param packed the file from which a new database is unpacked (`newDatabase.ts`). If it does not exist, the engine creates one.
  * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
 export async function openEmbedded(dataDir: string, packed?: string): Promise<EmbeddedPostgres> {
-  rejectProblem(await findFileLimit());
-  await makeFolder(resolve(dataDir)).catch((error) => {
-    throw unusableFolder(dataDir, error);
+  const folder = resolve(dataDir);
+  if (Buffer.byteLength(folder) > longestFolder)
+    throw new SetupError(
+      `DATA_DIR is ${JSON.stringify(folder)}, but takes a path of at most ${longestFolder} bytes, since there is a socket in it.`,
+    );
+  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error) => {
+    throw unusableFolder(folder, error);
   });
-  rejectProblem(await findForeignOwner(dataDir));
-  // Functions that close what was opened, to be called in reverse order.
-  const opened: (() => unknown)[] = [];
-  const close = async () => {
-    for (const undo of opened.reverse()) await undo();
-  };
-  try {
-    const folder = await reachableFolder(resolve(dataDir));
-    opened.push(folder.release);
-    const claimed = await lockFolder(folder.path).catch((error) => {
-      throw unusableFolder(dataDir, error);
-    });
-    if ('holder' in claimed) {
-      throw new FolderInUse(
-        `DATA_DIR ${JSON.stringify(dataDir)} is in use by ${claimed.holder}. Stop it, or set DATA_DIR to another folder.`,
-      );
-    }
-    const { isHeld, release } = claimed;
-    opened.push(release);
-    const engine = await openEngine(dataDir, join(folder.path, engineFolder), packed);
-    const socket = join(folder.path, socketName);
-    await rm(socket, { force: true });
-    const listeners = new Set<NotificationListener>();
-    // A name of its own: the client of a gateway whose folder was replaced must not use the engine of another gateway.
-    const ownName = `${commandName}-${randomUUID()}`;
-    const server = serveEngine(engine, {
-      names: [ownName, commandName],
-      onNotification(channel, payload) {
-        for (const listener of listeners) listener(channel, payload);
-      },
-      findObstacle: () => (isHeld() ? undefined : lost(dataDir)),
-    });
-    const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
-    // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
-    opened.push(() => server.failed.aborted || engine.close());
-    server.listen(socket);
-    await once(server, 'listening');
-    const watch = setInterval(server.check, lockInterval).unref();
-    opened.push(() => {
-      clearInterval(watch);
-      server.check();
-      server.stop();
-    });
-    await chmod(socket, 0o600);
-    return { connection: connectionTo(folder.path, ownName), engine, listeners, failure, close };
-  } catch (error) {
-    await close();
+  await assertOwn(folder);
+  const lock = await lockFolder(folder);
+  const engine = await openEngine(folder, join(folder, engineFolder), packed).catch(async (error) => {
+    await lock.release();
     throw error;
-  }
-}
-
-/** Finds out what is wrong with the database of the folder, if anything. Opens a copy, since opening it would change it. */
-export async function findProblem(dataDir: string): Promise<Diagnosis | undefined> {
-  const foreign = await findForeignOwner(dataDir);
-  if (foreign) return foreign;
-  const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
-  try {
-    const path = join(copy, engineFolder);
-    try {
-      await cp(join(dataDir, engineFolder), path, { recursive: true });
-    } catch (error) {
-      return uncopied(dataDir, error);
-    }
-    await (await openEngine(dataDir, path)).close();
-    return undefined;
-  } catch (error) {
-    const advice = 'Move it away, and restore a copy or start with a new one.';
-    return { says: errorText(error), advice };
-  } finally {
-    await rm(copy, { recursive: true, force: true });
-  }
-}
-
-/** The problem is not the database itself: there is no room for the copy, or another user has left files in the folder. */
-function uncopied(dataDir: string, error: unknown): Diagnosis {
+  });
+  const listeners = new Set<NotificationListener>();
+  // A name of its own: the client of a gateway whose folder was replaced must not use the engine of another gateway.
+  const ownName = `${commandName}-${randomUUID()}`;
+  const server = serveEngine(engine, {
+    names: [ownName, commandName],
+    onNotification(channel, payload) {
+      for (const listener of listeners) listener(channel, payload);
+    },
+    findObstacle: () => (lock.isHeld() ? undefined : lost(folder)),
+  });
+  const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
+  const socket = join(folder, socketName);
+  await rm(socket, { force: true });
+  server.listen(socket);
+  await once(server, 'listening');
+  await chmod(socket, 0o600);
   return {
-    says: `The database in ${dataDir} cannot be copied to look at it: ${errorText(error)}`,
-    advice: adviceForDenied(dataDir, error) ?? `Try again, and make room for a copy in ${tmpdir()} (TMPDIR).`,
+    connection: connectionTo(folder, ownName),
+    listeners,
+    failure,
+    async close() {
+      server.stop();
+      // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
+      if (!server.failed.aborted && lock.isHeld()) await engine.close();
+      await lock.release();
+    },
   };
 }
 
-/** How often, in milliseconds, an idle engine checks whether its folder is still there. */
-const lockInterval = 1_000;
-
-function lost(dataDir: string): SetupError {
+function lost(folder: string): SetupError {
   return new SetupError(
-    `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`,
+    `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
+  );
+}
+
+/** Finds out what keeps a gateway from opening the database of the folder, if anything, by opening it. */
+export function findProblem(dataDir: string): Promise<Diagnosis | undefined> {
+  const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
+  return openEmbedded(dataDir).then(
+    ({ close }) => close().then(() => undefined),
+    (error) => ({ says: errorText(error), advice }),
   );
 }
 
@@ -142,15 +104,13 @@ function lost(dataDir: string): SetupError {
 export function hasDatabase(dataDir: string): Promise<boolean> {
   return readdir(join(dataDir, engineFolder)).then(
     (files) => files.length > 0,
-    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
+    (error) => !['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? ''),
   );
 }
 
 /** How to connect to the engine of the process that has the folder open; undefined if none has. */
-export async function findEmbedded(dataDir: string) {
-  const folder = await reachableFolder(resolve(dataDir));
-  if (await isListening(join(folder.path, socketName)))
-    return { connection: connectionTo(folder.path, commandName), close: folder.release };
-  await folder.release();
-  return undefined;
+export async function findEmbedded(dataDir: string): Promise<pg.ClientConfig | undefined> {
+  const folder = resolve(dataDir);
+  const isOpen = await isListening(join(folder, socketName)).catch(() => false);
+  return isOpen ? connectionTo(folder, commandName) : undefined;
 }

@@ -6,18 +6,16 @@ import { statSync } from 'node:fs';
 import { chmod, link, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { isDenied } from './owner.ts';
+import { SetupError, systemCodeOf } from '../../errors.ts';
+import { unusableFolder } from './owner.ts';
 
-export interface Claimed {
+/** Another process has the folder open. */
+export class FolderInUse extends SetupError {}
+
+export interface FolderLock {
   /** Whether this process still holds the lock: the folder may have been removed, and created again by another process. */
   isHeld(): boolean;
-  /** Releases the lock. */
   release(): Promise<void>;
-}
-
-export interface Rejected {
-  /** The process that holds the lock, such as `process 42`. */
-  readonly holder: string;
 }
 
 /**
@@ -26,53 +24,62 @@ export interface Rejected {
  * The lock is a listening socket, which stops listening when its process ends. Its file stays, though, and to remove a file
  * that nobody listens on is a race: meanwhile it may have become the lock of a faster process. So the lock files are
  * numbered, the one with the highest number is the lock and is never removed, and only one process can link the next number.
+ * @throws {FolderInUse} when another process holds the lock. {SetupError} when the folder cannot be used.
  */
-export async function lockFolder(folder: string): Promise<Claimed | Rejected> {
+export async function lockFolder(folder: string): Promise<FolderLock> {
   const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
-  const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
+  const server = createServer((socket) => socket.destroy()).unref();
   try {
     server.listen(draft);
     await once(server, 'listening');
     await chmod(draft, 0o600);
     // As long as the socket is bound, no other file has its inode number.
     const { dev, ino } = statSync(draft);
-    for (;;) {
-      const highest = Math.max(0, ...(await locksIn(folder)));
-      const holder = await ask(lockPath(folder, highest));
-      if (holder !== undefined) {
-        server.close();
-        return { holder };
-      }
-      const lock = lockPath(folder, highest + 1);
-      if (!(await linkNew(draft, lock))) continue;
-      const numbers = await locksIn(folder);
-      if (numbers.some((number) => number > highest + 1)) {
-        // The number was free because another process had taken a higher one and removed it.
-        await rm(lock, { force: true });
-        continue;
-      }
-      await rm(draft, { force: true });
-      for (const number of numbers.filter((each) => each <= highest)) {
-        await rm(lockPath(folder, number), { force: true });
-      }
-      const isHeld = () => {
-        const found = statSync(lock, { throwIfNoEntry: false });
-        return found?.ino === ino && found.dev === dev;
-      };
-      const release = async () => {
+    const lock = await linkHighest(folder, draft);
+    await rm(draft, { force: true });
+    const isHeld = () => {
+      const found = statSync(lock, { throwIfNoEntry: false });
+      return found?.ino === ino && found.dev === dev;
+    };
+    return {
+      isHeld,
+      async release() {
         // An empty file means the same as a socket that nobody listens on, and can be copied with the folder.
-        if (isHeld()) {
+        if (isHeld())
           await writeFile(draft, '', { mode: 0o600 })
             .then(() => rename(draft, lock))
             .catch(() => {});
-        }
         server.close();
-      };
-      return { isHeld, release };
-    }
+      },
+    };
   } catch (error) {
     server.close();
-    throw error;
+    throw error instanceof FolderInUse ? error : unusableFolder(folder, error);
+  }
+}
+
+/** Links the socket under a number that is higher than all others, if nobody listens on the highest, and returns its path. */
+async function linkHighest(folder: string, draft: string): Promise<string> {
+  for (;;) {
+    const highest = Math.max(0, ...(await locksIn(folder)));
+    if (await isListening(lockPath(folder, highest)))
+      throw new FolderInUse(
+        `DATA_DIR ${JSON.stringify(folder)} is in use by another process. Stop it, or set DATA_DIR to another folder.`,
+      );
+    const lock = lockPath(folder, highest + 1);
+    try {
+      await link(draft, lock);
+    } catch (error) {
+      // Another process was faster.
+      if (systemCodeOf(error) === 'EEXIST') continue;
+      throw error;
+    }
+    const numbers = await locksIn(folder);
+    const isHighest = numbers.every((number) => number <= highest + 1);
+    // The number may have been free because another process had taken a higher one and removed it.
+    for (const number of isHighest ? numbers.filter((each) => each <= highest) : [highest + 1])
+      await rm(lockPath(folder, number), { force: true });
+    if (isHighest) return lock;
   }
 }
 
@@ -83,44 +90,23 @@ async function locksIn(folder: string): Promise<number[]> {
   return names.flatMap((name) => /^\.lock\.(\d+)$/.exec(name)?.[1] ?? []).map(Number);
 }
 
-/** Gives the file another name, unless that is taken. */
-function linkNew(path: string, name: string): Promise<boolean> {
-  return link(path, name).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') return false;
-      throw error;
-    },
-  );
-}
-
-/** How long, in milliseconds, the holder may take to respond: it may be busy with a long query. */
-const holderTimeout = 2_000;
+/** What a connection says where nobody listens: on an old socket, on no file, and on the empty file in its place. */
+const nobody = ['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'];
 
 /**
- * Which process listens on the socket, or undefined if none does.
- * @throws when this user may not connect to it. That says nothing about a process: the file may be left from one of another
- * user.
+ * Whether a process listens on the socket.
+ * @throws when this user may not connect to it. That says nothing about a process: another user may have left the file.
  */
-function ask(path: string): Promise<string | undefined> {
-  return new Promise((settle, fail) => {
-    let response = '';
-    const socket = connect(path);
-    const say = () => settle(response === '' ? 'another process' : `process ${response}`);
-    socket.setTimeout(holderTimeout, () => socket.destroy());
-    socket.on('data', (data) => {
-      response += data;
-    });
-    socket.once('error', (error) => {
-      if (isDenied(error)) fail(error);
-      else if (isNobody(error)) settle(undefined);
-      else say();
-    });
-    socket.once('close', say);
-  });
-}
-
-/** Whether the error of a connection means that nobody listens: on an old socket, no file, or the empty file in its place. */
-function isNobody({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ENOTSOCK';
+export async function isListening(path: string): Promise<boolean> {
+  const socket = connect(path);
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) {
+    const code = systemCodeOf(error) ?? '';
+    if (code === 'EACCES' || code === 'EPERM') throw error;
+    return !nobody.includes(code);
+  } finally {
+    socket.destroy();
+  }
 }

@@ -11,10 +11,18 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
-import { createMutex, type Mutex } from '../mutex.ts';
-import { createEngine, type Engine } from './engine.ts';
-import type { NotificationListener } from './protocol.ts';
-import { applicationNameIn, fatal, message, readMessages, readReplies } from './protocol.ts';
+import type pg from 'pg';
+import { errorText } from '../../errors.ts';
+import { createMutex } from '../mutex.ts';
+import { fatal, message, type NotificationListener, readMessages, readReplies, type } from './protocol.ts';
+
+/** The name by which the server knows the gateway's commands. It is no secret: it keeps out clients that cannot take turns. */
+export const commandName = 'dovetail';
+
+/** PGlite has one user and one database, and needs no password: the mode of the folder keeps other users out. */
+export function connectionTo(host: string, name: string): pg.ClientConfig {
+  return { host, user: 'postgres', database: 'postgres', application_name: name, ssl: false };
+}
 
 export interface ServerOptions {
   /** The names by which clients are known: the `application_name` with which they connect. */
@@ -23,28 +31,58 @@ export interface ServerOptions {
   readonly onNotification: NotificationListener;
   /** Called before each use of the engine. Returns an error if the engine must not be used any more. */
   readonly findObstacle?: () => Error | undefined;
-  /** How long, in milliseconds, a client may send nothing during its turn while others wait. */
-  readonly silenceLimit?: number | undefined;
 }
 
-export interface EngineServer extends Server, Pick<Engine, 'failed' | 'check'> {
+export interface EngineServer extends Server {
+  /** Aborted, with the error, when the engine has failed. */
+  readonly failed: AbortSignal;
   /** Stops listening, and closes all connections. An engine that has failed is stopped already. */
   stop(): void;
 }
 
 export function serveEngine(
   pglite: PGlite,
-  { findObstacle = () => undefined, silenceLimit = 10_000, ...options }: ServerOptions,
+  { names, onNotification, findObstacle = () => undefined }: ServerOptions,
 ): EngineServer {
   const sockets = new Set<Socket>();
-  const engine = createEngine(pglite, findObstacle);
-  const { failed, check } = engine;
-  const service = { ...options, silenceLimit, engine, queue: createMutex() };
+  const { run, failed } = createEngine(pglite, findObstacle);
+  const turns = createMutex();
+
+  /** Serves one client until it disconnects, or an error ends its connection. */
+  async function serveClient(socket: Socket): Promise<void> {
+    let isKnown = false;
+    let isIdle = true;
+    let endTurn: (() => void) | undefined;
+    try {
+      for await (const messages of readMessages(socket)) {
+        isKnown ||= names.some((name) => messages.includes(`\0application_name\0${name}\0`));
+        if (!isKnown) {
+          socket.write(notKnown);
+          return;
+        }
+        endTurn ??= await turns.acquire();
+        // A client that disconnected while it waited counts its statement as failed, so it must not run later.
+        if (isIdle && socket.destroyed) return;
+        const replies = await run(messages);
+        // Notifications are passed on before the client learns that its statement has been carried out.
+        isIdle = readReplies(replies, isIdle, onNotification);
+        socket.write(replies);
+        if (!isIdle) continue;
+        endTurn();
+        endTurn = undefined;
+      }
+    } finally {
+      // An engine that has failed cannot roll back. The client is gone, so nobody has to be told.
+      if (endTurn) await run(rollback).catch(() => {});
+      endTurn?.();
+    }
+  }
+
   const server = createServer((socket) => {
     if (failed.aborted) return socket.destroy();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    serveClient(socket, service)
+    serveClient(socket)
       .catch(() => {})
       .finally(() => socket.destroy());
   });
@@ -55,47 +93,7 @@ export function serveEngine(
     for (const socket of sockets) socket.destroy();
   };
   failed.addEventListener('abort', stop);
-  return Object.assign(server, { stop, failed, check });
-}
-
-interface Service extends Pick<ServerOptions, 'names' | 'onNotification'> {
-  readonly engine: Engine;
-  readonly queue: Mutex;
-  readonly silenceLimit: number;
-}
-
-/** Serves one client until it disconnects, or an error ends its connection. */
-async function serveClient(socket: Socket, service: Service): Promise<void> {
-  const { names, onNotification, engine, queue, silenceLimit } = service;
-  let isKnown = false;
-  let isIdle = true;
-  let endTurn: (() => void) | undefined;
-  dropWhenSilent(socket, silenceLimit, () => endTurn !== undefined && queue.waiting() > 0);
-  try {
-    for await (const messages of readMessages(socket)) {
-      if (!isKnown && !names.includes(applicationNameIn(messages) ?? '')) {
-        socket.write(notKnown);
-        return;
-      }
-      isKnown = true;
-      if (!endTurn) {
-        endTurn = await queue.acquire();
-        // A client that disconnected while it waited counts its statement as failed, so it must not run later.
-        if (socket.destroyed) return;
-      }
-      const replies = await engine.run(messages);
-      // Notifications are passed on before the client learns that its statement has been carried out.
-      isIdle = readReplies(replies, isIdle, onNotification);
-      socket.write(replies);
-      if (!isIdle) continue;
-      endTurn();
-      endTurn = undefined;
-    }
-  } finally {
-    // An engine that has failed cannot roll back. The client is gone, so nobody has to be told.
-    if (endTurn) await engine.run(rollback).catch(() => {});
-    endTurn?.();
-  }
+  return Object.assign(server, { stop, failed });
 }
 
 const notKnown = fatal(
@@ -114,18 +112,74 @@ const rollback = Buffer.concat([
   message('Q', 'ROLLBACK'),
 ]);
 
-/** Disconnects a client that sends nothing for so many milliseconds, if it keeps others waiting. */
-function dropWhenSilent(socket: Socket, limit: number, keepsOthersWaiting: () => boolean): void {
-  // The engine runs in this thread, where no timer fires meanwhile, and then its reply counts as a sign of life.
-  socket.setTimeout(limit).on('timeout', () => {
-    if (keepsOthersWaiting()) {
-      socket.write(silentTooLong);
-      socket.destroy();
-    } else socket.setTimeout(limit);
-  });
+/**
+ * Runs the engine until it fails. A PostgreSQL server restarts after a panic, or after a crash of one of its processes.
+ * PGlite does not, and the next message could keep this thread busy for ever. So after a failure the engine is not used
+ * again, and each attempt fails with the same error.
+ */
+function createEngine(pglite: PGlite, findObstacle: () => Error | undefined) {
+  // Its first reason stays.
+  const failure = new AbortController();
+  const failed = failure.signal;
+  const fail = (error: Error) => failure.abort(error);
+  stopAtExceptions(pglite, fail);
+
+  /** Passes complete messages to the engine, and returns its replies. */
+  async function run(messages: Uint8Array): Promise<Buffer> {
+    const obstacle = findObstacle();
+    if (obstacle) fail(obstacle);
+    failed.throwIfAborted();
+    const pieces: Buffer[] = [];
+    try {
+      await pglite.execProtocolRawStream(messages, {
+        onRawData(data) {
+          // Copied, since the next piece overwrites this one in the memory of the engine.
+          const piece = Buffer.from(data);
+          // An error message is always at the beginning of a piece, and its text is a field of its own.
+          if (piece[0] === type('E') && piece.includes(panic))
+            fail(new Error(/\0M([^\0]*)/.exec(piece.toString())?.[1]));
+          pieces.push(piece);
+        },
+      });
+    } catch (error) {
+      // An error of a statement comes as a reply, so this is a failure of the engine.
+      if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+    // Replies of an engine that has failed are not passed on.
+    failed.throwIfAborted();
+    return Buffer.concat(pieces);
+  }
+
+  return { run: (messages: Uint8Array) => pglite.runExclusive(() => run(messages)), failed };
 }
 
-const silentTooLong = fatal(
-  '25P03',
-  'terminating connection: it kept silent in a transaction while others waited',
-);
+/** Part of the error message of a panic, after which the state of the engine is unknown, as when the disk is full. */
+const panic = Buffer.from('VPANIC\0');
+
+/** The status of the exception that PGlite throws in place of the `longjmp` with which PostgreSQL handles an error. */
+const jump = 100;
+
+/**
+ * Makes the engine fail on an exception that is not PostgreSQL's own, such as a stack overflow or a missing function.
+ * PGlite ignores such exceptions, though they leave the engine in an undefined state.
+ */
+function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): void {
+  const loopOnce = Module._PostgresMainLoopOnce;
+  Module._PostgresMainLoopOnce = () => {
+    try {
+      loopOnce();
+    } catch (error) {
+      // Anything can be thrown.
+      if ((error as { status?: unknown } | undefined)?.status === jump) throw error;
+      const failure = new Error(`the engine broke off: ${errorText(error)}`, { cause: error });
+      fail(failure);
+      throw {
+        // PGlite catches this object and reads its status outside of its `try`. The getter throws, which ends its loop.
+        get status() {
+          throw failure;
+        },
+      };
+    }
+  };
+}

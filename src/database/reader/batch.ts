@@ -6,6 +6,7 @@
  * and does not ask the server to describe columns that are known in advance.
  */
 
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 
@@ -27,18 +28,27 @@ export interface NamedStatement {
 /** The most statements that a connection has prepared: many times those of a frontend's operations. */
 export const maxStatements = 250;
 
+/** In characters: several times the longest statement of an operation without a filter. That of a filter can be very large. */
+const longestPrepared = 8_000;
+
 /**
- * The statements that each connection has prepared, by name. A statement of a batch that failed may be prepared or not, and it
- * may be outdated. It is closed before it is prepared again.
+ * The name of a prepared statement, which PostgreSQL parses and plans only once; empty for a text that is too long to be
+ * kept. It is made of the text: where a pooler has several clients use one session, all mean the same by the name.
  */
-const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, 'prepared' | 'unsure'>>();
+export const statementName = (text: string): string =>
+  text.length > longestPrepared
+    ? ''
+    : `dovetail_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`;
+
+/** The names of the statements that each connection has prepared for sure. */
+const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, true>>();
 
 function preparedOn(connection: pg.Connection) {
   const known = preparedStatements.get(connection);
   if (known) return known;
-  const made = new LRUCache<string, 'prepared' | 'unsure'>({
+  const made = new LRUCache<string, true>({
     max: maxStatements,
-    dispose(_state, name, reason) {
+    dispose(_, name, reason) {
       if (reason === 'evict') connection.close({ type: 'S', name }, true);
     },
   });
@@ -117,7 +127,7 @@ export class Batch implements pg.Submittable {
 
   handleError(error: unknown): void {
     const prepared = this.#connection && preparedOn(this.#connection);
-    for (const { name } of this.statements) if (prepared?.has(name)) prepared.set(name, 'unsure');
+    for (const { name } of this.statements) prepared?.delete(name);
     this.callback?.(error);
   }
 
@@ -132,11 +142,12 @@ function send(
   { name, text, columns }: NamedStatement,
   values: (string | null)[],
 ): void {
-  const prepared = preparedOn(connection);
-  const state = name === '' ? undefined : prepared.get(name);
-  if (state !== 'prepared') {
-    if (state === 'unsure') connection.close({ type: 'S', name }, true);
-    if (name !== '') prepared.set(name, 'prepared');
+  if (name === '' || !preparedOn(connection).get(name)) {
+    if (name !== '') {
+      // After an error it may be prepared or not, and may be outdated.
+      connection.close({ type: 'S', name }, true);
+      preparedOn(connection).set(name, true);
+    }
     connection.parse({ name, text, types: [] }, true);
   }
   connection.bind({ statement: name, values }, true);

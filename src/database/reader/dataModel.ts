@@ -67,46 +67,43 @@ export const valuesOf = (type: string): readonly string[] | undefined => enumera
 function readModels(): ReadonlyMap<ModelName, ReadonlyMap<string, Field>> {
   // The data model that Prisma generates has exactly the models of the type.
   const given = Object.entries(getDatamodel().datamodel.models) as [ModelName, DataModel][];
-  const foreignKeyOf = (model: string, relationName: string | undefined) => {
-    const [, { fields }] = given.find(([name]) => name === model) ?? ['', { fields: [] }];
-    return fields.find((field) => field.relationName === relationName && field.relationFromFields?.length)
-      ?.relationFromFields?.[0];
-  };
-  const hasId = (model: string) =>
-    given.some(([name, { fields }]) => name === model && fields.some((field) => field.name === 'id'));
-  return new Map(
-    given.map(([model, { fields }]) => [
-      model,
-      new Map(
-        fields.flatMap((field): [string, Field][] => {
-          const { name, type, isList, isRequired, relationName, relationFromFields } = field;
-          const isKey =
-            field.isId || field.isUnique || fields.some((each) => each.relationFromFields?.includes(name));
-          const column = { type, isRequired, isKey };
-          if (relationName === undefined) return [[name, column]];
-          const [own] = relationFromFields ?? [];
-          if (!hasId(own === undefined ? model : type)) return [];
-          const here = own ?? 'id';
-          const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
-          if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
-          return [[name, { ...column, relation: { model: type as ModelName, isList, here, there } }]];
-        }),
-      ),
-    ]),
-  );
+  const fieldsOf = new Map<string, DataModel['fields']>(given.map(([model, { fields }]) => [model, fields]));
+  const hasId = (model: string) => fieldsOf.get(model)?.some(({ name }) => name === 'id');
+  function relationOf(model: string, { type, isList, relationName, relationFromFields = [] }: DataField) {
+    const [own] = relationFromFields;
+    if (relationName === undefined || !hasId(own === undefined ? model : type)) return undefined;
+    const other = fieldsOf
+      .get(type)
+      ?.find((field) => field.relationName === relationName && field.relationFromFields?.length);
+    const there = own === undefined ? other?.relationFromFields?.[0] : 'id';
+    if (there === undefined) throw new Error(`${model} has a relation to ${type} that leads nowhere`);
+    return { model: type as ModelName, isList, here: own ?? 'id', there };
+  }
+  const read = (model: string, fields: readonly DataField[]) =>
+    fields.flatMap((field): [string, Field][] => {
+      const { name, type, isRequired } = field;
+      const isKey =
+        field.isId || field.isUnique || fields.some((each) => each.relationFromFields?.includes(name));
+      const relation = relationOf(model, field);
+      if (field.relationName !== undefined && !relation) return [];
+      return [[name, { type, isRequired, isKey, ...(relation && { relation }) }]];
+    });
+  return new Map(given.map(([model, { fields }]) => [model, new Map(read(model, fields))]));
+}
+
+interface DataField {
+  readonly name: string;
+  readonly type: string;
+  readonly isList: boolean;
+  readonly isRequired: boolean;
+  readonly isId: boolean;
+  readonly isUnique: boolean;
+  readonly relationName?: string;
+  readonly relationFromFields?: readonly string[];
 }
 
 interface DataModel {
-  readonly fields: readonly {
-    readonly name: string;
-    readonly type: string;
-    readonly isList: boolean;
-    readonly isRequired: boolean;
-    readonly isId: boolean;
-    readonly isUnique: boolean;
-    readonly relationName?: string;
-    readonly relationFromFields?: readonly string[];
-  }[];
+  readonly fields: readonly DataField[];
 }
 
 const models = readModels();

@@ -99,14 +99,14 @@ export function groupedStatement(model: ModelName, query: GroupedQuery): Stateme
     ([name, { does }]) => `${merging[does]}("${name}") AS "${name}"`,
   );
   const groups = `SELECT false AS "isTotal", ${list(keys, merged)} FROM (${together(ofGroups, keys, measures)}) found GROUP BY ${list(keys)}`;
-  const total = `SELECT true AS "isTotal", ${list(keys.map(asNull), merged)} FROM (${together(['all_rows', ...ofParts], measures)}) found`;
+  const noKeys = keys.map((key) => `NULL AS ${key}`);
+  const total = `SELECT true AS "isTotal", ${list(noKeys, merged)} FROM (${together(['all_rows', ...ofParts], measures)}) found`;
+  const shown = keys.map((key) => (key === periodKey ? `${key} - date '1970-01-01' AS ${key}` : key));
+  const order = ['"isTotal" DESC', ...keys.map((key) => inOrder(plan, key))];
   const text = `WITH ${list(withs)}
-    SELECT "isTotal", ${list(keys.map(shown), measures, query.period ? edgesOf(query.period, plan.zone) : [])}
+    SELECT "isTotal", ${list(shown, measures, query.period ? edgesOf(query.period, plan.zone) : [])}
     FROM (${keys.length === 0 ? total : `${groups} UNION ALL ${total}`}) found
-    ORDER BY ${list(
-      ['"isTotal" DESC'],
-      keys.map((key) => inOrder(plan, key)),
-    )} LIMIT ${plan.writer.parameter(query.atMost)}::int + 2`;
+    ORDER BY ${list(order)} LIMIT ${plan.writer.parameter(query.atMost)}::int + 2`;
   return { text, values };
 }
 
@@ -256,8 +256,6 @@ const columnsOf = ({ measures }: GroupedQuery, of: Measure['of']): string[] => [
 ];
 
 const quoted = (name: string) => `"${name}"`;
-const asNull = (name: string) => `NULL AS ${name}`;
-const shown = (key: string) => (key === periodKey ? `${key} - date '1970-01-01' AS ${key}` : key);
 const list = (...parts: readonly (readonly string[])[]) => parts.flat().join(', ');
 const together = (tables: readonly string[], ...columns: readonly (readonly string[])[]) =>
   tables.map((table) => `SELECT ${list(...columns)} FROM ${table}`).join(' UNION ALL ');

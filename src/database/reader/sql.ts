@@ -107,16 +107,14 @@ export function createSql(
   };
 }
 
-const filled = ({ name, text, values, columns }: NamedStatement, given?: SlotValues): NamedStatement => ({
-  name,
-  text,
-  columns,
-  values: fillSlots(values, given),
+const filled = (statement: NamedStatement, given?: SlotValues): NamedStatement => ({
+  ...statement,
+  values: fillSlots(statement.values, given),
 });
 
 /**
- * Returns a function that sends a batch of statements, and repeats them unprepared if the connection has an outdated version of
- * one. As soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
+ * Returns a function that sends a batch of statements. As soon as an error shows that connections share sessions, as behind a
+ * pooler, it repeats the batch unprepared, and prepares no statement any more.
  */
 function createSender(pool: pg.Pool) {
   let hasSessions = true;
@@ -133,31 +131,19 @@ function createSender(pool: pg.Pool) {
 
   return (statements: readonly NamedStatement[]): Promise<object[][]> => {
     if (!hasSessions) return unprepared(statements);
-    const sent = attempt(statements);
-    if (statements.every(({ name }) => name === '')) return sent;
-    return sent.catch((error: unknown) => {
-      if (isElsewhere(error)) hasSessions = false;
-      // Every connection of the pool may have the outdated version, so the statements are repeated without a name.
-      else if (!isOutdated(error)) throw error;
+    return attempt(statements).catch((error: unknown) => {
+      if (!(error instanceof pg.DatabaseError) || !ofAnotherSession.has(error.code)) throw error;
+      hasSessions = false;
       return unprepared(statements);
     });
   };
 }
 
 /**
- * Whether PostgreSQL has rejected a prepared statement before it ran, since the type of a column of its result has changed,
- * as after a migration ("cached plan must not change result type", `feature_not_supported`).
- */
-const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
-
-/**
  * PostgreSQL's error codes for a prepared statement that the session does not have, or has already
- * (`invalid_sql_statement_name`, `duplicate_prepared_statement`). The statement has not run. They mean that a pooler shares
- * sessions between connections.
+ * (`invalid_sql_statement_name`, `duplicate_prepared_statement`). The statement has not run.
  */
 const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
-
-const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
 
 /** By its types the pool returns a query object itself. It returns a promise of what the object passes to its callback. */
 const resultsOf = (pool: pg.Pool, batch: Batch) => pool.query(batch) as unknown as Promise<object[][]>;

@@ -8,13 +8,13 @@
 
 import type { Column } from './batch.ts';
 import { columnOf, fieldOf, listOf } from './dataModel.ts';
-import { type ModelName, type SelectQuery, Slot } from './query.ts';
+import type { ModelName, SelectQuery } from './query.ts';
 import {
   conditionOn,
+  conditionsOn,
   createWriter,
   isRecord,
   joinOn,
-  listedConditions,
   onlyEntry,
   orderedBy,
   type Writer,
@@ -30,11 +30,10 @@ export interface RowStatement extends Statement {
   readonly columns: readonly Column[];
 }
 
-/** Which fields of JSON rows are times, and which are numbers, since JSON cannot represent all of them. */
-interface Shape {
-  readonly times: readonly string[];
-  readonly floats: readonly string[];
-  readonly nested: readonly { readonly name: string; readonly shape: Shape }[];
+/** A column that can be read from the text of a statement's result, and from the JSON in another row. */
+interface JsonColumn extends Column {
+  /** Converts a value that JSON cannot represent, and which is not null. By default it stays. */
+  readonly fromJson?: ((value: unknown) => unknown) | undefined;
 }
 
 /** @throws an error for a query that this module does not support. */
@@ -51,36 +50,30 @@ export function countStatement(model: ModelName, where: object): RowStatement {
   return { text: count(createWriter(values), model, where), values, columns };
 }
 
-/** Converts the values of JSON rows to the types of the data model, in place. */
-function revive(rows: readonly object[], { times, floats, nested }: Shape): void {
-  if (times.length === 0 && floats.length === 0 && nested.length === 0) return;
-  for (const row of rows as readonly Record<string, unknown>[]) {
-    for (const name of times) if (row[name] !== null) row[name] = timeOf(Number(row[name]));
-    // In JSON, numbers that are not finite are text.
-    for (const name of floats) if (typeof row[name] === 'string') row[name] = Number(row[name]);
+/** Returns what converts the values of JSON rows to the types of the data model, in place. */
+function converterOf(columns: readonly JsonColumn[]) {
+  const converted = columns.flatMap(({ name, fromJson }) => (fromJson ? [{ name, fromJson }] : []));
+  return (value: unknown): unknown => {
     // The statement returns an array for each relation.
-    for (const { name, shape } of nested) revive(row[name] as object[], shape);
-  }
+    const rows = value as Record<string, unknown>[];
+    if (converted.length > 0)
+      for (const row of rows)
+        for (const { name, fromJson } of converted) if (row[name] !== null) row[name] = fromJson(row[name]);
+    return rows;
+  };
 }
 
 /**
  * A time that no `Date` can represent stays a number: an infinite one, as in `pg`, and one after the year 275760. The years of
  * PostgreSQL end with 294276.
  */
-const timeOf = (milliseconds: number) =>
-  Math.abs(milliseconds) <= furthestDate ? new Date(milliseconds) : milliseconds;
+function timeOf(written: unknown): Date | number {
+  const milliseconds = Number(written);
+  return Math.abs(milliseconds) <= furthestDate ? new Date(milliseconds) : milliseconds;
+}
 
 /** In milliseconds from the epoch, in either direction. */
 const furthestDate = 8.64e15;
-
-/** A SELECT and how to read its result: as the columns of a statement, or as JSON rows within another one. */
-interface Selected {
-  readonly text: string;
-  readonly columns: readonly Column[];
-  readonly shape: Shape;
-}
-
-const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip', 'plansEachTime']);
 
 /** @param tied the condition that joins the rows to those of an outer table. */
 function select(
@@ -89,26 +82,24 @@ function select(
   query: SelectQuery,
   table = writer.nextTable(),
   tied = 'true',
-): Selected {
-  for (const part of Object.keys(query))
-    if (!queryParts.has(part)) throw new Error(`${part} is not a part of a query of this module`);
-  const { parts, columns, shape } = selectedColumns(writer, model, query.select, table);
+): { text: string; columns: readonly JsonColumn[] } {
+  const { parts, columns } = selectedColumns(writer, model, query.select, table);
   const { where = {}, anyOf, orderBy = [], take, skip } = query;
   const order = orderedBy(model, orderBy, table);
-  const limit = take === undefined ? undefined : writer.parameter(rowCount('take', take));
-  const offset = skip ? writer.parameter(rowCount('skip', skip)) : undefined;
+  const limit = take === undefined ? undefined : writer.parameter(take);
+  const offset = skip ? writer.parameter(skip) : undefined;
   const limitText = limit ? ` LIMIT ${limit}` : '';
   let source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
   if (anyOf) {
     const needed = limit && offset ? ` LIMIT ${limit}::bigint + ${offset}::bigint` : limitText;
-    const conditions = listedConditions(writer, model, 'anyOf', anyOf, table);
+    const conditions = conditionsOn(writer, model, anyOf, table);
     source = `FROM (${unionOf(conditions, `SELECT ${table}.* ${source}`, order + needed)}) ${table}`;
   }
   const page = offset
     ? // In a subquery, since otherwise PostgreSQL computes the selected fields for the skipped rows as well.
       `FROM (SELECT ${table}.* ${source}${order}${limitText} OFFSET ${offset}) ${table}${order}`
     : source + order + limitText;
-  return { text: `SELECT ${parts.join(', ')} ${page}`, columns, shape };
+  return { text: `SELECT ${parts.join(', ')} ${page}`, columns };
 }
 
 /**
@@ -128,22 +119,17 @@ function unionOf(conditions: readonly string[], rows: string, end: string): stri
 
 function selectedColumns(writer: Writer, model: ModelName, selection: object, table: string) {
   const parts: string[] = [];
-  const columns: Column[] = [];
-  const times: string[] = [];
-  const floats: string[] = [];
-  const nested: { name: string; shape: Shape }[] = [];
+  const columns: JsonColumn[] = [];
   const entries: [string, unknown][] = Object.entries(selection);
   for (const [name, wanted] of entries) {
     if (name === '_count') {
-      parts.push(`${counts(writer, model, selectionOf(name, wanted), table)} AS "_count"`);
+      parts.push(`${counts(writer, model, queryOf(name, wanted).select, table)} AS "_count"`);
       columns.push({ name, read: JSON.parse });
     } else if (wanted === true) {
       const column = columnOf(model, name, table);
       const { type } = fieldOf(model, name);
-      if (type === 'DateTime') times.push(name);
-      if (type === 'Float') floats.push(name);
       parts.push(type === 'DateTime' ? `${milliseconds(column)} AS "${name}"` : column);
-      columns.push({ name, read: readers.get(type) ?? asText });
+      columns.push({ name, ...(readers.get(type) ?? { read: asText }) });
     } else {
       const relation = listOf(model, name);
       const inner = writer.nextTable();
@@ -155,27 +141,23 @@ function selectedColumns(writer: Writer, model: ModelName, selection: object, ta
         joinOn(relation, inner, table),
       );
       parts.push(`(SELECT coalesce(json_agg(rows), '[]') FROM (${below.text}) rows) AS "${name}"`);
-      columns.push({ name, read: (text) => revived(JSON.parse(text), below.shape) });
-      nested.push({ name, shape: below.shape });
+      const fromJson = converterOf(below.columns);
+      columns.push({ name, read: (text) => fromJson(JSON.parse(text)), fromJson });
     }
   }
   if (parts.length === 0) throw new Error(`nothing is selected of ${model}`);
-  return { parts, columns, shape: { times, floats, nested } };
+  return { parts, columns };
 }
 
 /** How to read the text of a column, by its type. Text and enumeration values stay as they are. */
 const asText = (text: string) => text;
-const readers = new Map<string, Column['read']>([
-  ['Int', Number],
-  ['Float', Number],
-  ['Boolean', (text) => text === 't'],
-  ['DateTime', (text) => timeOf(Number(text))],
+const readers = new Map<string, Omit<JsonColumn, 'name'>>([
+  ['Int', { read: Number }],
+  // In JSON, numbers that are not finite are text.
+  ['Float', { read: Number, fromJson: Number }],
+  ['Boolean', { read: (text) => text === 't' }],
+  ['DateTime', { read: timeOf, fromJson: timeOf }],
 ]);
-
-function revived(rows: object[], shape: Shape): object[] {
-  revive(rows, shape);
-  return rows;
-}
 
 /** @param tied as for `select`. */
 function count(
@@ -192,7 +174,8 @@ function counts(writer: Writer, model: ModelName, wanted: object, table: string)
   const pairs = Object.entries(wanted).map(([name, query]: [string, unknown]) => {
     const relation = listOf(model, name);
     const inner = writer.nextTable();
-    const where = query === true ? {} : onlyEntry(`the count of ${name}`, query, 'where');
+    const where = query === true ? {} : onlyEntry(query, 'where');
+    if (!isRecord(where)) throw new Error(`the count of ${name} takes where and nothing else`);
     return `'${name}', (${count(writer, relation.model, where, inner, joinOn(relation, inner, table))})`;
   });
   if (pairs.length === 0) throw new Error(`nothing is counted of ${model}`);
@@ -205,21 +188,8 @@ function counts(writer: Writer, model: ModelName, wanted: object, table: string)
  */
 const milliseconds = (column: string) => `extract(epoch FROM ${column}) * 1000`;
 
-function rowCount(name: string, count: number | Slot): number | Slot {
-  if (count instanceof Slot) return count;
-  if (!Number.isSafeInteger(count) || count < 0)
-    throw new Error(`${name} is a number of rows, and not ${count}`);
-  return count;
-}
-
-function selectionOf(name: string, wanted: unknown): Record<string, unknown> {
-  const select = isRecord(wanted) ? wanted.select : undefined;
-  if (!isRecord(select)) throw new Error(`${name} takes true, or a select`);
-  return select;
-}
-
+/** A query for related rows, or for counts. */
 function queryOf(name: string, wanted: unknown): SelectQuery {
-  const select = selectionOf(name, wanted);
-  // It has a selection, so it is an object; its other properties are checked when the SQL is written.
-  return { ...(wanted as object), select };
+  if (isRecord(wanted) && isRecord(wanted.select)) return { ...wanted, select: wanted.select };
+  throw new Error(`${name} takes true, or a select`);
 }

@@ -34,12 +34,20 @@ export function fillSlots(values: readonly unknown[], given: SlotValues = {}): u
 
 export function conditionOn(writer: Writer, model: ModelName, where: object, table: string): string {
   const parts = Object.entries(where).map(([name, wanted]: [string, unknown]) => {
-    if (name === 'AND') return listedConditions(writer, model, name, wanted, table).join(' AND ');
-    if (name === 'OR') return `(${listedConditions(writer, model, name, wanted, table).join(' OR ')})`;
-    if (name === 'NOT') return `NOT ${one(writer, model, name, wanted, table)}`;
+    if (name === 'AND') return conditionsOn(writer, model, wanted, table).join(' AND ');
+    if (name === 'OR') return `(${conditionsOn(writer, model, wanted, table).join(' OR ')})`;
+    if (name === 'NOT') return `NOT ${conditionsOn(writer, model, [wanted], table)[0]}`;
     const { relation } = fieldOf(model, name);
-    if (relation) return related(writer, relation, name, wanted, table);
-    return comparison(writer, `${table}."${name}"`, wanted);
+    if (!relation) return comparison(writer, `${table}."${name}"`, wanted);
+    // `some` row of a list, or the one row of a link, has to meet the condition.
+    const inner = writer.nextTable();
+    const [met] = conditionsOn(
+      writer,
+      relation.model,
+      [relation.isList ? onlyEntry(wanted, 'some') : wanted],
+      inner,
+    );
+    return `EXISTS (SELECT FROM "${relation.model}" ${inner} WHERE ${joinOn(relation, inner, table)} AND ${met})`;
   });
   return parts.length === 0 ? 'true' : parts.join(' AND ');
 }
@@ -48,59 +56,37 @@ export function conditionOn(writer: Writer, model: ModelName, where: object, tab
  * The conditions of a list, each in parentheses. An empty list is rejected: to Prisma an empty AND is true, and an empty OR
  * is false.
  */
-export function listedConditions(
-  writer: Writer,
-  model: ModelName,
-  name: string,
-  wanted: unknown,
-  table: string,
-): string[] {
-  if (!Array.isArray(wanted) || wanted.length === 0) throw new Error(`${name} takes a list of conditions`);
-  return wanted.map((each: unknown) => one(writer, model, name, each, table));
-}
-
-function one(writer: Writer, model: ModelName, name: string, wanted: unknown, table: string): string {
-  if (!isRecord(wanted) || Object.keys(wanted).length === 0)
-    throw new Error(`${name} takes conditions that say something`);
-  return `(${conditionOn(writer, model, wanted, table)})`;
-}
-
-/** A condition on related rows: `some` row of a list, or the one row of a link, has to meet it. */
-function related(writer: Writer, relation: Relation, name: string, wanted: unknown, table: string): string {
-  const inner = writer.nextTable();
-  const where = relation.isList ? onlyEntry(name, wanted, 'some') : wanted;
-  if (!isRecord(where) || (!relation.isList && Object.keys(where).length === 0))
-    throw new Error(`${name} takes a condition`);
-  const met = conditionOn(writer, relation.model, where, inner);
-  return `EXISTS (SELECT FROM "${relation.model}" ${inner} WHERE ${joinOn(relation, inner, table)} AND ${met})`;
+export function conditionsOn(writer: Writer, model: ModelName, wanted: unknown, table: string): string[] {
+  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every(isRecord))
+    throw new Error(`${JSON.stringify(wanted)} is not a list of conditions`);
+  return wanted.map((each) => `(${conditionOn(writer, model, each, table)})`);
 }
 
 function comparison(writer: Writer, column: string, wanted: unknown): string {
   if (wanted === null) return `${column} IS NULL`;
   if (!isRecord(wanted)) return `${column} = ${writer.parameter(wanted)}`;
   const { mode, ...operators } = wanted;
-  if (mode !== undefined) return match(writer, column, mode, operators);
   const parts = Object.entries(operators).map(([operator, value]: [string, unknown]) => {
     if (operator === 'in' && (Array.isArray(value) || value instanceof Slot))
       return `${column} = ANY(${writer.listParameter(value)})`;
     if (operator === 'not' && value === null) return `${column} IS NOT NULL`;
+    // As a pattern, in which %, _ and \\ have their meaning in LIKE.
+    const beginning = patterns.get(operator);
+    if (beginning !== undefined && mode === 'insensitive' && typeof value === 'string')
+      return `${column} ILIKE ${writer.parameter(`${beginning}${value}%`)}`;
     const symbol = symbols.get(operator);
-    if (symbol === undefined) throw new Error(`${operator} is not an operator of this module`);
+    if (symbol === undefined || mode !== undefined)
+      throw new Error(`${operator} is not an operator of this module`);
     return `${column} ${symbol} ${writer.parameter(value)}`;
   });
   if (parts.length === 0) throw new Error(`nothing is said of ${column}`);
   return parts.join(' AND ');
 }
 
-/** Compares text with a pattern, in which %, _ and \\ have their meaning in LIKE. */
-function match(writer: Writer, column: string, mode: unknown, wanted: Record<string, unknown>): string {
-  const [[operator, value] = [], ...others] = Object.entries(wanted);
-  if (mode !== 'insensitive' || typeof value !== 'string' || others.length > 0)
-    throw new Error('mode takes insensitive, beside contains or startsWith');
-  if (operator === 'contains') return `${column} ILIKE ${writer.parameter(`%${value}%`)}`;
-  if (operator === 'startsWith') return `${column} ILIKE ${writer.parameter(`${value}%`)}`;
-  throw new Error('mode takes insensitive, beside contains or startsWith');
-}
+const patterns = new Map([
+  ['contains', '%'],
+  ['startsWith', ''],
+]);
 
 const symbols = new Map([
   ['equals', '='],
@@ -120,26 +106,11 @@ export function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrde
   const parts = [orderBy].flat().flatMap((each) =>
     Object.entries(each).map(([name, how]) => {
       const { sort, nulls } = typeof how === 'string' ? { sort: how, nulls: undefined } : how;
-      const direction = directions.get(sort);
-      const place = places.get(nulls);
-      if (direction === undefined || place === undefined)
-        throw new Error(`${JSON.stringify(how)} is not an order of this module`);
-      return columnOf(model, name, table) + direction + place;
+      return `${columnOf(model, name, table)} ${sort}${nulls ? ` NULLS ${nulls.toUpperCase()}` : ''}`;
     }),
   );
   return parts.length === 0 ? '' : ` ORDER BY ${parts.join(', ')}`;
 }
-
-const directions = new Map([
-  ['asc', ' asc'],
-  ['desc', ' desc'],
-]);
-
-const places = new Map([
-  [undefined, ''],
-  ['first', ' NULLS FIRST'],
-  ['last', ' NULLS LAST'],
-]);
 
 /** A value as a parameter. */
 function parameterOf(value: unknown): unknown {
@@ -158,10 +129,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
   !Array.isArray(value) &&
   !(value instanceof Date || value instanceof Slot);
 
-/** The value of the only property that the object may have. */
-export function onlyEntry(of: string, value: unknown, name: string): Record<string, unknown> {
-  const inner = isRecord(value) ? value[name] : undefined;
-  if (!isRecord(value) || !isRecord(inner) || Object.keys(value).length > 1)
-    throw new Error(`${of} takes ${name} and nothing else`);
-  return inner;
+/** The value of the only property that an object may have; undefined for any other object. */
+export function onlyEntry(value: unknown, name: string): unknown {
+  return isRecord(value) && Object.keys(value).length === 1 ? value[name] : undefined;
 }

@@ -14,7 +14,7 @@ import {
   parsePosition,
 } from '../logPosition.ts';
 import { isPooled } from '../pooler.ts';
-import { createStatementNames } from '../preparedStatements.ts';
+import { statementName } from '../reader/batch.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
@@ -159,7 +159,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
     return {
       name: hostPortText(watcher),
       // The rows have the columns of the statement above.
-      sql: createSql(pool, createStatementNames(), {
+      sql: createSql(pool, statementName, {
         statement: state,
         check: ([row]) => health.noteNow(row as unknown as State),
       }),

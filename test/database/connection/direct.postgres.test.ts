@@ -95,15 +95,9 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     await expect(open(url, elsewhere)).rejects.toThrow(
       `DATABASE_DIRECT_URL is "${shown(elsewhere)}", but ${where}. Name the same database as DATABASE_URL, past its pooler.`,
     );
-    const findings = await examine({ DATABASE_URL: url, DATABASE_DIRECT_URL: elsewhere, PORT: '0' });
-    expect(findings.filter(({ state }) => state === 'problem')).toEqual([
-      {
-        check: 'direct connection',
-        state: 'problem',
-        says: `${shown(elsewhere)} ${where}`,
-        advice: 'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
-      },
-    ]);
+    expect(await examine({ DATABASE_URL: url, DATABASE_DIRECT_URL: elsewhere, PORT: '0' })).toContainEqual(
+      expect.objectContaining({ state: 'problem', says: `${shown(elsewhere)} ${where}` }),
+    );
   });
 
   it('that leads to another schema is rejected', async () => {
@@ -117,17 +111,6 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     await expect(open(url, 'postgresql://me:secret@127.0.0.1:1/app')).rejects.toThrow(
       'DATABASE_DIRECT_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Start the server, or correct DATABASE_DIRECT_URL.',
     );
-  });
-
-  it('leaves the doctor with no problem but the statement_timeout of the pooler', async () => {
-    const { url: pooled } = await openPooler();
-    const findings = await examine({ DATABASE_URL: pooled, DATABASE_DIRECT_URL: url, PORT: '0' });
-    expect(findings.filter(({ state }) => state === 'problem').map(({ check }) => check)).toEqual(['pooler']);
-    expect(findings).toContainEqual({
-      check: 'direct connection',
-      state: 'ok',
-      says: `${shown(url)} leads to the same database`,
-    });
   });
 });
 

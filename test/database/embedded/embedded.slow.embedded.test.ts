@@ -1,21 +1,17 @@
 import { createHash } from 'node:crypto';
-import filesystem, { readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
-import fs, {
-  chmod,
+import { readdirSync, readFileSync } from 'node:fs';
+import {
   chown,
   mkdir,
   mkdtemp,
   readdir,
   readFile,
-  rename,
   rm,
   stat,
   symlink,
   truncate,
   writeFile,
 } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
-import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,12 +28,10 @@ import {
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
 import { lockFolder } from '../../../src/database/embedded/folderLock.ts';
-import type { Change } from '../../../src/database/feed/changeFeed.ts';
-import { listenToEngine } from '../../../src/database/feed/engine.ts';
+import { newDatabaseFile } from '../../../src/database/embedded/newDatabase.ts';
 import { migrate } from '../../../src/database/migrate.ts';
-import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
-import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';
+import { copyFolder } from '../../support/copyFolder.ts';
 import {
   endProcesses,
   type RunningProcess,
@@ -77,7 +71,7 @@ function startHolder(dataDir: string, work = ''): RunningProcess {
   return startSourceScript(
     `import { openEmbedded } from ${JSON.stringify(source.href)};
      try {
-       const { engine, connection, close, failure } = await openEmbedded(process.argv[1]);
+       const { connection, close } = await openEmbedded(process.argv[1]);
        ${work}
        console.log('open');
        setInterval(() => {}, 1000);
@@ -153,42 +147,13 @@ describe('a folder', () => {
     expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
   });
 
-  it('has its contents made private to its owner, whatever their mode and its own', async () => {
-    await chmod(folder, 0o755);
-    // Earlier versions may have created it like this.
-    await chmod(join(folder, 'postgres'), 0o777);
-    await (await openEmbedded(folder)).close();
-    await expectPrivate(folder);
-  });
-
-  it('may have a path that is too long for the address of a socket, and leaves no link behind', async () => {
+  it('is rejected when its path is too long for the address of a socket', async () => {
     // The limit is in bytes, of which this has more than characters.
-    const dataDir = join(folder, '深'.repeat(20));
-    await rename(join(folder, 'postgres'), join(await made(dataDir), 'postgres'));
-    const temporary = await made(join(folder, 'temporary'));
-    vi.stubEnv('TMPDIR', temporary);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const opened = await openEmbedded(dataDir);
-    expect(await query(opened, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-    const found = await findEmbedded(dataDir);
-    expect(found).toBeDefined();
-    await found?.close();
-    await expect(openEmbedded(dataDir)).rejects.toThrow(`is in use by process ${process.pid}.`);
-    await opened.close();
-    expect(await findEmbedded(dataDir)).toBeUndefined();
-    expect(await readdir(temporary)).toEqual([]);
-  });
-
-  it('is rejected with a long path when the path of the temporary folder is as long', async () => {
-    const dataDir = join(folder, 'x'.repeat(90));
-    const temporary = await made(join(folder, 'y'.repeat(90)));
-    vi.stubEnv('TMPDIR', temporary);
-    onTestFinished(() => void vi.unstubAllEnvs());
+    const dataDir = join(folder, '深'.repeat(25));
     const longest = process.platform === 'linux' ? 88 : 84;
     await expect(openEmbedded(dataDir)).rejects.toThrow(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a path of at most ${longest} bytes where that of the temporary folder, ${temporary}, is as long: set TMPDIR to another.`,
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a path of at most ${longest} bytes, since there is a socket in it.`,
     );
-    expect(await readdir(temporary)).toEqual([]);
   });
 
   it('with migrations of a later version is rejected, and closed again', async () => {
@@ -202,10 +167,7 @@ describe('a folder', () => {
   it.each([
     ['that of a file', 'file'],
     ['below a file', 'file/data'],
-    // Node's own mkdir would never return there.
-    ['in a folder in which nothing can be created', '/proc/none/data'],
     ['below a broken link', 'link/data'],
-    ['longer than the file system allows', 'x'.repeat(300)],
   ])('is rejected with one line when its path is %s', async (_, name) => {
     await writeFile(join(folder, 'file'), '');
     await symlink('nowhere', join(folder, 'link'));
@@ -227,10 +189,9 @@ describe('a folder of another user', () => {
   it('is left unchanged when it has a database, and is rejected with the id of its owner', async () => {
     become(user + 1);
     const before = contents(folder);
-    const reason = `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there`;
-    const advice = `Run this as its owner, such as with sudo -u '#${user}', or give the folder away: chown -R ${user + 1} ${folder}`;
-    await expect(openEmbedded(folder)).rejects.toThrow(`${reason}. ${advice}`);
-    expect(await findProblem(folder)).toEqual({ says: reason, advice });
+    await expect(openEmbedded(folder)).rejects.toThrow(
+      `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there. Run this as its owner, such as with sudo -u '#${user}', or give the folder away: chown -R ${user + 1} ${folder}`,
+    );
     expect(contents(folder)).toEqual(before);
   });
 
@@ -241,45 +202,6 @@ describe('a folder of another user', () => {
     const place = { DATABASE_URL: undefined, DATA_DIR: dataDir };
     await expect(joinDatabase(place)).rejects.toThrow('belongs to user 65534');
     expect(await readdir(dataDir)).toEqual([]);
-  });
-
-  it('is not reported as damaged when it has files that its owner may not use', async () => {
-    const denied = Object.assign(new Error('connect EACCES /data/.lock.3'), { code: 'EACCES' });
-    const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
-      process.nextTick(() => this.destroy(denied));
-      return this;
-    });
-    onTestFinished(() => connecting.mockRestore());
-    await writeFile(join(folder, '.lock.1'), '');
-    await expect(openEmbedded(folder)).rejects.toThrow(
-      `DATA_DIR is ${JSON.stringify(folder)}, but takes a folder that can be written to: connect EACCES /data/.lock.3. If another user, such as root, has left files there, run as root: chown -R ${user} ${folder}`,
-    );
-  });
-});
-
-describe('the change feed of an engine', () => {
-  it('receives what is announced on its channel, until it is closed', async () => {
-    const opened = await openEmbedded(folder);
-    const feed = await listenToEngine(opened);
-    const received: Change[] = [];
-    feed.subscribe((change) => received.push(change));
-    for (const listener of opened.listeners) {
-      listener('elsewhere', '1 User');
-      for (const payload of ['23 DttDevice', '* User', '*', '', 'x User', '4x User', 'heartbeat of another'])
-        listener('dovetail', payload);
-    }
-    expect(received).toEqual([
-      { kind: 'user', userId: 23, table: 'DttDevice' },
-      { kind: 'all', table: 'User' },
-      ...Array(4).fill({ kind: 'all' }),
-    ]);
-    expect(feed.listening).toBe(true);
-    expect(feed.reconnects).toBe(0);
-    await feed.close();
-    expect(feed.listening).toBe(false);
-    expect(received.at(-1)).toEqual({ kind: 'all' });
-    expect(opened.listeners.size).toBe(0);
-    await opened.close();
   });
 });
 
@@ -293,7 +215,7 @@ describe('a second process', () => {
     );
     for (const { stdout } of rejected) {
       expect(stdout).toBe(
-        `DATA_DIR ${JSON.stringify(folder)} is in use by process ${process.pid}. Stop it, or set DATA_DIR to another folder.\n`,
+        `DATA_DIR ${JSON.stringify(folder)} is in use by another process. Stop it, or set DATA_DIR to another folder.\n`,
       );
     }
     expect(await query(opened, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
@@ -323,7 +245,6 @@ describe('a second process', () => {
   it('opens the database of one that was killed while the engine wrote its own lock file', async () => {
     // The engine creates the file first, and writes to it afterwards.
     await writeFile(join(folder, 'postgres/postmaster.pid'), '');
-    expect(await findProblem(folder)).toBeUndefined();
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 });
@@ -341,7 +262,7 @@ describe('a folder that is removed while it is open', () => {
   const lost = (dataDir: string) =>
     `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`;
 
-  it('ends a gateway with exit code 1 and a line, even without requests', async () => {
+  it('ends a gateway with exit code 1 and a line', async () => {
     const gateway = await serve({ DATA_DIR: folder, LOG_LEVEL: 'fatal' });
     await rm(folder, { recursive: true });
     const { code, stderr } = await gateway.exit;
@@ -350,53 +271,23 @@ describe('a folder that is removed while it is open', () => {
     await expect(stat(folder)).rejects.toThrow('ENOENT');
   });
 
-  it.each(['queried', 'idle'])('is noticed by an engine that is %s', async (state) => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const opened = await openEmbedded(folder);
-    const client = new pg.Client(opened.connection);
-    client.on('error', () => {});
-    await client.connect();
-    vi.advanceTimersByTime(60_000);
-    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
-    const closed = new Promise((settle) => client.once('end', settle));
-    await rm(folder, { recursive: true });
-    if (state === 'idle') vi.advanceTimersByTime(1_000);
-    else await expect(client.query('SELECT 1')).rejects.toThrow();
-    expect((await opened.failure).message).toBe(lost(folder));
-    await closed;
-    await opened.close();
-    await expect(stat(folder)).rejects.toThrow('ENOENT');
-    // The folder is not checked any more.
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it('is closed without a change to the folder that has replaced it', async () => {
-    const engine = inject('engine');
-    if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
     const opened = await openEmbedded(folder);
     await query(opened, 'CREATE TABLE unwritten AS SELECT 1 AS value');
-    // Synchronously, so that no timer runs in between.
-    rmSync(folder, { recursive: true });
-    copyFolderSync(engine.template, folder);
+    await rm(folder, { recursive: true });
+    await copyTemplateTo(folder);
     const found = contents(folder);
     await opened.close();
     expect(contents(folder)).toEqual(found);
-    expect((await opened.failure).message).toBe(lost(folder));
   });
 
   it('is closed without harm to the engine that has opened its replacement, even before the removal is noticed', async () => {
     const first = startHolder(
       folder,
-      `process.once('SIGTERM', () => close().then(() => failure).then((error) => {
-         console.log(error.message);
-         process.exit();
-       }));
+      `process.once('SIGTERM', () => close().then(() => process.exit()));
        console.log(JSON.stringify(connection));`,
     );
     const [connection = ''] = /{.*}/.exec(await written(first, /open/)) ?? [];
-    // It is suspended meanwhile, so that it cannot notice the removal before it is ended.
-    first.child.kill('SIGSTOP');
     await rm(folder, { recursive: true });
     await made(folder);
     await copyTemplateTo(folder);
@@ -404,13 +295,10 @@ describe('a folder that is removed while it is open', () => {
     // The first may still connect by the path of its socket.
     await expect(new pg.Client(JSON.parse(connection)).connect()).rejects.toThrow('set DATABASE_URL');
     first.child.kill('SIGTERM');
-    first.child.kill('SIGCONT');
-    expect((await first.exit).stdout).toContain(lost(folder));
+    await first.exit;
     // The socket and the lock of the second engine are still there.
-    await expect(openEmbedded(folder)).rejects.toThrow(`is in use by process ${process.pid}.`);
-    const found = await findEmbedded(folder);
-    expect(found).toBeDefined();
-    await found?.close();
+    await expect(openEmbedded(folder)).rejects.toThrow('is in use by another process.');
+    expect(await findEmbedded(folder)).toBeDefined();
     expect(await query(second, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await second.close();
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
@@ -432,22 +320,6 @@ describe('a new database', () => {
     expect(await readdir(dataDir)).not.toContain('postgres');
   });
 
-  it('is not created when there is no room for it', async () => {
-    const dataDir = join(folder, 'new');
-    const { bavail: _, ...others } = await fs.statfs(folder);
-    const statfs = vi.spyOn(fs, 'statfs');
-    onTestFinished(() => {
-      statfs.mockRestore();
-      syncBuiltinESMExports();
-    });
-    // Of the overloads, the one that returns numbers is called.
-    statfs.mockResolvedValue({ ...others, bsize: 1024, bavail: 64 * 1024 - 1 } as StatsFs);
-    syncBuiltinESMExports();
-    await expect(openEmbedded(dataDir)).rejects.toThrow(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: a new database takes 64 MiB, and 63 MiB are free`,
-    );
-  });
-
   it('that cannot be unpacked leaves no files behind, and is not reported as damaged', async () => {
     const dataDir = join(folder, 'new');
     const packed = join(folder, 'packed');
@@ -456,21 +328,9 @@ describe('a new database', () => {
       `${packed} cannot be unpacked, build or install it again: unexpected end of file`,
     );
     expect(await readdir(dataDir)).toEqual(['.lock.1']);
-    const write = vi.spyOn(filesystem, 'writeFileSync').mockImplementation(() => {
-      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
-    });
-    onTestFinished(() => {
-      write.mockRestore();
-      syncBuiltinESMExports();
-    });
-    syncBuiltinESMExports();
-    await expect(openEmbedded(dataDir, await newDatabaseFile())).rejects.toThrow(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ENOSPC: no space left on device, write`,
-    );
-    expect(await readdir(dataDir)).toEqual(['.lock.2']);
   });
 
-  it.each([0, 1, 700, 'all'])(
+  it.each([1, 700, 'all'])(
     'is created again or complete after a process was killed that had written %s of its files',
     async (count) => {
       const dataDir = join(folder, 'new');
@@ -542,42 +402,13 @@ describe('a new database', () => {
 });
 
 describe('a damaged database', () => {
-  it('is reported with one line, and is found without being opened', async () => {
-    const temporary = await made(join(folder, 'temporary'));
-    vi.stubEnv('TMPDIR', temporary);
-    onTestFinished(() => void vi.unstubAllEnvs());
+  it('is reported with one line', async () => {
     expect(await findProblem(folder)).toBeUndefined();
     await truncate(join(folder, 'postgres', 'global', 'pg_control'), 100);
-    const before = contents(folder);
     const line = new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)$`);
-    expect(await findProblem(folder)).toEqual({
-      says: expect.stringMatching(line),
-      advice: 'Move it away, and restore a copy or start with a new one.',
-    });
-    expect(contents(folder)).toEqual(before);
     await expect(openEmbedded(folder)).rejects.toThrow(line);
-    expect(await readdir(temporary)).toEqual([]);
+    expect(await findProblem(folder)).toMatchObject({ says: expect.stringMatching(line) });
     expect(await findEmbedded(folder)).toBeUndefined();
-  });
-
-  it('is not reported when a database cannot be copied for the check', async () => {
-    const path = join(folder, 'postgres', 'pg_hba.conf');
-    const reason = `EACCES: permission denied, copyfile '${path}'`;
-    vi.spyOn(fs, 'cp').mockRejectedValueOnce(Object.assign(new Error(reason), { code: 'EACCES' }));
-    syncBuiltinESMExports();
-    onTestFinished(() => {
-      vi.restoreAllMocks();
-      syncBuiltinESMExports();
-    });
-    expect(await findProblem(folder)).toEqual({
-      says: `The database in ${folder} cannot be copied to look at it: ${reason}`,
-      advice: `If another user, such as root, has left files there, run as root: chown -R ${process.geteuid?.()} ${folder}`,
-    });
-    vi.spyOn(fs, 'cp').mockRejectedValueOnce(new Error('ENOSPC: no space left on device'));
-    syncBuiltinESMExports();
-    expect((await findProblem(folder))?.advice).toBe(
-      `Try again, and make room for a copy in ${tmpdir()} (TMPDIR).`,
-    );
   });
 
   it('is not reported for a database of another version of PostgreSQL', async () => {
@@ -588,7 +419,7 @@ describe('a damaged database', () => {
     expect(await readFile(join(folder, 'postgres', 'PG_VERSION'), 'utf8')).toBe('99\n');
   });
 
-  it.each(['No space left on device', 'Permission denied', 'Read-only file system'])(
+  it.each(['No space left on device', 'Permission denied'])(
     'is not reported when a database cannot be written to: %s',
     async (obstacle) => {
       beforeEngine(async ({ onStderr }) => {

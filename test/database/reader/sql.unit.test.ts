@@ -21,16 +21,6 @@ function fakePool(rows: object[], ...codes: string[]) {
   return { sent, pool: pool as unknown as pg.Pool };
 }
 
-it('a statement is sent with its values, and with its name if it has one', async () => {
-  const { pool, sent } = fakePool([{ one: 1 }]);
-  expect(await createSql(pool, (text) => `name of ${text}`).run('SELECT $1', [1])).toEqual([{ one: 1 }]);
-  await createSql(pool).run('SELECT $1', [2]);
-  expect(sent).toEqual([
-    { name: 'name of SELECT $1', text: 'SELECT $1', values: [1] },
-    { name: '', text: 'SELECT $1', values: [2] },
-  ]);
-});
-
 it.each(['40001', '40P01'])(
   'a write that is aborted with %s is retried once, and a read is not retried',
   async (code) => {
@@ -45,10 +35,6 @@ it.each(['40001', '40P01'])(
     expect(read.sent).toHaveLength(1);
   },
 );
-
-it('a count is returned as a number', async () => {
-  expect(await createSql(fakePool([{ count: 3 }]).pool).count('User', {})).toBe(3);
-});
 
 it.each(['26000', '42P05'])(
   'a statement whose name the session does not know (%s) is sent again without it, and later ones have no name',

@@ -27,37 +27,28 @@ const ranking = (ids: readonly number[], rank: number) => ({
   values: [ids, rank],
 });
 
-it('writeAndFind returns what was written, and the rows as they are afterwards, however many there are of each', async () => {
-  for (const [ids, found] of [
+it('writeAndFind returns what was written, and the rows as they are afterwards, also beside other statements', async () => {
+  const asked = [
     [[1], [1]],
     [[], [1, 2]],
-    [[1, 2, 3], []],
+    [[3, 4, 5], []],
     [
-      [4, 5],
-      [4, 5, 6],
+      [6, 7],
+      [6, 7, 8],
     ],
-  ] as const) {
-    const given = await sql.writeAndFind(ranking(ids, 7), 'User', query, { ids: found });
-    expect(given.written).toEqual(ids.map((id) => ({ id, isHigh: true, none: null })));
-    expect(given.found).toEqual(await sql.findMany('User', query, { ids: found }));
-    for (const row of given.found)
-      if (ids.some((id) => id === Reflect.get(row, 'id'))) expect(row).toMatchObject({ rank: 7 });
-  }
-});
-
-it('writeAndFind does not mix its results up with those of concurrent statements', async () => {
-  const ids = Array.from({ length: 20 }, (_, index) => index + 1);
-  const all = await Promise.all(
-    ids.flatMap((id) => [
-      sql.writeAndFind(ranking([id], id), 'User', query, { ids: [id] }),
-      sql.findMany('User', query, { ids: [id] }).then((found) => ({ written: [{ id }], found })),
+  ] as const;
+  const given = await Promise.all(
+    asked.flatMap(([ids, found]) => [
+      sql.writeAndFind(ranking(ids, 7), 'User', query, { ids: found }),
+      sql.findMany('User', query, { ids: [20] }).then((rows) => ({ written: rows, found: [] })),
     ]),
   );
-  for (const [index, { written, found }] of all.entries()) {
-    const id = Math.floor(index / 2) + 1;
-    expect(written).toMatchObject([{ id }]);
-    expect(found).toMatchObject([index % 2 === 0 ? { id, rank: id } : { id }]);
+  for (const [index, [ids, found]] of asked.entries()) {
+    expect(given[2 * index]?.written).toEqual(ids.map((id) => ({ id, isHigh: true, none: null })));
+    expect(given[2 * index]?.found).toEqual(await sql.findMany('User', query, { ids: found }));
+    expect(given[2 * index + 1]?.written).toMatchObject([{ id: 20 }]);
   }
+  expect(await sql.findMany('User', query, { ids: [6] })).toMatchObject([{ rank: 7 }]);
 });
 
 it('writeAndFind writes nothing when the read fails, and reads nothing when the write fails', async () => {

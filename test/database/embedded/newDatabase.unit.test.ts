@@ -1,0 +1,49 @@
+/** A folder that is packed into one file, and unpacked. */
+
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { pack, unpack } from '../../../src/database/embedded/newDatabase.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-packed-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** Everything below the folder, with the contents and the size on the disk of its files. */
+async function contentsOf(path: string): Promise<unknown[]> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
+  const contents = entries.map(async (entry) => {
+    const place = join(entry.parentPath, entry.name);
+    return [
+      place.slice(path.length),
+      entry.isFile() ? (await readFile(place)).toString('latin1') : undefined,
+    ];
+  });
+  return (await Promise.all(contents)).sort();
+}
+
+it('a packed folder is unpacked with the same files and contents, for its owner only, with room for its zeros', async () => {
+  const [from, to] = [join(folder, 'from'), join(folder, 'to')];
+  await mkdir(join(from, 'base/empty'), { recursive: true, mode: 0o755 });
+  await mkdir(to);
+  // Equal files are packed once, and zeros at the end of a file are not packed.
+  const size = 3 * 1024 ** 2 + 1;
+  const files = {
+    none: '',
+    zeros: '\0\0',
+    '1': 'a\0b\xff',
+    'base/1': 'a\0b\xff',
+    'base/2': `a${'\0'.repeat(size - 1)}`,
+  };
+  for (const [path, text] of Object.entries(files)) await writeFile(join(from, path), text, 'latin1');
+  pack(from, join(folder, 'packed'));
+  await unpack(join(folder, 'packed'), to);
+  expect(await contentsOf(to)).toEqual(await contentsOf(from));
+  const { mode, blocks } = await stat(join(to, 'base/2'));
+  expect(mode & 0o777).toBe(0o600);
+  expect(blocks * 512).toBeGreaterThanOrEqual(size);
+  expect((await stat(join(to, 'base'))).mode & 0o777).toBe(0o700);
+});
