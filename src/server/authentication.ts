@@ -42,8 +42,8 @@ export function createAuthentication({
   }
 
   return (exchange) => {
-    const { headers, socket } = exchange.request;
-    const known = viewers.known(headers.authorization, socket) ?? tokens?.known(headers.authorization);
+    const { authorization } = exchange.request.headers;
+    const known = viewers.known(authorization) ?? tokens?.known(authorization);
     return known ? { viewer: known } : lookUp(exchange);
   };
 }
