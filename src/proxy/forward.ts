@@ -81,7 +81,7 @@ export async function readRequest(exchange: Exchange, base: string): Promise<Ups
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
   const url = new URL(base);
   const below = target.slice(restPath.length);
-  return { method, url, path: url.pathname + below, headers: headersOf(request.rawHeaders), body };
+  return { method, url, path: url.pathname + below, headers: headersOf(request), body };
 }
 
 /**
@@ -142,21 +142,18 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
 }
 
 /** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
-function headersOf(raw: readonly string[]): Headers {
-  // A Map, since a client may name a header `constructor`.
-  const headers = new Map<string, string>();
-  const named = new Set<string>();
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = raw[index]?.toLowerCase() ?? '';
-    const value = raw[index + 1] ?? '';
-    if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
-    // The client's address and its way here are private.
-    if ([ofConnection, notSent, isAboutTheWay].some((left) => left.test(name))) continue;
-    const before = headers.get(name);
-    headers.set(name, before === undefined ? value : `${before}, ${value}`);
-  }
-  for (const name of named) headers.delete(name);
-  return Object.fromEntries(headers);
+function headersOf({ headersDistinct: { connection = [], ...others } }: IncomingMessage): Headers {
+  const named = new Set(
+    connection
+      .join()
+      .toLowerCase()
+      .split(/\s*,\s*/),
+  );
+  // The client's address and its way here are private.
+  const isLeftOut = (name: string) =>
+    named.has(name) || [ofConnection, notSent, isAboutTheWay].some((left) => left.test(name));
+  const kept = Object.entries(others).filter(([name]) => !isLeftOut(name));
+  return Object.fromEntries(kept.map(([name, values = []]) => [name, values.join(', ')]));
 }
 
 function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
