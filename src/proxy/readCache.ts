@@ -94,10 +94,8 @@ function createStore(maxBytes: number) {
       return reads;
     },
     find: (reads: AccountReads, read: Read) => stored.get(keyOf(reads, read)),
-    /** Stores a response in place of the one before; none, if there is none to store. */
+    /** Stores a response in place of the one before; none, if there is none to store. Of reads from before a write nothing is found. */
     store(reads: AccountReads, read: Read, response: StoredResponse | undefined): void {
-      // Reads from before a write are forgotten.
-      if (!isCurrent(read.access.accountId, reads)) return;
       const key = keyOf(reads, read);
       stored.delete(key);
       if (!response) return;

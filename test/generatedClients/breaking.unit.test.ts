@@ -11,7 +11,7 @@ import config from '../../codegen.ts';
 const frontend = `
   import { graphql } from './generated/client/index.ts';
   import type { DevicesQuery } from './generated/client/graphql.ts';
-  export const query = graphql('query Devices { dttDevices { totalCount nodes { serialNumber } } }');
+  export const query = graphql(\`query Devices { dttDevices { totalCount nodes { serialNumber } } }\`);
   export const totalOf = (data: DevicesQuery): number => data.dttDevices!.totalCount;
 `;
 

@@ -531,7 +531,7 @@ describe('while the upstream is away or busy', () => {
 });
 
 it('the reads of an account have at most 16 connections, 200 more wait, and writes do not wait for them', async () => {
-  const { ask, requests } = await open();
+  const { ask, requests } = await open({ longest: 20_000 });
   const held: ServerResponse[] = [];
   proxied.respond = (request, response) =>
     void (request.method === 'POST' ? response.end('written') : held.push(response));
@@ -539,7 +539,7 @@ it('the reads of an account have at most 16 connections, 200 more wait, and writ
   const reads = Array.from({ length: 220 }, async (_, index) => {
     statuses.push((await ask(`/${index}`)).status);
   });
-  await vi.waitFor(() => expect(statuses).toEqual([503, 503, 503, 503]));
+  await expect.poll(() => statuses).toEqual([503, 503, 503, 503]);
   expect(requests).toHaveLength(16);
   expect((await ask('/x', {}, { method: 'POST' })).body).toBe('written');
   expect(requests).toHaveLength(17);
