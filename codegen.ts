@@ -29,7 +29,7 @@ const config: CodegenConfig = {
     },
     'test/generatedClients/generated/client/': {
       ...types,
-      documents: ['test/generatedClients/*.ts', 'src/graphql/examples/*.graphql'],
+      documents: 'src/graphql/examples/*.graphql',
     },
   },
 };

@@ -48,20 +48,18 @@ export function isToken(text: string): boolean {
 
 /** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
 export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
-  const [found = null] = isToken(token) ? await findTokens(sql, [token]) : [];
-  return found;
+  return (isToken(token) && (await findTokens(sql, [token])).get(token)) || null;
 }
 
-/** The active token that each of the secrets stands for, or null for one that is unknown or revoked. */
-export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<(FoundToken | null)[]> {
-  const digests = tokens.map(digestOf);
+/** The active tokens that secrets stand for, by their secrets. */
+export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<Map<string, FoundToken>> {
+  const secrets = new Map(tokens.map((token) => [digestOf(token), token]));
   const rows = await sql.run<FoundToken & { digest: string }>(
     `SELECT id, "userId", "lastUsedAt", encode(digest, 'hex') AS digest FROM "ApiToken"
      WHERE digest = ANY($1::bytea[]) AND "revokedAt" IS NULL`,
-    [digests.map((digest) => Buffer.from(digest, 'hex'))],
+    [[...secrets.keys()].map((digest) => Buffer.from(digest, 'hex'))],
   );
-  const found = new Map(rows.map((row) => [row.digest, row]));
-  return digests.map((digest) => found.get(digest) ?? null);
+  return new Map(rows.map((row) => [secrets.get(row.digest) ?? '', row]));
 }
 
 /** Whether the secret is a token of this database's, one that was revoked included. */

@@ -22,28 +22,17 @@ export async function createUser(client: PrismaClient, username: string, tier: s
   checkWord('name', username);
   checkWord('tier', tier);
   await rejectMirror(client);
-  try {
-    const { id } = await client.user.create({
-      data: { username, subscriptionTier: tier },
-      select: { id: true },
-    });
-    return id;
-  } catch (error) {
-    if (systemCodeOf(error) !== uniqueViolation) throw error;
-    // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
-    const similar = await client.user.findMany({
-      where: { username: { equals: username, mode: 'insensitive' } },
-      select: { username: true },
-    });
-    const taken = similar.find((user) => user.username.toLowerCase() === username.toLowerCase());
-    throw new SetupError(`There is already a user named ${JSON.stringify(taken?.username ?? username)}.`, {
-      cause: error,
-    });
-  }
+  // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
+  const similar = await client.user.findMany({
+    where: { username: { equals: username, mode: 'insensitive' } },
+  });
+  const taken = similar.find((user) => user.username.toLowerCase() === username.toLowerCase());
+  if (taken) throw new SetupError(`There is already a user named ${JSON.stringify(taken.username)}.`);
+  const data = { username, subscriptionTier: tier };
+  return (await client.user.create({ data, select: { id: true } })).id;
 }
 
-/** Prisma's codes for a value that is taken, and for a record that is missing. */
-const uniqueViolation = 'P2002';
+/** Prisma's code for a record that is missing. */
 const notFound = 'P2025';
 
 /** Counts the tokens of a user that are not revoked. */

@@ -1,11 +1,11 @@
 /** Authentication: finds the viewer, the user whose token came with a request. The viewer is the only way into the data. */
 
-import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import type { TokenProblem } from '../errors.ts';
-import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
+import { type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
@@ -15,17 +15,7 @@ export interface Viewer {
   readonly ended?: AbortSignal;
 }
 
-export interface Viewers {
-  /**
-   * The viewer, if the token was looked up before and nothing has changed since.
-   * @param connection what the header came by: most clients send the same one with each of their requests.
-   */
-  known(header: string | undefined, connection?: object): Viewer | undefined;
-  /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
-  authenticate(header: string | undefined): Promise<Viewer | null>;
-  /** Whether the token of a viewer is still valid. */
-  isValid(viewer: Viewer): Promise<boolean>;
-}
+export type Viewers = ReturnType<typeof createViewers>;
 
 /**
  * Finds out whether the viewer's token has ended while the body of a request arrived. The token was valid when the head arrived,
@@ -50,7 +40,7 @@ interface Known {
 }
 
 /**
- * Tokens are cached, by their digests, only while the change feed would announce that one is revoked.
+ * Tokens are cached only while the change feed would announce that one is revoked.
  * @param maxAge how long a token is cached, in seconds, whatever the feed announces.
  * @param onFound called with each user whose token was read from the database.
  */
@@ -59,7 +49,7 @@ export function createViewers(
   feed: ChangeFeed,
   maxAge: number,
   onFound: (userId: number) => void = () => {},
-): Viewers {
+) {
   const known = createKnownTokens(feed, maxAge);
   const noteUse = createUseNotes(sql);
 
@@ -71,33 +61,28 @@ export function createViewers(
     return entry.viewer;
   }
 
-  async function lookUp(tokens: readonly string[]): Promise<(Viewer | null)[]> {
+  const lookUp = createQueue(async (tokens) => {
     known.beginLookUp();
-    const different = [...new Set(tokens)];
-    const found = await findTokens(sql, different);
-    const viewers = new Map(
-      different.map((token, index) => {
-        const row = found[index];
-        return [token, row ? remember(token, row) : null];
-      }),
-    );
-    return tokens.map((token) => viewers.get(token) ?? null);
-  }
-
-  const lookUps = createQueue(lookUp);
+    const found = await findTokens(sql, tokens);
+    return new Map([...found].map(([token, row]) => [token, remember(token, row)]));
+  });
   return {
-    known(header, connection) {
-      const entry = header === undefined ? undefined : known.get(header, connection);
+    /** The viewer, if the token was looked up before and nothing has changed since. */
+    known(header: string | undefined): Viewer | undefined {
+      const token = tokenIn(header);
+      const entry = token === undefined ? undefined : known.get(token);
       if (entry) noteUse(entry);
       return entry?.viewer;
     },
 
-    async authenticate(header) {
+    /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
+    async authenticate(header: string | undefined): Promise<Viewer | null> {
       const token = wellFormedTokenIn(header);
-      return token === undefined ? null : lookUps.load(token);
+      return token === undefined ? null : lookUp(token);
     },
 
-    async isValid({ id, tokenId }) {
+    /** Whether the token of a viewer is still valid. */
+    async isValid({ id, tokenId }: Viewer): Promise<boolean> {
       if (tokenId === undefined) return false;
       const isThere = (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
       // Not left to the change feed: from here on this process must not accept the token.
@@ -124,34 +109,21 @@ function createUseNotes(sql: Sql) {
   };
 }
 
-/** Caches tokens, by their digests, until the feed announces that they may have changed. */
+/** Caches tokens until the feed announces that they may have changed. */
 function createKnownTokens(feed: ChangeFeed, maxAge: number) {
-  /** The digests of each user's cached tokens. */
-  const digests = new Map<number, Set<string>>();
-  const known = new LRUCache<string, Known>({
-    max: maxKnown,
-    ttl: maxAge * 1_000,
-    ttlResolution: 1_000,
-    dispose({ viewer: { id } }, digest) {
-      const left = digests.get(id);
-      left?.delete(digest);
-      if (left?.size === 0) digests.delete(id);
-    },
-  });
-  const latest = createLatestDigests();
+  // By the tokens themselves: to compute a digest takes as long as all else about a request's head.
+  const known = new LRUCache<string, Known>({ max: maxKnown, ttl: maxAge * 1_000, ttlResolution: 1_000 });
   /** The users whose tokens may have changed since the running look-up began. */
   const changed = { users: new Set<number>(), anybody: false };
 
   /** Drops a user's tokens, any of which may be revoked. Must also be called when one is found to be revoked. */
   function forget(userId: number): void {
-    latest.clear();
     changed.users.add(userId);
-    for (const digest of [...(digests.get(userId) ?? [])]) known.delete(digest);
+    for (const [token, { viewer }] of [...known.entries()]) if (viewer.id === userId) known.delete(token);
   }
   feed.subscribe((change) => {
     if (!concernsTokens(change)) return;
     if (change.kind === 'user') return forget(change.userId);
-    latest.clear();
     changed.anybody = true;
     known.clear();
   });
@@ -166,41 +138,12 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // The token may have been revoked in the meantime: then what was found must not outlive the requests that asked for it.
-      if (!feed.mayCache(id) || changed.anybody || changed.users.has(id)) return;
-      const digest = digestOf(token);
-      known.set(digest, entry);
-      digests.set(id, (digests.get(id) ?? new Set()).add(digest));
+      if (feed.mayCache(id) && !changed.anybody && !changed.users.has(id)) known.set(token, entry);
     },
 
-    get(header: string, connection: object | undefined): Known | undefined {
-      const before = latest.get(header, connection);
-      const token = before === undefined ? tokenIn(header) : undefined;
-      const digest = before ?? (token === undefined ? undefined : digestOf(token));
-      const entry = digest === undefined ? undefined : known.get(digest);
-      // Nothing is remembered of a token that is not cached.
-      if (!entry || digest === undefined) latest.delete(connection);
-      else if (before === undefined) latest.set(header, digest, connection);
+    get(token: string): Known | undefined {
+      const entry = known.get(token);
       return entry && feed.mayCache(entry.viewer.id) ? entry : undefined;
-    },
-  };
-}
-
-/** The last header of each connection, with the digest of its token: to compute the digest takes as long as all else about a header. */
-function createLatestDigests() {
-  let latest = new WeakMap<object, { readonly header: string; readonly digest: string }>();
-  return {
-    get(header: string, connection: object | undefined): string | undefined {
-      const last = connection && latest.get(connection);
-      return last?.header === header ? last.digest : undefined;
-    },
-    set(header: string, digest: string, connection: object | undefined): void {
-      if (connection) latest.set(connection, { header, digest });
-    },
-    delete(connection: object | undefined): void {
-      if (connection) latest.delete(connection);
-    },
-    clear(): void {
-      latest = new WeakMap();
     },
   };
 }
@@ -209,30 +152,28 @@ function createLatestDigests() {
  * Looks up tokens by one statement at a time, each for all requests that arrived in the meantime. So however fast somebody
  * guesses tokens, that occupies one connection only, and a valid token waits for two statements at most.
  */
-function createQueue(
-  lookUp: (tokens: readonly string[]) => Promise<(Viewer | null)[]>,
-): DataLoader<string, Viewer | null> {
-  let underway: Promise<unknown> = Promise.resolve();
-  let turns: Promise<unknown> = underway;
-  return new DataLoader<string, Viewer | null>(
-    (tokens) => {
-      const looking = lookUp(tokens);
-      underway = looking.catch(() => {});
-      return looking;
-    },
-    {
+function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<string, Viewer>>) {
+  const inTurn = pLimit(1);
+  /** The look-up that has not begun. */
+  let next:
+    | { readonly tokens: Set<string>; readonly viewers: Promise<ReadonlyMap<string, Viewer>> }
+    | undefined;
+
+  function addLookUp() {
+    const tokens = new Set<string>();
+    const viewers = inTurn(() => {
       // A request must not get a result that was read before it arrived.
-      cache: false,
-      maxBatchSize: maxLookUps,
-      // One after the other: `dispatch` calls the function above.
-      batchScheduleFn(dispatch) {
-        turns = turns.then(() => {
-          dispatch();
-          return underway;
-        });
-      },
-    },
-  );
+      if (next?.tokens === tokens) next = undefined;
+      return lookUp([...tokens]);
+    });
+    return { tokens, viewers };
+  }
+
+  return async (token: string): Promise<Viewer | null> => {
+    if (!next || next.tokens.size >= maxLookUps) next = addLookUp();
+    next.tokens.add(token);
+    return (await next.viewers).get(token) ?? null;
+  };
 }
 
 /** Whether an `Authorization` header has a token that only the database can tell to be valid or not. */

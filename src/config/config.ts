@@ -31,8 +31,11 @@ const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): S
 const integer = (min: number, max: number) =>
   z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(min).max(max));
 
-const limit = (description: string, defaultValue: number, max: number) =>
-  setting(description, `an integer from 1 to ${max}`, integer(1, max).default(defaultValue));
+const integerSetting = (description: string, [min, max]: readonly [number, number], byDefault: number) =>
+  setting(description, `an integer from ${min} to ${max}`, integer(min, max).default(byDefault));
+
+const onOffSetting = (description: string, byDefault: 'on' | 'off') =>
+  setting(description, 'on or off', z.enum(['on', 'off']).default(byDefault));
 
 const databaseUrl = (description: string) => ({
   ...setting(
@@ -46,12 +49,6 @@ const databaseUrl = (description: string) => ({
 /** What is wrong with the URL of a database, in words that do not show it; undefined if nothing more can be said. */
 function adviceOnUrl(url: string): string | undefined {
   return hasCutPassword(url) ? encodedPassword : complaintAboutUrl(url);
-}
-
-/** The same of the URL of a standby. */
-function adviceOnReplica(url: string): string | undefined {
-  // A comma between hosts has cut the URL in two.
-  return adviceOnUrl(url) ?? (isDatabaseUrl(url) ? undefined : 'Each URL names one host.');
 }
 
 /** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
@@ -70,8 +67,6 @@ export function isOrigin(text: string): boolean {
 
 const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
 
-const onOff = z.enum(['on', 'off']);
-
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const settings = {
@@ -80,11 +75,7 @@ export const settings = {
     'a host name or IP address, without a port or brackets',
     z.string().refine(isHost).default('127.0.0.1'),
   ),
-  PORT: setting(
-    'port to listen on; 0 picks a free one',
-    'an integer from 0 to 65535',
-    integer(0, 65535).default(4000),
-  ),
+  PORT: integerSetting('port to listen on; 0 picks a free one', [0, 65535], 4000),
   DATABASE_URL: databaseUrl('PostgreSQL (15 or later) to use instead of the embedded one'),
   DATABASE_DIRECT_URL: databaseUrl(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
@@ -99,7 +90,7 @@ export const settings = {
         .refine((urls) => urls.every(isDatabaseUrl))
         .optional(),
     ),
-    advice: (value: string) => urlsIn(value).map(adviceOnReplica).find(Boolean),
+    advice: (value: string) => urlsIn(value).map(adviceOnUrl).find(Boolean),
     secret: true,
   },
   DATA_DIR: setting(
@@ -112,56 +103,48 @@ export const settings = {
     'auto, notify or logical',
     z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
-  DATABASE_CONNECTIONS: setting(
+  DATABASE_CONNECTIONS: integerSetting(
     'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more, or three with `logical`',
-    'an integer from 1 to 1000',
-    integer(1, 1_000).default(10),
+    [1, 1_000],
+    10,
   ),
-  STATEMENT_TIMEOUT: setting(
+  STATEMENT_TIMEOUT: integerSetting(
     'seconds that one SQL statement may take; a request without a response five seconds later gets a 500',
-    'an integer from 1 to 3600',
-    integer(1, 3_600).default(10),
+    [1, 3_600],
+    10,
   ),
-  MAX_WAITING: setting(
+  MAX_WAITING: integerSetting(
     'requests that may wait for the database in a process before others get a 503; for 100 ms, three times as many',
-    'an integer from 1 to 100000',
-    integer(1, 100_000).default(100),
+    [1, 100_000],
+    100,
   ),
   WORKERS: setting(
     'processes that serve, sharing the port; `auto` is one per core; more than 1 needs DATABASE_URL',
     'an integer from 1 to 256, or auto',
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
   ),
-  RESPONSE_CACHE_MB: setting(
+  RESPONSE_CACHE_MB: integerSetting(
     'memory for cached responses, in MiB, each valid until its viewer’s data changes; 0 caches none',
-    'an integer from 0 to 65536',
-    integer(0, 65_536).default(64),
+    [0, 65_536],
+    64,
   ),
-  COMPRESSION: setting(
+  COMPRESSION: onOffSetting(
     'whether responses of both APIs are compressed, for clients that take them so',
-    'on or off',
-    onOff.default('on'),
+    'on',
   ),
-  GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
-  CONSOLE: setting(
-    'the console at /console; not with PERSISTED_OPERATIONS=only',
-    'on or off',
-    onOff.default('on'),
-  ),
-  SHOW_DEMO_TOKEN: setting(
+  GRAPHIQL: onOffSetting('the page that a browser is shown at /graphql', 'on'),
+  CONSOLE: onOffSetting('the console at /console; not with PERSISTED_OPERATIONS=only', 'on'),
+  SHOW_DEMO_TOKEN: onOffSetting(
     'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
-    'on or off',
-    onOff.default('off'),
+    'off',
   ),
-  INTROSPECTION: setting(
+  INTROSPECTION: onOffSetting(
     'whether the schema and the REST reference may be read, with or without a token',
-    'on or off',
-    onOff.default('on'),
+    'on',
   ),
-  FEDERATION: setting(
+  FEDERATION: onOffSetting(
     'whether /graphql is a subgraph of a supergraph as well (Apollo Federation 2)',
-    'on or off',
-    onOff.default('off'),
+    'off',
   ),
   MCP: setting(
     'the tools for language models at /mcp: those that read, or those that change something as well',
@@ -194,38 +177,41 @@ export const settings = {
     'only, or nothing',
     z.literal('only').optional(),
   ),
-  BATCHING: setting(
+  BATCHING: onOffSetting(
     'whether a POST may have a list of up to 10 operations, which counts as so many requests',
-    'on or off',
-    onOff.default('off'),
+    'off',
   ),
-  MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
-  MAX_COMPLEXITY: limit(
+  MAX_DEPTH: integerSetting('levels of fields that an operation may have', [1, 10_000], 20),
+  MAX_COMPLEXITY: integerSetting(
     'fields that a response may have, going by the sizes of the lists that are asked for',
+    [1, 1_000_000_000],
     20_000,
-    1_000_000_000,
   ),
-  MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
-  MAX_SUBSCRIPTIONS: limit('subscriptions that a user may have open in one process', 50, 1_000_000),
-  MAX_BODY_KB: limit(
+  MAX_TOKENS: integerSetting('tokens that a document may have', [1, 100_000], 1_000),
+  MAX_SUBSCRIPTIONS: integerSetting(
+    'subscriptions that a user may have open in one process',
+    [1, 1_000_000],
+    50,
+  ),
+  MAX_BODY_KB: integerSetting(
     'size of a GraphQL request’s body, or of a message through a WebSocket, in KiB',
+    [1, 65_536],
     256,
-    65_536,
   ),
-  RATE_LIMIT: setting(
+  RATE_LIMIT: integerSetting(
     'requests a minute for each token, counted by all gateways of a DATABASE_URL together; 0 for no limit',
-    'an integer from 0 to 1000000000',
-    integer(0, 1_000_000_000).default(6_000),
+    [0, 1_000_000_000],
+    6_000,
   ),
-  RATE_LIMIT_ANONYMOUS: setting(
+  RATE_LIMIT_ANONYMOUS: integerSetting(
     'requests a minute for each address, of those without a valid token; 0 for no limit',
-    'an integer from 0 to 1000000000',
-    integer(0, 1_000_000_000).default(300),
+    [0, 1_000_000_000],
+    300,
   ),
-  TRUST_PROXY: setting(
+  TRUST_PROXY: integerSetting(
     'how many proxies stand before the gateway, each of which adds to X-Forwarded-For',
-    'an integer from 0 to 16',
-    integer(0, 16).default(0),
+    [0, 16],
+    0,
   ),
   METRICS_PORT: setting(
     'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
@@ -262,15 +248,15 @@ export const settings = {
     ),
     secret: true,
   },
-  UPSTREAM_INTERVAL: setting(
+  UPSTREAM_INTERVAL: integerSetting(
     'seconds from one refresh of a mirrored account to the next, and for which a REST response is fresh unless the upstream says so',
-    'an integer from 1 to 86400',
-    integer(1, 86_400).default(60),
+    [1, 86_400],
+    60,
   ),
-  UPSTREAM_RATE: setting(
+  UPSTREAM_RATE: integerSetting(
     'requests a minute that the upstream allows for an account; 0 for no limit',
-    'an integer from 0 to 1000000',
-    integer(0, 1_000_000).default(60),
+    [0, 1_000_000],
+    60,
   ),
 } satisfies Record<string, Setting<unknown>>;
 

@@ -6,25 +6,10 @@ export function isSimilar(given: string, name: string): boolean {
   const [one, other] = [plain(given), plain(name)];
   // HOST, PORT and the like are similar to unrelated names such as POST.
   if (other.length < 7) return one === other;
-  const maxDistance = other.length < 10 ? 1 : 2;
-  // Comparing the lengths first is cheap, and rules most out: every start compares all variables with all settings.
-  return Math.abs(one.length - other.length) <= maxDistance && distance(one, other) <= maxDistance;
-}
-
-/** The Levenshtein distance: how many characters have to be inserted, removed or replaced to turn one text into the other. */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
-  for (const [index, character] of [...one].entries()) {
-    const above = row;
-    row = [index + 1];
-    for (const [column, opposite] of [...other].entries())
-      row.push(
-        Math.min(
-          (above[column] ?? 0) + (character === opposite ? 0 : 1),
-          (above[column + 1] ?? 0) + 1,
-          (row[column] ?? 0) + 1,
-        ),
-      );
-  }
-  return row[other.length] ?? 0;
+  // What they have in common at the start and at the end is left out: one or two neighbouring characters may differ.
+  let start = 0;
+  while (start < one.length && one[start] === other[start]) start++;
+  let end = 0;
+  while (end < Math.min(one.length, other.length) - start && one.at(-1 - end) === other.at(-1 - end)) end++;
+  return Math.max(one.length, other.length) - start - end <= (other.length < 10 ? 1 : 2);
 }

@@ -20,19 +20,19 @@ function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = {
     Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }),
   };
-  const selection = describeSelection(route, schema, components);
+  const { data: output } = describeSelection(route, schema, components);
   const hasId = route.path.endsWith('/{id}');
   const inputs = [
-    ...(hasId ? [idParameter(selection)] : []),
+    ...(hasId ? [idParameter] : []),
     ...(route.isList ? [parameters.Limit, parameters.Offset] : []),
-  ].map(({ name, schema: type, description }) => [name, { ...type, ...(description && { description }) }]);
+  ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   const name = nameOf(route);
   return {
     name: `${name.charAt(0).toLowerCase()}${name.slice(1)}`,
     description: descriptionOf(route),
     inputSchema,
-    outputSchema: objectSchema({ data: selection.data }, { parts: used(components, selection.data) }),
+    outputSchema: objectSchema({ data: output }, { parts: used(components, output) }),
     annotations: route.isMutation
       ? { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false }
       : reads,

@@ -81,7 +81,7 @@ type Settings = Pick<
   'DATABASE_URL' | 'DATA_DIR' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
 >;
 
-/** How long, in milliseconds, an activation waits at most until all gateways have been told. */
+/** How long, in milliseconds, a write waits at most until all gateways have been told. */
 const longestNote = 5_000;
 
 /** For requests that a client waits for: no retries, and no long pause. */
@@ -291,7 +291,6 @@ function createForwarding(
       return {
         accountId: account.id,
         token: credential.token,
-        isTokenOfClient: tokens !== undefined,
         budget: account.budget,
         reader: readerOf(credential, tokens),
         noteRejected() {
@@ -313,7 +312,7 @@ function createWrites({ accounts, pool }: Pick<Parts, 'accounts' | 'pool'>) {
     async note(accountId: number, scope?: WriteScope): Promise<void> {
       for (const listener of listeners) listener(accountId);
       const read = scope && accounts.known(accountId)?.noteWrite(scope);
-      await Promise.all([announceWrite(pool, accountId), read]);
+      await resultWithin(longestNote, Promise.all([announceWrite(pool, accountId), read]));
     },
   };
 }
@@ -352,8 +351,8 @@ function createUpstreamAccount(
       pool,
       logger,
       upstreamFor,
-      onActivated: ({ id }) => resultWithin(longestNote, writes.note(id)),
-      onUncertain: ({ id }) => resultWithin(longestNote, writes.note(id, { parts: ['dttTemplates'] })),
+      onActivated: ({ id }) => writes.note(id),
+      onUncertain: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: tokens
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
         : clientError('BAD_GATEWAY', messages.upstreamUnusable),

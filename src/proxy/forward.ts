@@ -18,47 +18,18 @@ import { readResponseBody } from '../upstream/responseBody.ts';
 const maxRequest = 64 * 1024;
 
 /** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
-const ofConnection = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
+const ofConnection = /^(connection|keep-alive|proxy-.+|te|trailer|transfer-encoding|upgrade|content-length)$/;
 
-/** Request headers that are not passed on: also those about the gateway as the target, about browser pages, and those that are set here. */
-const notSent = new Set([
-  ...ofConnection,
-  'host',
-  'content-length',
-  'expect',
-  'authorization',
-  'cookie',
-  'origin',
-  'referer',
-  'dovetail-position',
-  'x-request-id',
-]);
+/** Request headers about the gateway as the target, about browser pages, and those that are set here. */
+const notSent = /^(host|expect|authorization|cookie|origin|referer|dovetail-position|x-request-id)$/;
 
 /** Headers that tell the client's address and the proxies on the way. */
 const isAboutTheWay =
-  /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-|proxy-)/;
+  /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-)/;
 
-/** Response headers that are not passed on: also those about the upstream as a site, and the one that the gateway sets. */
-const notReturned = new Set([
-  ...ofConnection,
-  'content-length',
-  'set-cookie',
-  'server',
-  'strict-transport-security',
-  'x-request-id',
-]);
-
-const isAboutTheSite = /^(access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
+/** Response headers about the upstream as a site, and the one that the gateway sets. */
+const notReturned =
+  /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
 /** Headers of a request or a response, by their names in lower case. */
 export type Headers = Readonly<Record<string, string>>;
@@ -75,20 +46,25 @@ export interface UpstreamRequest {
   readonly body: Buffer;
 }
 
-/** A response of the upstream, with the headers that concern the client. */
+/** A response of the upstream, with the headers that concern the client; or the gateway's own error if there is none. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
-}
-
-/** Why there is no response of the upstream: the error for the client, and whether the upstream may have got the request. */
-export interface Failure {
-  readonly error: HttpResponse;
+  /** Why there is none. */
+  readonly error?: HttpResponse;
+  /** Whether the upstream may have got the request. */
   readonly wasSent: boolean;
 }
 
-export const isFailure = (given: UpstreamResponse | Failure): given is Failure => 'error' in given;
+/** What stands for the response of the upstream if there is none. */
+export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
+  status: error.status,
+  headers: {},
+  body: error.body,
+  error,
+  wasSent,
+});
 
 /** A step up in a path, or what some server may take for one. */
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
@@ -105,7 +81,7 @@ export async function readRequest(exchange: Exchange, base: string): Promise<Ups
   if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
   const url = new URL(base);
   const below = target.slice(restPath.length);
-  return { method, url, path: url.pathname + below, headers: headersOf(request.rawHeaders), body };
+  return { method, url, path: url.pathname + below, headers: headersOf(request), body };
 }
 
 /**
@@ -117,21 +93,22 @@ export async function forward(
   request: UpstreamRequest,
   token: string,
   longest: number,
-): Promise<UpstreamResponse | Failure> {
+): Promise<UpstreamResponse> {
   // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
   const deadline = AbortSignal.timeout(longest);
   try {
     const response = await send(request, token, deadline);
     const { statusCode: status = 0 } = response;
     const body = await readResponseBody(response);
+    if (!body) return failed(restErrorResponse(502, messages.upstreamTooLarge), true);
     // Such a status could not be sent on.
-    if (status < 200) return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent: true };
-    if (!body) return { error: restErrorResponse(502, messages.upstreamTooLarge), wasSent: true };
-    return { status, headers: returned(response, body), body };
+    if (status < 200) return failed(restErrorResponse(502, messages.upstreamUnreachable), true);
+    return { status, headers: returned(response, body), body, wasSent: true };
   } catch (error) {
-    const wasSent = !isUnconnected(error);
-    if (deadline.aborted) return { error: restErrorResponse(504, messages.upstreamTooSlow), wasSent };
-    return { error: restErrorResponse(502, messages.upstreamUnreachable), wasSent };
+    const [status, message] = deadline.aborted
+      ? [504, messages.upstreamTooSlow]
+      : [502, messages.upstreamUnreachable];
+    return failed(restErrorResponse(status, message), !isUnconnected(error));
   }
 }
 
@@ -151,11 +128,6 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
   });
   // An error that comes after the head of the response is one of its body too.
   request.on('error', () => {});
-  // Nobody has asked for it, and no other event would follow.
-  request.once('upgrade', (_response, socket) => {
-    socket.destroy();
-    request.emit('error', new Error('the upstream has switched protocols'));
-  });
   request.end(body);
   try {
     // It is called with the response alone.
@@ -170,30 +142,27 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
 }
 
 /** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
-function headersOf(raw: readonly string[]): Headers {
-  // A Map, since a client may name a header `constructor`.
-  const headers = new Map<string, string>();
-  const named = new Set<string>();
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = raw[index]?.toLowerCase() ?? '';
-    const value = raw[index + 1] ?? '';
-    if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
-    // The client's address and its way here are private.
-    if (notSent.has(name) || isAboutTheWay.test(name)) continue;
-    const before = headers.get(name);
-    headers.set(name, before === undefined ? value : `${before}, ${value}`);
-  }
-  for (const name of named) headers.delete(name);
-  return Object.fromEntries(headers);
+function headersOf({ headersDistinct: { connection = [], ...others } }: IncomingMessage): Headers {
+  const named = new Set(
+    connection
+      .join()
+      .toLowerCase()
+      .split(/\s*,\s*/),
+  );
+  // The client's address and its way here are private.
+  const isLeftOut = (name: string) =>
+    named.has(name) || [ofConnection, notSent, isAboutTheWay].some((left) => left.test(name));
+  const kept = Object.entries(others).filter(([name]) => !isLeftOut(name));
+  return Object.fromEntries(kept.map(([name, values = []]) => [name, values.join(', ')]));
 }
 
 function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
   const ofThisConnection = new Set((headers.connection ?? '').toLowerCase().split(/\s*,\s*/));
   const kept = Object.entries(headers).flatMap(([name, value]) =>
     typeof value !== 'string' ||
-    notReturned.has(name) ||
+    ofConnection.test(name) ||
     ofThisConnection.has(name) ||
-    isAboutTheSite.test(name)
+    notReturned.test(name)
       ? []
       : [[name, value] as const],
   );

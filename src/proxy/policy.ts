@@ -19,20 +19,7 @@ class MonotonicPolicy extends CachePolicy {
 /** The headers of a request. Those that make a request conditional are left out: the gateway decides about them. */
 type RequestHeaders = Pick<UpstreamRequest, 'headers'>;
 
-export interface Policy {
-  /** The memory that the headers take, in bytes. */
-  readonly bytes: number;
-  /** Whether it may be sent to other tokens of the account: not what one token does not find, which it may not be allowed to see. */
-  readonly isForAllTokens: boolean;
-  /** The age of the response in seconds, with the age that the upstream stated. */
-  age(): number;
-  /** Whether the response may be sent to a request without asking the upstream. */
-  satisfies(request: RequestHeaders): boolean;
-  /** Whether it may be sent if the upstream gives no response, or one that says that the upstream is busy or broken. */
-  mayReplaceError(request: RequestHeaders): boolean;
-  /** The headers that ask the upstream whether the response is still the one to a request; none if it never was. */
-  validatorsFor(request: RequestHeaders): Headers;
-}
+export type Policy = NonNullable<ReturnType<typeof policyFor>>;
 
 /** The directives of `Cache-Control` as the package expects them: in lower case, and without the names of fields. */
 const controlOf = ({ headers }: RequestHeaders) =>
@@ -59,8 +46,6 @@ export const wantsNewResponse = (request: RequestHeaders): boolean =>
 /** Adds for how many seconds a response is fresh, unless the upstream says so. */
 function controlWithLifetime(response: UpstreamResponse, lifetime: number): string {
   const control = controlOf(response);
-  // A response that says it twice counts as stale (RFC 9111, section 4.2.1).
-  if ((control.match(/max-age/g) ?? []).length > 1) return 'max-age=0';
   const { expires, pragma = '' } = response.headers;
   const isSaid =
     expires !== undefined || hasDirective(control, 'max-age|no-cache|no-store') || /no-cache/i.test(pragma);
@@ -85,7 +70,7 @@ export function policyFor(
   response: UpstreamResponse,
   lifetime: number,
   delay: number,
-): Policy | undefined {
+) {
   const { status } = response;
   if (request.method !== 'GET' || !storedStatuses.includes(status)) return undefined;
   const control = controlWithLifetime(response, lifetime);
@@ -108,13 +93,19 @@ export function policyFor(
   const satisfies = (given: RequestHeaders, more = '') =>
     policy.satisfiesWithoutRevalidation(withControl(given, controlOf(given) + more));
   return {
+    /** The memory that the headers take, in bytes. */
     bytes: JSON.stringify([varied, response.headers]).length,
+    /** Whether it may be sent to other tokens of the account: not what one token does not find, which it may not be allowed to see. */
     isForAllTokens: status === 200 && !vary.includes('authorization'),
+    /** The age of the response in seconds, with the age that the upstream stated. */
     age: () => policy.age(),
-    satisfies,
-    mayReplaceError: (given) =>
+    /** Whether the response may be sent to a request without asking the upstream. */
+    satisfies: (given: RequestHeaders) => satisfies(given),
+    /** Whether it may be sent if the upstream gives no response, or one that says that the upstream is busy or broken. */
+    mayReplaceError: (given: RequestHeaders) =>
       !hasDirective(control, 'no-cache') && satisfies(given, `,max-stale=${staleIfError}`),
-    validatorsFor(given) {
+    /** The headers that ask the upstream whether the response is still the one to a request; none if it never was. */
+    validatorsFor(given: RequestHeaders): Headers {
       const headers = policy.revalidationHeaders(given);
       const { 'if-none-match': tag, 'if-modified-since': time } = headers;
       return {

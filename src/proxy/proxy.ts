@@ -8,12 +8,9 @@
  * It may be replaced by any reverse proxy that can forget the responses of one account.
  */
 
-import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Viewer } from '../auth/viewer.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -23,30 +20,16 @@ import { type HttpResponse, isResponse, matches } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
 import type { UpstreamAccess, UpstreamAccounts } from '../upstream/access.ts';
 import { readRetryAfter } from '../upstream/upstream.ts';
-import {
-  type Failure,
-  forward,
-  isFailure,
-  readRequest,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from './forward.ts';
-import { createReadCache, type ReadCache, type ReadResult } from './readCache.ts';
+import { failed, forward, readRequest, type UpstreamRequest, type UpstreamResponse } from './forward.ts';
+import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
-export interface ProxyOptions {
+/** With no memory for stored responses, none is stored. */
+export interface ProxyOptions extends ReadCacheOptions {
   readonly accounts: UpstreamAccounts;
-  readonly feed: ChangeFeed;
-  /** For how many seconds a response is fresh if the upstream does not say. */
-  readonly lifetime: number;
-  /** How much memory the stored responses may take, in bytes; 0 stores none. */
-  readonly maxBytes: number;
 }
 
 /** Returns the upstream's response to a request of the REST API. */
 export type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
-
-/** How long, in milliseconds, the response to a write waits at most until all gateways have been told of the write. */
-const longestTelling = 5_000;
 
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
@@ -66,33 +49,22 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
   }
 
   const inTurn = createTurns();
-
-  async function handle(exchange: Exchange, viewer: Viewer): Promise<HttpResponse> {
+  return async (exchange, viewer) => {
     exchange.operation = 'forwarded';
     const { unreachable } = accounts;
     const access = accounts.accessFor(viewer);
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
-    const send = (given: UpstreamRequest) => sendFor(access, given, accounts.longest);
-    const sendRead = (given: UpstreamRequest) => inTurn(access.accountId, () => send(given));
+    // The client's token is one of the upstream's, or else one of the gateway's own.
+    const isTokenOfClient = viewer.tokenId === undefined;
+    const send: Send = (given) => sendFor(access, given, accounts.longest, isTokenOfClient);
+    const sendRead: Send = (given) => inTurn(access.accountId, () => send(given));
     if (!isRead(exchange) || overrides.some((name) => name in request.headers))
       return respond(exchange, { given: await write(exchange, access, send, request) });
     if (!cache || uncached.some((name) => name in request.headers))
       return respond(exchange, { given: await sendRead(request) });
     return readThrough(cache, exchange, access, request, sendRead);
-  }
-
-  /** The writes that are under way, by the connections of the clients. */
-  const writes = new WeakMap<Socket, Promise<unknown>>();
-  return async (exchange, viewer) => {
-    const { socket } = exchange.request;
-    // A client that does not wait for the response to a write still reads what is after it (RFC 9112, section 9.3.2).
-    const before = writes.get(socket);
-    if (before) await before;
-    const handling = handle(exchange, viewer);
-    if (!isRead(exchange)) writes.set(socket, Promise.allSettled([handling]));
-    return handling;
   };
 }
 
@@ -103,34 +75,32 @@ const maxWaiting = 200;
 /** Has the reads of each account take turns, so that one client cannot hold all connections. Writes do not wait. */
 function createTurns() {
   const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
-  const tooMany = { error: restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), wasSent: false };
-  return (accountId: number, read: () => Promise<UpstreamResponse | Failure>) => {
+  const tooMany = failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), false);
+  return (accountId: number, read: () => Promise<UpstreamResponse>) => {
     const limit = limits.get(accountId) ?? pLimit(maxReads);
     limits.set(accountId, limit);
     return limit.pendingCount < maxWaiting ? limit(read) : Promise.resolve(tooMany);
   };
 }
 
-type Send = (request: UpstreamRequest) => Promise<UpstreamResponse | Failure>;
+type Send = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 async function sendFor(
   access: UpstreamAccess,
   request: UpstreamRequest,
   longest: number,
-): Promise<UpstreamResponse | Failure> {
+  isTokenOfClient: boolean,
+): Promise<UpstreamResponse> {
   const { budget, token } = access;
   budget.note();
   const given = await forward(request, token, longest);
-  if (isFailure(given)) return given;
   const { status, headers } = given;
   // A 503 may be about this path alone.
   if (status === 429) budget.pauseFor(readRetryAfter(headers['retry-after']));
   if (status !== 401) return given;
   access.noteRejected();
   // The client's own token is valid: it is the gateway's that is not.
-  return access.isTokenOfClient
-    ? given
-    : { error: restErrorResponse(502, messages.upstreamUnusable), wasSent: true };
+  return isTokenOfClient ? given : failed(restErrorResponse(502, messages.upstreamUnusable), true);
 }
 
 async function write(
@@ -138,15 +108,13 @@ async function write(
   access: UpstreamAccess,
   send: Send,
   request: UpstreamRequest,
-): Promise<UpstreamResponse | Failure> {
+): Promise<UpstreamResponse> {
   const given = await send(request);
-  const { status } = isFailure(given) ? given.error : given;
+  const { status, wasSent } = given;
   // A write that was rejected (4xx), or never sent, has changed nothing.
-  const mayHaveWritten = isFailure(given) ? given.wasSent : status < 400 || status >= 500;
-  if (mayHaveWritten) {
-    const { method } = request;
+  if (wasSent && (status < 400 || status >= 500)) {
     const path = exchange.path.slice(restPath.length);
-    await resultWithin(longestTelling, access.noteWrite({ method, path, isDone: status < 300 }));
+    await access.noteWrite({ method: request.method, path, isDone: status < 300 });
   }
   return given;
 }
@@ -160,21 +128,15 @@ async function readThrough(
 ): Promise<HttpResponse> {
   // What is stored is the whole response; whether the client has it already is decided here.
   const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
-  const result = await cache.read({
-    accountId: access.accountId,
-    reader: access.reader,
-    target: exchange.target,
-    request: { ...request, headers: unconditional },
-    send,
-    isBudgetSpent: () => access.budget.delayFor(1) > 0,
-  });
+  const { target } = exchange;
+  const result = await cache.read({ access, target, request: { ...request, headers: unconditional }, send });
   const { given } = result;
   exchange.cache = result.age === undefined ? 'miss' : 'hit';
-  if (isFailure(given) || !isUnmodified(given, tags, time)) return respond(exchange, result);
+  if (!isUnmodified(given, tags, time)) return respond(exchange, result);
   const kept = Object.entries(given.headers).filter(([name]) => !name.startsWith('content-'));
   return respond(exchange, {
     ...result,
-    given: { status: 304, headers: Object.fromEntries(kept), body: Buffer.alloc(0) },
+    given: { ...given, status: 304, headers: Object.fromEntries(kept), body: Buffer.alloc(0) },
   });
 }
 
@@ -191,7 +153,7 @@ function isUnmodified(
 
 /** The response for the client: the upstream's, with the request id, `Age`, and the gateway's own rate limits. */
 function respond(exchange: Exchange, { given, age }: ReadResult): HttpResponse {
-  if (isFailure(given)) return given.error;
+  if (given.error) return given.error;
   const { status, body } = given;
   const headers: Record<string, string> = {
     ...given.headers,

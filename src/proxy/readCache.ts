@@ -4,35 +4,30 @@
  * the read, that the first is the account's.
  */
 
+import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { resultWithin } from '../database/waiting.ts';
-import type { Reader } from '../upstream/access.ts';
-import { type Failure, isFailure, type UpstreamRequest, type UpstreamResponse } from './forward.ts';
+import { atMost } from '../http/lruLimit.ts';
+import type { Reader, UpstreamAccess } from '../upstream/access.ts';
+import type { UpstreamRequest, UpstreamResponse } from './forward.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
-  readonly accountId: number;
-  readonly reader: Reader;
+  readonly access: Pick<UpstreamAccess, 'accountId' | 'reader' | 'budget'>;
   /** As the client has sent it. */
   readonly target: string;
   /** Must not be conditional. */
   readonly request: UpstreamRequest;
-  send(request: UpstreamRequest): Promise<UpstreamResponse | Failure>;
-  /** Whether the upstream allows no request of the account for now. */
-  isBudgetSpent(): boolean;
+  send(request: UpstreamRequest): Promise<UpstreamResponse>;
 }
 
 export interface ReadResult {
-  readonly given: UpstreamResponse | Failure;
+  readonly given: UpstreamResponse;
   /** In seconds; undefined for a response that was not stored. */
   readonly age?: number;
 }
 
-export interface ReadCache {
-  read(read: Read): Promise<ReadResult>;
-  /** Forgets what is stored of an account, or of all accounts. What is being read is not stored either. */
-  drop(accountId?: number): void;
-}
+export type ReadCache = ReturnType<typeof createReadCache>;
 
 export interface ReadCacheOptions {
   readonly feed: ChangeFeed;
@@ -45,9 +40,9 @@ export interface ReadCacheOptions {
 interface StoredResponse {
   readonly response: UpstreamResponse;
   readonly policy: Policy;
-  readonly bytes: number;
   readonly reader: Reader;
   readonly target: string;
+  readonly reads: AccountReads;
   /** By `performance.now()`. */
   readonly receivedAt: number;
   /** Whether the upstream has said since then that the token is the account's. */
@@ -56,38 +51,88 @@ interface StoredResponse {
 
 /** What is known of one account since its last write. */
 interface AccountReads {
-  /** The stored responses by token and target, the least recently used first. */
-  readonly stored: Map<string, StoredResponse>;
-  /** The newest of each target, whichever token has read it. */
+  /** What the keys of its stored responses begin with. */
+  readonly id: number;
+  /** The newest stored response of each target, whichever token has read it. */
   readonly newest: Map<string, StoredResponse>;
   /** The reads that are under way, which equal requests share. */
-  readonly underway: Map<string, Promise<UpstreamResponse | Failure>>;
-  bytes: number;
+  readonly underway: Map<string, Promise<UpstreamResponse>>;
 }
 
-export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions): ReadCache {
-  const accounts = createAccounts(maxBytes);
-  const hasHeardAll = createHearing(feed);
+/** The memory, in bytes, that a stored response takes beside its body and its key. Measured roughly. */
+const overhead = 2_000;
+
+/** The share of the memory that one response may take. */
+const largestShare = 1 / 8;
+
+/** How many accounts have stored responses. */
+const maxAccounts = 10_000;
+
+/** The stored responses, within one bound for all accounts: what was not used for longest is dropped first. */
+function createStore(maxBytes: number) {
+  const accounts = new LRUCache<number, AccountReads>(atMost(maxAccounts));
+  let lastId = 0;
+  const stored = new LRUCache<string, StoredResponse>({
+    maxSize: maxBytes,
+    maxEntrySize: Math.floor(maxBytes * largestShare),
+    sizeCalculation: ({ response, policy }, key) =>
+      response.body.length + 2 * key.length + overhead + policy.bytes,
+    dispose(response) {
+      const { newest } = response.reads;
+      if (newest.get(response.target) === response) newest.delete(response.target);
+    },
+  });
+  const keyOf = ({ id }: AccountReads, { access, target }: Read) => `${id} ${access.reader.id} ${target}`;
+  /** Whether there was no write of the account since these reads. */
+  const isCurrent = (accountId: number, reads: AccountReads) => accounts.peek(accountId) === reads;
+  return {
+    isCurrent,
+    /** The reads of an account since its last write. */
+    of(accountId: number): AccountReads {
+      const reads = accounts.get(accountId) ?? { id: ++lastId, newest: new Map(), underway: new Map() };
+      accounts.set(accountId, reads);
+      return reads;
+    },
+    find: (reads: AccountReads, read: Read) => stored.get(keyOf(reads, read)),
+    /** Stores a response in place of the one before; none, if there is none to store. Of reads from before a write nothing is found. */
+    store(reads: AccountReads, read: Read, response: StoredResponse | undefined): void {
+      const key = keyOf(reads, read);
+      stored.delete(key);
+      if (!response) return;
+      stored.set(key, response);
+      if (stored.has(key)) reads.newest.set(read.target, response);
+    },
+    /**
+     * Forgets an account, or all. What was stored can no longer be found, and leaves the memory when it is needed. What is being
+     * read is not stored either.
+     */
+    drop: (accountId?: number) =>
+      void (accountId === undefined ? accounts.clear() : accounts.delete(accountId)),
+  };
+}
+
+export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
+  const accounts = createStore(maxBytes);
 
   /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
-    const { request, reader, target, accountId } = read;
+    const { request, target } = read;
+    const { reader } = read.access;
     const validators = known?.policy.validatorsFor(request);
     const sentAt = performance.now();
     const given = await read.send({ ...request, headers: { ...request.headers, ...validators } });
-    if (isFailure(given) || isBusy(given)) return given;
+    if (isBusy(given)) return given;
     const response = given.status === 304 && known ? renewed(known.response, given) : given;
     const receivedAt = performance.now();
     const policy = policyFor(request, response, lifetime, (receivedAt - sentAt) / 1_000);
-    const bytes = response.body.length + 2 * target.length + overhead + (policy?.bytes ?? 0);
-    const stored = policy && { response, policy, bytes, reader, target, receivedAt, isConfirmed: false };
-    accounts.store(accountId, reads, keyOf(read), stored);
+    const stored = policy && { response, policy, reader, target, reads, receivedAt, isConfirmed: false };
+    accounts.store(reads, read, stored);
     return response;
   }
 
   /** What is stored for a read: the newest response to its target if that may be sent to it, or else what its token has read. */
   async function find(reads: AccountReads, read: Read): Promise<StoredResponse | undefined> {
-    const own = accounts.find(reads, keyOf(read));
+    const own = accounts.find(reads, read);
     const newest = reads.newest.get(read.target);
     if (!newest || newest === own || own?.policy.satisfies(read.request)) return own;
     // It may be another variant than the request wants.
@@ -99,19 +144,20 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
 
   return {
     drop: accounts.drop,
-    async read(read) {
-      const { accountId, request } = read;
-      if (!(await hasHeardAll(accountId))) return { given: await read.send(request) };
+    async read(read: Read): Promise<ReadResult> {
+      const { request, target } = read;
+      const { accountId, reader, budget } = read.access;
+      if (!(await hasHeardAll(feed, accountId))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
       const found = await find(reads, read);
       // A write may have come in between.
       const known = found && accounts.isCurrent(accountId, reads) ? found : undefined;
       if (known?.policy.satisfies(request)) return fromStore(known);
       const instead = known?.policy.mayReplaceError(request) ? known : undefined;
-      if (instead && read.isBudgetSpent()) return fromStore(instead);
+      if (instead && budget.delayFor(1) > 0) return fromStore(instead);
       if (request.method !== 'GET') return { given: await read.send(request) };
 
-      const sharedKey = `${keyOf(read)} ${JSON.stringify(request.headers)}`;
+      const sharedKey = `${reader.id} ${target} ${JSON.stringify(request.headers)}`;
       const shared = wantsNewResponse(request) ? undefined : reads.underway.get(sharedKey);
       const loading = shared ?? load(reads, read, known);
       if (!shared) {
@@ -122,14 +168,12 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
       const given = await loading;
       // A write may have come in between.
       const mayReplace = instead && accounts.isCurrent(accountId, reads);
-      return mayReplace && (isFailure(given) || isBusy(given)) ? fromStore(instead) : { given };
+      return mayReplace && isBusy(given) ? fromStore(instead) : { given };
     },
   };
 }
 
-const keyOf = ({ reader, target }: Read) => `${reader.id} ${target}`;
-
-/** Whether the upstream is broken, or has too much to do. */
+/** Whether the upstream is away, broken, or has too much to do. */
 const isBusy = ({ status }: UpstreamResponse) => status === 429 || status >= 500;
 
 const fromStore = ({ response, policy }: StoredResponse): ReadResult => ({
@@ -138,106 +182,22 @@ const fromStore = ({ response, policy }: StoredResponse): ReadResult => ({
 });
 
 /** A stored response with the headers of the 304 that confirms it (RFC 9111, section 4.3.4). */
-function renewed(
-  { status, headers, body }: UpstreamResponse,
-  confirming: UpstreamResponse,
-): UpstreamResponse {
+function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamResponse): UpstreamResponse {
   const { age: _, ...before } = headers;
   const now = Object.entries(confirming.headers).filter(([name]) => !name.startsWith('content-'));
-  return { status, headers: { ...before, ...Object.fromEntries(now) }, body };
+  return { ...others, headers: { ...before, ...Object.fromEntries(now) } };
 }
 
 /** How long, in milliseconds, a read waits for announcements. */
 const longestWait = 250;
 
-/** After a wait that timed out, no read waits for this many milliseconds. */
-const pauseAfterTimeout = 1_000;
-
 /**
- * Returns whether every announcement about an account has arrived here that was made before the call. Any gateway may have
- * acknowledged a write before then.
+ * Whether every announcement about an account has arrived here that was made before the call. Any gateway may have acknowledged a
+ * write before then.
  */
-function createHearing(feed: ChangeFeed): (accountId: number) => Promise<boolean> {
-  let lastFailure = Number.NEGATIVE_INFINITY;
-  return async (accountId) => {
-    if (!feed.mayCache(accountId) || performance.now() - lastFailure < pauseAfterTimeout) return false;
-    // No other process has the embedded engine open.
-    if (!feed.catchUp) return true;
-    const hasCaughtUp = await resultWithin(longestWait, feed.catchUp());
-    if (!hasCaughtUp) lastFailure = performance.now();
-    return hasCaughtUp === true && feed.mayCache(accountId);
-  };
-}
-
-/** The memory, in bytes, that a stored response takes beside its body and its key. Measured roughly. */
-const overhead = 2_000;
-
-/** The share of the memory that one response may take. */
-const largestShare = 1 / 8;
-
-/**
- * The stored responses of all accounts within one bound. Beyond it the account that takes most loses its least recently used
- * response: an account that takes no more than its fair share loses none because of others.
- */
-function createAccounts(maxBytes: number) {
-  const accounts = new Map<number, AccountReads>();
-  let total = 0;
-
-  function remove(reads: AccountReads, key: string): void {
-    const removed = reads.stored.get(key);
-    if (!removed) return;
-    reads.stored.delete(key);
-    if (reads.newest.get(removed.target) === removed) reads.newest.delete(removed.target);
-    reads.bytes -= removed.bytes;
-    total -= removed.bytes;
-  }
-
-  /** Whether there was no write of the account since these reads. */
-  const isCurrent = (accountId: number, reads: AccountReads) => accounts.get(accountId) === reads;
-
-  function evict(): void {
-    const [first, ...others] = accounts.values();
-    const largest = others.reduce((most, each) => (most && each.bytes <= most.bytes ? most : each), first);
-    const [oldest] = largest?.stored.keys() ?? [];
-    if (largest && oldest !== undefined) remove(largest, oldest);
-  }
-
-  return {
-    isCurrent,
-    /** The reads of an account since its last write. */
-    of(accountId: number): AccountReads {
-      const known = accounts.get(accountId);
-      if (known) return known;
-      const reads: AccountReads = { stored: new Map(), newest: new Map(), underway: new Map(), bytes: 0 };
-      accounts.set(accountId, reads);
-      return reads;
-    },
-    find({ stored }: AccountReads, key: string): StoredResponse | undefined {
-      const found = stored.get(key);
-      // It is the most recently used from now on.
-      if (found && stored.delete(key)) stored.set(key, found);
-      return found;
-    },
-    /** Stores a response in place of the one before; none, if there is none to store. */
-    store(accountId: number, reads: AccountReads, key: string, response: StoredResponse | undefined): void {
-      // Reads from before a write are forgotten.
-      if (!isCurrent(accountId, reads)) return;
-      remove(reads, key);
-      if (!response || response.bytes > maxBytes * largestShare) return;
-      reads.stored.set(key, response);
-      reads.newest.set(response.target, response);
-      reads.bytes += response.bytes;
-      total += response.bytes;
-      while (total > maxBytes) evict();
-    },
-    drop(accountId?: number): void {
-      if (accountId === undefined) {
-        accounts.clear();
-        total = 0;
-        return;
-      }
-      total -= accounts.get(accountId)?.bytes ?? 0;
-      accounts.delete(accountId);
-    },
-  };
+async function hasHeardAll(feed: ChangeFeed, accountId: number): Promise<boolean> {
+  if (!feed.mayCache(accountId)) return false;
+  // No other process has the embedded engine open.
+  if (!feed.catchUp) return true;
+  return (await resultWithin(longestWait, feed.catchUp())) === true && feed.mayCache(accountId);
 }

@@ -12,13 +12,19 @@ import { challengeFor, codeOf, messages, retryAfterOf, statusOf } from '../error
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
-import { type HttpResponse, isResponse, revalidated, textResponse } from '../http/response.ts';
+import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
 import { restPath } from '../http/target.ts';
-import type { OtherWork, Query, Task } from '../http/task.ts';
+import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
-import { findBodyError, type Input, type RouteRequest, readInput, readParameters } from './input.ts';
-import { allowHeader, createPathMatcher } from './match.ts';
-import { routeError, success } from './response.ts';
+import {
+  findBodyError,
+  type Input,
+  type Pagination,
+  type RouteRequest,
+  readInput,
+  readParameters,
+  routeError,
+} from './input.ts';
 import { type Route, routes as shippedRoutes } from './routes.ts';
 
 export interface RestOptions {
@@ -57,47 +63,38 @@ export function createRestHandler({
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
     exchange.operation = route.label;
     const parameters = readParameters(target.slice(exchange.path.length));
-    const routeRequest = { route, id: match.id, parameters };
-    return operationTask({ exchange, viewer, routeRequest, createContext, hasEnded });
+    return taskOf({ exchange, viewer, route, id: match.id, parameters, createContext, hasEnded });
   };
 }
 
 /** A request of a viewer, with what is needed to run its operation. */
-interface Call extends Pick<RestOptions, 'createContext'> {
+interface Call extends RouteRequest, Required<Pick<RestOptions, 'createContext' | 'hasEnded'>> {
   readonly exchange: Exchange;
   readonly viewer: Viewer;
-  readonly routeRequest: RouteRequest;
-  readonly hasEnded: HasEnded;
 }
 
-function operationTask(call: Call): HttpResponse | Task {
-  const { routeRequest, viewer } = call;
-  if (routeRequest.route.isMutation) return { cacheKey: undefined, prepare: () => mutationWork(call) };
-  const input = readInput(routeRequest, viewer);
-  if (isResponse(input)) return input;
-  return { cacheKey: cacheKeyOf(routeRequest.route, input), prepare: () => queryWork(call, input) };
-}
-
-function mutationWork(call: Call): OtherWork {
-  const { exchange, viewer, routeRequest, hasEnded } = call;
-  async function read(): Promise<Input | HttpResponse> {
-    const began = performance.now();
-    const bodyError = await findBodyError(exchange, routeRequest.route);
-    if (await hasEnded(viewer, began)) return unauthorized(exchange.request);
-    // The body is checked before the id (docs/rest.md#activation).
-    return bodyError ?? readInput(routeRequest, viewer);
+function taskOf(call: Call): HttpResponse | Task {
+  const { route, viewer } = call;
+  if (route.isMutation) {
+    const run = () => respond(call, readWithBody(call));
+    return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: () => true }) };
   }
-  return { kind: 'other', run: () => respond(call, read()), mayHaveWritten: () => true };
+  const input = readInput(call, viewer);
+  if (isResponse(input)) return input;
+  const run = async () => {
+    const response = await respond(call, input);
+    return { response, isCacheable: response.status === 200 };
+  };
+  return { cacheKey: cacheKeyOf(route, input), prepare: () => ({ kind: 'query', run }) };
 }
 
-function queryWork(call: Call, input: Input): Query {
-  return {
-    kind: 'query',
-    async run() {
-      const response = await respond(call, input);
-      return { response, isCacheable: response.status === 200 };
-    },
-  };
+async function readWithBody(call: Call) {
+  const { exchange, viewer, route, hasEnded } = call;
+  const began = performance.now();
+  const bodyError = await findBodyError(exchange, route);
+  if (await hasEnded(viewer, began)) return unauthorized(exchange.request);
+  // The body is checked before the id (docs/rest.md#activation).
+  return bodyError ?? readInput(call, viewer);
 }
 
 /** The cache key of a query: everything that its response depends on, except the viewer. */
@@ -107,7 +104,7 @@ function cacheKeyOf({ label }: Route, { variables: { id }, pagination }: Input):
 }
 
 async function respond(
-  { exchange, viewer, routeRequest: { route }, createContext }: Call,
+  { exchange, viewer, route, createContext }: Call,
   reading: Input | Promise<Input | HttpResponse>,
 ): Promise<HttpResponse> {
   try {
@@ -154,4 +151,41 @@ function unauthorized({ headers }: IncomingMessage): HttpResponse {
 function redirect(path: string): HttpResponse {
   const headers = { Location: path, 'Cache-Control': 'no-store', Vary: 'Accept, Authorization' };
   return textResponse(302, `See ${path}.`, headers);
+}
+
+/** Returns a function that finds the routes of a path. A literal path takes precedence over one that ends in `{id}`. */
+function createPathMatcher(routes: readonly Route[]) {
+  const byPath = new Map<string, Route[]>();
+  for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
+
+  return (path: string) => {
+    // `{id}` is part of a template. A client that sends these characters has sent an invalid id.
+    const literal = path.endsWith('/{id}') ? undefined : byPath.get(path);
+    if (literal) return { routes: literal, id: undefined };
+    const slash = path.lastIndexOf('/');
+    const id = path.slice(slash + 1);
+    // A path with a trailing slash is an unknown path, not a path with an empty id.
+    const withId = id === '' ? undefined : byPath.get(`${path.slice(0, slash)}/{id}`);
+    // Digits may be percent-encoded: `%31` is `1` (RFC 3986, section 2.3). No other character is part of an id.
+    return withId && { routes: withId, id: id.replace(/%3(\d)/g, '$1') };
+  };
+}
+
+/** The value of the `Allow` header for a path with these routes. Every path that supports GET supports HEAD. */
+function allowHeader(routes: readonly Route[]): string {
+  return routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+}
+
+/** A successful response. @param pagination the page that the client asked for, for a list. */
+function success(
+  data: unknown,
+  pagination: Pagination | undefined,
+  headers?: Readonly<Record<string, string>>,
+): HttpResponse {
+  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+  // The data of a list is an object, so `pagination` goes in before its closing brace.
+  const list = JSON.stringify(data).slice(0, -1);
+  const { limit, offset } = pagination;
+  const echo = `{"limit":${limit},"offset":${offset}}`;
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`, headers);
 }

@@ -1,14 +1,16 @@
 /** Reads and checks the input of REST requests: the id in the path, the query string and the body. */
 
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { forbiddenUser, messages, statusOf } from '../errors.ts';
 import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
-import { type Pagination, routeError } from './response.ts';
 import type { Route } from './routes.ts';
 
 /** The largest body of a request, in bytes: many times what any operation needs. */
@@ -20,6 +22,12 @@ export interface RouteRequest {
   /** The last segment of the path, with its digits decoded, if the route has an id there. */
   readonly id: string | undefined;
   readonly parameters: URLSearchParams;
+}
+
+/** The page of a list, in the client's own digits: an offset may be larger than any number of JavaScript. */
+export interface Pagination {
+  readonly limit: string;
+  readonly offset: string;
 }
 
 /** The checked input of an operation. */
@@ -125,13 +133,16 @@ function isJson({ headers }: IncomingMessage): boolean {
 
 /** Whether the body is a JSON object that includes these values. */
 function hasValues(body: Buffer, values: Readonly<Record<string, unknown>>): boolean {
-  let content: unknown;
-  try {
-    content = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    return false;
-  }
-  if (typeof content !== 'object' || content === null) return false;
-  const sent = new Map<string, unknown>(Object.entries(content));
-  return Object.entries(values).every(([name, value]) => sent.get(name) === value);
+  const content = isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined;
+  return isRecord(content) && Object.entries(values).every(([name, value]) => content[name] === value);
+}
+
+/** An error response of a route, with the deprecation headers that every response of the route has. */
+export function routeError(
+  route: Route,
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): HttpResponse {
+  return restErrorResponse(status, message, { ...headers, ...route.deprecation?.headers });
 }

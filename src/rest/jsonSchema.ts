@@ -28,16 +28,6 @@ export type Schema = SchemaObject | ReferenceObject;
 /** The selected properties of an object, by their names. */
 type Selected = Record<string, { readonly schema: Schema; readonly isOptional: boolean }>;
 
-export interface Selection {
-  /** The field that becomes the envelope's `data`. */
-  readonly node: FieldNode;
-  readonly field: GraphQLField<unknown, unknown>;
-  /** The type of the route's records. */
-  readonly record: GraphQLObjectType;
-  /** The schema of `data`. */
-  readonly data: Schema;
-}
-
 /** What describing any part of an operation needs. */
 interface Scope {
   /** The operation's name, for errors. */
@@ -61,7 +51,7 @@ export const scalars: Readonly<Record<string, SchemaObject>> = {
 };
 
 /**
- * Describes the data of a route.
+ * Describes the data of a route: its schema, and the type of its records.
  * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
  * @throws for a selection whose JSON can have different shapes.
  */
@@ -69,7 +59,7 @@ export function describeSelection(
   route: Route,
   schema: GraphQLSchema,
   components: Record<string, SchemaObject>,
-): Selection {
+): { readonly data: Schema; readonly record: GraphQLObjectType } {
   const scope = {
     name: nameOf(route),
     fragments: fragmentsOf(route.document),
@@ -90,7 +80,7 @@ export function describeSelection(
     route.isList && 'properties' in selected
       ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
       : selected;
-  return { node, field, record: recordOf(getNamedType(field.type), node, route), data };
+  return { data, record: recordOf(getNamedType(field.type), node, route) };
 }
 
 /**
@@ -180,11 +170,8 @@ function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, sc
   return reference('schemas', name);
 }
 
-function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected {
-  const properties: Selected = {};
-  for (const part of selection.selections) Object.assign(properties, propertiesFrom(part, type, scope));
-  return properties;
-}
+const propertiesOf = ({ selections }: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected =>
+  Object.assign({}, ...selections.map((part) => propertiesFrom(part, type, scope)));
 
 /** The properties of one part of a selection: one for a field, several for a fragment or a field with `@spread`. */
 function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Selected {

@@ -1,16 +1,7 @@
 /** The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema. */
 
 import { STATUS_CODES } from 'node:http';
-import {
-  type ArgumentNode,
-  type GraphQLArgument,
-  type GraphQLInputField,
-  type GraphQLSchema,
-  getNamedType,
-  isInputObjectType,
-  Kind,
-  type ObjectFieldNode,
-} from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import type {
   HeaderObject,
   OpenAPIObject,
@@ -22,9 +13,10 @@ import type {
 } from 'openapi3-ts/oas31';
 import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
+import { isRecord } from '../http/json.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { interfaceVersion } from '../version.ts';
-import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
+import { describeSelection, exactly, reference, type Schema } from './jsonSchema.ts';
 import { nameOf, type Route } from './routes.ts';
 
 export interface OpenApiOptions {
@@ -73,12 +65,12 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
   const paths: NonNullable<OpenAPIObject['paths']> = {};
   const ids = new Set<string>();
   for (const route of routes) {
-    const selection = describeSelection(route, schema, schemas);
-    const tag = tagNames[selection.record.name] ?? selection.record.name;
-    tags.set(tag, selection.record.description ?? '');
+    const { record, data } = describeSelection(route, schema, schemas);
+    const tag = tagNames[record.name] ?? record.name;
+    tags.set(tag, record.description ?? '');
     const id = operationId(route, ids);
     ids.add(id);
-    const operation = operationOf(route, selection, examples[nameOf(route)]);
+    const operation = operationOf(route, data, examples[nameOf(route)]);
     paths[route.path] = {
       ...paths[route.path],
       [route.method.toLowerCase()]: { operationId: id, tags: [tag], ...operation },
@@ -109,12 +101,8 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
   };
 }
 
-function operationOf(
-  route: Route,
-  selection: Selection,
-  example: unknown,
-): Omit<OperationObject, 'operationId'> {
-  const { deprecation, description } = route;
+function operationOf(route: Route, data: Schema, example: unknown): Omit<OperationObject, 'operationId'> {
+  const { deprecation, description, body } = route;
   const notice = [
     ...(deprecation ? [`Deprecated since ${deprecation.deprecated}.`] : []),
     ...(deprecation?.sunset ? [`May be gone from ${deprecation.sunset} on.`] : []),
@@ -126,56 +114,46 @@ function operationOf(
     description: notice ? `${description}\n\n${notice}` : description,
     ...(deprecation && { deprecated: true }),
     parameters: [
-      ...(route.path.includes('{id}') ? [idParameter(selection, example)] : []),
+      ...(route.path.includes('{id}') ? [idParameterWith(example)] : []),
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
       reference('parameters', 'TargetUserId'),
       reference('parameters', 'Position'),
       ...(route.isMutation ? [] : [reference('parameters', 'IfNoneMatch')]),
     ],
-    ...(route.body && {
+    ...(body && {
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: including(route.body.values), example: route.body.values } },
+        content: { 'application/json': { schema: including(body.values), example: body.values } },
       },
     }),
-    responses: responsesOf(route, selection, example),
+    responses: responsesOf(route, data, example),
   };
 }
 
-/** @param example data of the route, if there is an example. */
-export function idParameter({ node, field }: Selection, example?: unknown): ParameterObject {
-  const { description } = inputOf(node.arguments ?? [], field.args) ?? {};
-  const id = typeof example === 'object' && example !== null && 'id' in example ? example.id : undefined;
-  return {
-    name: 'id',
-    in: 'path',
-    required: true,
-    ...(description && { description }),
-    schema: { type: 'integer', minimum: 1 },
-    ...(id !== undefined && { example: id }),
-  };
-}
+export const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The integer id of the REST interface. At least 1.',
+  schema: { type: 'integer', minimum: 1 },
+} as const satisfies ParameterObject;
 
-/** The argument, or the field of an input object, whose value is the variable `$id`. */
-function inputOf(
-  given: readonly (ArgumentNode | ObjectFieldNode)[],
-  inputs: readonly (GraphQLArgument | GraphQLInputField)[],
-): GraphQLArgument | GraphQLInputField | undefined {
-  for (const { name, value } of given) {
-    const input = inputs.find((candidate) => candidate.name === name.value);
-    if (value.kind === Kind.VARIABLE && value.name.value === 'id') return input;
-    const type = input && getNamedType(input.type);
-    if (value.kind !== Kind.OBJECT || !isInputObjectType(type)) continue;
-    const found = inputOf(value.fields, Object.values(type.getFields()));
-    if (found) return found;
-  }
-  return undefined;
-}
+/** The parameter with the id of the example, if there is one. */
+const idParameterWith = (example: unknown): ParameterObject =>
+  isRecord(example) && 'id' in example ? { ...idParameter, example: example.id } : idParameter;
 
-function responsesOf(route: Route, { data }: Selection, example: unknown): ResponsesObject {
+function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObject {
+  const { body, isList } = route;
   const deprecation: Record<string, HeaderObject> = {};
   for (const [name, value] of Object.entries(route.deprecation?.headers ?? {}))
     deprecation[name] = { required: true, schema: { type: 'string', const: value } };
+  const badRequests = [
+    ...(body ? [body.message] : []),
+    messages.invalidId,
+    ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
+    messages.wrongPosition,
+  ];
+  const shared = [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
   const cached = { ETag: reference('headers', 'ETag'), ...deprecation };
   return {
     200: {
@@ -193,41 +171,26 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
     ...(!route.isMutation && {
       304: { description: 'The response is the one with the tag.', headers: cached },
     }),
-    400: failure(400, badRequestsOf(route), route.body && { Accept: reference('headers', 'Accept') }),
+    400: failure(400, badRequests, body && { Accept: reference('headers', 'Accept') }),
     ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
-    ...Object.fromEntries(
-      sharedStatusesOf(route).map((status) => [status, reference('responses', nameOfStatus(status))]),
-    ),
+    ...Object.fromEntries(shared.map((status) => [status, reference('responses', nameOfStatus(status))])),
   };
 }
 
-/** The messages of a route's responses with the status 400. */
-function badRequestsOf({ body, isList }: Route): string[] {
-  return [
-    ...(body ? [body.message] : []),
-    messages.invalidId,
-    ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
-    messages.wrongPosition,
-  ];
-}
-
-/** The statuses of `sharedFailures` that a route can fail with. */
-function sharedStatusesOf({ body }: Route): number[] {
-  return [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
-}
-
+/** @param errors the messages; or one example of them, where a message depends on the request. */
 function failure(
   status: number,
-  errors: readonly string[],
+  errors: readonly string[] | string,
   carried?: NonNullable<ResponseObject['headers']>,
 ): ResponseObject {
-  const examples = errors.map((error) => [error, { value: restError(error) }]);
+  const examples =
+    typeof errors === 'string'
+      ? { example: restError(errors) }
+      : { examples: Object.fromEntries(errors.map((error) => [error, { value: restError(error) }])) };
   return {
     description: STATUS_CODES[status] ?? '',
     ...(carried && { headers: carried }),
-    content: {
-      'application/json': { schema: reference('schemas', 'Error'), examples: Object.fromEntries(examples) },
-    },
+    content: { 'application/json': { schema: reference('schemas', 'Error'), ...examples } },
   };
 }
 
@@ -299,28 +262,19 @@ const headers: Record<string, HeaderObject> = {
   },
 };
 
+const retryAfter = { 'Retry-After': reference('headers', 'RetryAfter') };
+
 /** Errors that are the same on every route that can fail with them. */
 const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   401: failure(401, [messages.unauthorized], { 'WWW-Authenticate': reference('headers', 'WwwAuthenticate') }),
-  403: {
-    description: STATUS_CODES[403] ?? '',
-    content: {
-      // The message includes the id from the request, so this is only an example.
-      'application/json': { schema: reference('schemas', 'Error'), example: restError(forbiddenUser('2')) },
-    },
-  },
+  // Its message has the id from the request.
+  403: failure(403, forbiddenUser('2')),
   413: failure(413, [messages.bodyTooLarge]),
   415: failure(415, [messages.bodyEncoded]),
-  429: failure(429, [messages.tooManyRequests], { 'Retry-After': reference('headers', 'RetryAfter') }),
+  429: failure(429, [messages.tooManyRequests], retryAfter),
   500: failure(500, [messages.internal]),
-  503: {
-    description: STATUS_CODES[503] ?? '',
-    headers: { 'Retry-After': reference('headers', 'RetryAfter') },
-    content: {
-      // A message about pending details includes their number, so this is only an example.
-      'application/json': { schema: reference('schemas', 'Error'), example: restError(messages.tooBusy) },
-    },
-  },
+  // A message about pending details has their number.
+  503: failure(503, messages.tooBusy, retryAfter),
 };
 
 function nameOfStatus(status: number): string {

@@ -2,13 +2,12 @@
 
 import { readFileSync } from 'node:fs';
 import {
-  type DirectiveNode,
   type DocumentNode,
   type ExecutionResult,
   extendSchema,
   type FieldNode,
-  type GraphQLSchema,
   getDirectiveValues,
+  getOperationAST,
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
@@ -19,12 +18,12 @@ import {
   validate,
   visit,
 } from 'graphql';
+import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { schema } from '../schema/schema.ts';
-import { type Deprecation, type DeprecationArguments, readDeprecation } from './deprecation.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';
@@ -48,8 +47,20 @@ export interface Route {
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
 
-/** The arguments of `@http`, except `body`, which `bodyOf` reads from the document. */
-type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
+/** The arguments of `@http`. Days and links are texts. */
+interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly deprecated?: string;
+  readonly sunset?: string;
+  readonly link?: string;
+  readonly successor?: string;
+}
+
+export interface Deprecation extends Pick<HttpArguments, 'sunset' | 'link' | 'successor'> {
+  readonly deprecated: string;
+  /** The headers that announce it, of every response of the route (RFC 9745, RFC 8594). */
+  readonly headers: Readonly<Record<string, string>>;
+}
 
 const read = (name: string) => parse(readFileSync(new URL(`src/rest/${name}`, root), 'utf8'));
 
@@ -66,18 +77,17 @@ export function loadRoutes(operations: DocumentNode): Route[] {
   if (errors.length > 0)
     throw new AggregateError(errors, `operations.graphql: ${errors.map(String).join('\n')}`);
 
-  const http = directive(withDirectives, 'http');
+  const http = withDirectives.getDirective('http');
+  if (!http) throw new Error('directives.graphql does not declare @http');
   return Object.values(separateOperations(operations)).flatMap((document) => {
-    const operation = document.definitions.find(
-      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
-    );
+    const operation = getOperationAST(document);
     if (!operation) return [];
     const run = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     return (operation.directives ?? []).map((node): Route => {
       // Each node by itself, since `getDirectiveValues` reads only the first of a repeated directive. The types of
       // the values are those that `directives.graphql` declares.
-      const { method, path, missing, ...others } = getDirectiveValues(http, {
+      const { method, path, missing, body, ...others } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
       return {
@@ -88,7 +98,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
         operation,
         document,
         missing,
-        body: bodyOf(node),
+        body: body && bodyOf(body),
         deprecation: readDeprecation(others),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
@@ -100,18 +110,22 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 
 /** Prepares the operation. Everything that does not depend on the request is done here. */
 function prepareRoute(document: DocumentNode): Route['run'] {
-  const optional = pathsOf(document, isOptional);
-  const spread = pathsOf(document, isSpread);
+  const optional = optionalPaths(document);
+  const spread = spreadName(document);
   const operation = prepare(
-    visit(document, { Directive: (node) => (isRestDirective(node) ? null : undefined) }),
+    visit(document, {
+      Directive: ({ name }) => (['http', 'spread', 'optional'].includes(name.value) ? null : undefined),
+    }),
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
   return async (variables, context) => {
     const result = await operation.run(variables, context);
-    if (result.data) {
-      for (const path of optional) leaveOutNull(result.data, path);
-      for (const path of spread) spreadAt(result.data, path);
+    const { data } = result;
+    if (data) for (const path of optional) leaveOutNull(data, path);
+    if (spread !== undefined && isRecord(data?.data)) {
+      const { [spread]: inner, ...others } = data.data;
+      data.data = isRecord(inner) ? { ...inner, ...others } : null;
     }
     return result;
   };
@@ -129,41 +143,36 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
 }
 
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */
-export function isSpread(node: FieldNode): boolean {
-  return hasDirective(node, 'spread');
+export function isSpread({ directives }: FieldNode): boolean {
+  return directives?.some(({ name }) => name.value === 'spread') ?? false;
 }
 
 /** Whether a field has `@optional`: it is left out of the response where it is null. */
-export function isOptional(node: FieldNode): boolean {
-  return hasDirective(node, 'optional');
+export function isOptional({ directives }: FieldNode): boolean {
+  return directives?.some(({ name }) => name.value === 'optional') ?? false;
 }
 
-function hasDirective({ directives }: FieldNode, directive: string): boolean {
-  return directives?.some(({ name }) => name.value === directive) ?? false;
-}
-
-function isRestDirective({ name }: DirectiveNode): boolean {
-  return ['http', 'spread', 'optional'].includes(name.value);
-}
-
-/** The response paths of the operation's fields that are marked, including those in fragments. */
-function pathsOf(document: DocumentNode, isMarked: (node: FieldNode) => boolean): string[][] {
+/** Where the response has the fields with `@optional`, such as `data`, `TrainerSegment`, `points`. */
+function optionalPaths(document: DocumentNode): string[][] {
   const fragments = fragmentsOf(document);
-  const below = ({ selections }: SelectionSetNode, path: readonly string[]): string[][] =>
-    selections.flatMap((part) => {
+  const below = (selection: SelectionSetNode | undefined, path: readonly string[]): string[][] =>
+    (selection?.selections ?? []).flatMap((part) => {
       if (part.kind !== Kind.FIELD) {
         const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : fragments.get(part.name.value);
-        return fragment ? below(fragment.selectionSet, path) : [];
+        return below(fragment?.selectionSet, path);
       }
       const here = [...path, (part.alias ?? part.name).value];
-      return [
-        ...(isMarked(part) ? [here] : []),
-        ...(part.selectionSet ? below(part.selectionSet, here) : []),
-      ];
+      return isOptional(part) ? [here] : below(part.selectionSet, here);
     });
-  return document.definitions.flatMap((definition) =>
-    definition.kind === Kind.OPERATION_DEFINITION ? below(definition.selectionSet, []) : [],
-  );
+  return below(getOperationAST(document)?.selectionSet, []);
+}
+
+/** The name in the response of the field with `@spread`, which stands directly below `data`. */
+function spreadName(document: DocumentNode): string | undefined {
+  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
+  const parts = data?.kind === Kind.FIELD ? (data.selectionSet?.selections ?? []) : [];
+  const spread = parts.filter((part) => part.kind === Kind.FIELD).find(isSpread);
+  return (spread?.alias ?? spread?.name)?.value;
 }
 
 /** Leaves the field at the path out of every object that has null there. */
@@ -173,47 +182,44 @@ function leaveOutNull(value: unknown, path: readonly string[]): void {
     return;
   }
   const [key, ...rest] = path;
-  if (key === undefined || typeof value !== 'object' || value === null) return;
-  // The data of a response consists of plain objects.
-  const object = value as Record<string, unknown>;
-  if (rest.length > 0) leaveOutNull(object[key], rest);
+  if (key === undefined || !isRecord(value)) return;
+  if (rest.length > 0) leaveOutNull(value[key], rest);
   // JSON leaves out what is undefined. An object from which a property is deleted takes longer to write.
-  else if (object[key] === null) object[key] = undefined;
+  else if (value[key] === null) value[key] = undefined;
+}
+
+function bodyOf(values: Readonly<Record<string, unknown>>): Route['body'] {
+  const parts = Object.entries(values).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return { values, message: `Request body must include { ${parts.join(', ')} }` };
 }
 
 /**
- * Replaces the object at the path by its fields, which take its place among its siblings. If it is null, its parent becomes null.
+ * The deprecation of a route that is deprecated.
+ * @throws {RangeError} for a day that does not exist.
  */
-function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): Record<string, unknown> | null {
-  if (key === undefined) return data;
-  const value = data[key];
-  // The data of a response consists of plain objects, and no field within a list has `@spread`.
-  const object = typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
-  if (rest.length > 0) {
-    if (object) data[key] = spreadAt(object, rest);
-    return data;
-  }
-  if (object === null) return null;
-  const entries = Object.entries(data);
-  for (const [name] of entries) delete data[name];
-  for (const [name, entry] of entries) Object.assign(data, name === key ? object : { [name]: entry });
-  return data;
+function readDeprecation({ deprecated, ...others }: Partial<Deprecation>): Deprecation | undefined {
+  if (deprecated === undefined) return undefined;
+  const { sunset, link, successor } = others;
+  const links = [
+    ...(link === undefined ? [] : [`<${link}>; rel="deprecation"; type="text/html"`]),
+    ...(successor === undefined ? [] : [`<${successor}>; rel="successor-version"`]),
+  ];
+  return {
+    deprecated,
+    ...others,
+    headers: {
+      // A date of structured fields (RFC 9651, section 3.3.7).
+      Deprecation: `@${firstMomentOf(deprecated).getTime() / 1000}`,
+      ...(sunset !== undefined && { Sunset: firstMomentOf(sunset).toUTCString() }),
+      ...(links.length > 0 && { Link: links.join(', ') }),
+    },
+  };
 }
 
-function bodyOf(node: DirectiveNode): Route['body'] {
-  const value = node.arguments?.find(({ name }) => name.value === 'body')?.value;
-  if (value?.kind !== Kind.OBJECT) return undefined;
-  const values = value.fields.map(({ name, value: field }) => [
-    name.value,
-    field.kind === Kind.BOOLEAN || field.kind === Kind.STRING ? field.value : null,
-  ]);
-  // `print` would leave out the spaces that the documented message has inside the braces.
-  const text = `{ ${value.fields.map(print).join(', ')} }`;
-  return { values: Object.fromEntries(values), message: `Request body must include ${text}` };
-}
-
-function directive(withDirectives: GraphQLSchema, name: string) {
-  const found = withDirectives.getDirective(name);
-  if (!found) throw new Error(`directives.graphql does not declare @${name}`);
-  return found;
+/** The first moment of a day in UTC. */
+function firstMomentOf(text: string): Date {
+  const day = new Date(`${text}T00:00:00Z`);
+  // A day that the month does not have gives an invalid date, or a date in the next month.
+  if (!day.toISOString().startsWith(text)) throw new RangeError(`${text} is no day`);
+  return day;
 }

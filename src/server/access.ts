@@ -78,8 +78,8 @@ export function createAccess(
      * address, and nobody is at fault when a token cannot be looked up.
      */
     authorize(exchange: Exchange): Access | Promise<Access> {
-      const { headers, socket } = exchange.request;
-      const known = viewers.known(headers.authorization, socket) ?? tokens?.known(headers.authorization);
+      const { authorization } = exchange.request.headers;
+      const known = viewers.known(authorization) ?? tokens?.known(authorization);
       return known ? counted(exchange, known) : lookUp(exchange);
     },
   };

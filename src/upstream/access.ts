@@ -8,15 +8,13 @@ export interface UpstreamAccess {
   readonly accountId: number;
   /** A token of the account: the client's own, if that is one of the upstream's. */
   readonly token: string;
-  /** Whether the client has sent that token. */
-  readonly isTokenOfClient: boolean;
   readonly budget: Budget;
   readonly reader: Reader;
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;
   /**
-   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told.
-   * @param write its method, its path below the base, and whether the upstream has said that it carried it out.
+   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told, and after five
+   * seconds at most.
    */
   noteWrite(write: UpstreamWrite): Promise<void>;
 }
@@ -31,7 +29,9 @@ export interface Reader {
 
 export interface UpstreamWrite {
   readonly method: string;
+  /** Below the base. */
   readonly path: string;
+  /** Whether the upstream has said that it carried it out. */
   readonly isDone: boolean;
 }
 

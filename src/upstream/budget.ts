@@ -20,18 +20,7 @@ const window = 60_500;
 /** The longest pause, in milliseconds, that an upstream can ask for: an hour. */
 export const longestWait = 60 * 60_000;
 
-export interface Budget {
-  /** Counts a request that is sent whether or not the budget allows it. */
-  note(): void;
-  /** How many requests that clients wait for may be sent now. */
-  available(): number;
-  /** In how many milliseconds so many requests may be sent; 0 for now. */
-  delayFor(count: number, priority?: Priority): number;
-  /** Waits until a request may be sent, and counts it. */
-  take(priority: Priority, signal?: AbortSignal): Promise<void>;
-  /** Sends nothing for so many milliseconds, an hour at most. */
-  pauseFor(milliseconds: number): void;
-}
+export type Budget = ReturnType<typeof createBudget>;
 
 /**
  * @param rate requests in any minute; 0 for no limit.
@@ -42,10 +31,8 @@ export function createBudget(
   rate: number,
   onSent: () => unknown = () => {},
   wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = waitFor,
-): Budget {
+) {
   const sent = createLastMinute();
-  /** The times of those that cannot be held back. */
-  const noted = createLastMinute();
   const refreshed = createLastMinute();
   const began = performance.now();
   let pausedUntil = Number.NEGATIVE_INFINITY;
@@ -58,13 +45,12 @@ export function createBudget(
   /** How many requests there may be in a minute, of all priorities, for one of this priority to be sent. */
   function mostFor(priority: Priority): number {
     if (priority === 'demand') return rate;
-    // Whoever asks goes on asking, a little more now and then.
-    const left = rate - noted.times().length * 1.5;
     const isFirstMinute = performance.now() - began < window;
     const share = priority === 'details' && isFirstMinute ? shareOfFirstDetails : shares[priority];
-    return Math.max(Math.floor(Math.min(rate * share, left)), 1);
+    return Math.max(Math.floor(rate * share), 1);
   }
 
+  /** In how many milliseconds so many requests may be sent; 0 for now. */
   function delayFor(count: number, priority: Priority = 'demand'): number {
     const times = sent.times();
     const tooMany = rate === 0 ? 0 : times.length + count - mostFor(priority);
@@ -74,28 +60,29 @@ export function createBudget(
     return Math.max(remainingPause(), last === undefined ? window : last + window - performance.now());
   }
 
-  function count(): void {
+  /** Counts a request that is sent whether or not the budget allows it. */
+  function note(): void {
     onSent();
     if (rate > 0) sent.add();
   }
 
   return {
     delayFor,
-    note() {
-      count();
-      if (rate > 0) noted.add();
-    },
-    available() {
+    note,
+    /** How many requests that clients wait for may be sent now. */
+    available(): number {
       if (remainingPause() > 0) return 0;
       return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - sent.times().length, 0);
     },
-    async take(priority, signal) {
+    /** Waits until a request may be sent, and counts it. */
+    async take(priority: Priority, signal?: AbortSignal): Promise<void> {
       for (let delay = delayFor(1, priority); delay > 0; delay = delayFor(1, priority))
         await wait(delay, signal);
-      count();
+      note();
       if (rate > 0 && priority === 'refresh') refreshed.add();
     },
-    pauseFor(milliseconds) {
+    /** Sends nothing for so many milliseconds, an hour at most. */
+    pauseFor(milliseconds: number): void {
       pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(milliseconds, longestWait));
     },
   };

@@ -14,13 +14,13 @@ export interface Failure {
 
 /** The upstream cannot be used. The message is for the terminal of whoever runs Dovetail, and for nobody else. */
 export class UpstreamError extends Error {
-  override name = 'UpstreamError';
   readonly failure: Failure;
   /** Whether the upstream may have done what it was asked to do, though it did not say so. */
   mayHaveActed = false;
 
   constructor(message: string, failure: Failure) {
     super(message);
+    this.name = new.target.name;
     this.failure = failure;
   }
 }
@@ -42,23 +42,16 @@ export const unreadable = (path: string, reason: string) =>
   });
 
 /** The token is not accepted: no further request makes sense. */
-export class Unauthorized extends UpstreamError {
-  override name = 'Unauthorized';
-}
+export class Unauthorized extends UpstreamError {}
 
 /** The token opens another account than it did. */
-export class AnotherAccount extends UpstreamError {
-  override name = 'AnotherAccount';
-}
+export class AnotherAccount extends UpstreamError {}
 
 /** The upstream is away, busy or broken, which may pass. */
-export class Unavailable extends UpstreamError {
-  override name = 'Unavailable';
-}
+export class Unavailable extends UpstreamError {}
 
 /** The upstream takes no more requests for now: it said so, or the budget does. */
 export class UpstreamBusy extends UpstreamError {
-  override name = 'UpstreamBusy';
   /** In seconds from now. */
   readonly retryAfter: number;
 
@@ -70,7 +63,6 @@ export class UpstreamBusy extends UpstreamError {
 
 /** The upstream understood the request, and said no. */
 export class UpstreamRejection extends UpstreamError {
-  override name = 'UpstreamRejection';
   readonly status: number;
   /** The message of the interface's error envelope, if the response was one. */
   readonly said: string | undefined;

@@ -35,30 +35,7 @@ export interface Credential {
   readonly viewer: Viewer;
 }
 
-export interface UpstreamTokens {
-  /** The viewer of a token that was checked a short while ago. */
-  known(header: string | undefined): Viewer | undefined;
-  /** @param address the client's address: failures are counted per address. */
-  authenticate(header: string | undefined, address: string): Promise<Authentication>;
-  /** Whether the token of a viewer is still valid, as far as can be told. */
-  isValid(viewer: Viewer): Promise<boolean>;
-  /**
-   * Whether the upstream has said, or says now, that a token is still its viewer's.
-   * @param digest of the token.
-   * @param since a time by `performance.now()`.
-   */
-  isConfirmedSince(digest: string, since: number): Promise<boolean>;
-  /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
-  readonly maxAge: number;
-  /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
-  credentialOf(viewer: Viewer): Credential | undefined;
-  /**
-   * Must be called with what any other response of the upstream says of a token.
-   * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
-   */
-  noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
-  close(): void;
-}
+export type UpstreamTokens = ReturnType<typeof createUpstreamTokens>;
 
 export interface UpstreamTokensOptions {
   /** Asks the upstream whose token it is. @param viewer the viewer of a token that is known. */
@@ -83,15 +60,9 @@ const maxTokens = 10_000;
 /** For how long, in milliseconds, an invalid token is rejected without asking again. */
 const invalidFor = 10_000;
 
-/** How many unknown tokens are checked at the same time. */
-const maxFirstChecks = 16;
-
-/** The same for one address, and how many more of that address may wait. */
+/** How many unknown tokens of an address are checked at the same time, and how many more of that address may wait. */
 const maxChecksOfAddress = 4;
 const longestLine = 100;
-
-/** After the upstream could not say, it is not asked about unknown tokens from the same address for this many milliseconds. */
-const awayLasts = 1_000;
 
 /** How many invalid tokens an address may bring in a minute. */
 const maxFailures = 20;
@@ -102,8 +73,11 @@ const longestAway = 60 * 60_000;
 /** How long, in milliseconds, a request waits while its token is checked again. */
 const longestCheck = 1_000;
 
-/** The pause, in milliseconds, before the upstream is asked about a token again after it could not be reached. */
+/** The pause, in milliseconds, before the upstream is asked again about a token, or about unknown tokens of an address. */
 const retryDelay = 5_000;
+
+/** How often, in milliseconds, tokens that are no longer used are forgotten, and doubtful ones are checked. */
+const sweepInterval = 1_000;
 
 /** All times are by `performance.now()`: if the system clock were set back, a token would be trusted for that much longer. */
 interface Entry extends Credential {
@@ -114,42 +88,31 @@ interface Entry extends Credential {
   doubtedAt: number;
   /** From when the upstream may be asked about the token again. */
   askAgainAt: number;
-  /** From when a read may wait for a check again, after one has timed out. */
-  waitAgainAt: number;
-  /** The timer of the next check, which runs even if no client uses the token. */
-  recheckTimer: ReturnType<typeof setTimeout> | undefined;
   checking: Promise<TokenCheck> | undefined;
 }
 
-export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTokens {
+export function createUpstreamTokens(options: UpstreamTokensOptions) {
   const { ttl, idle } = options;
   const known = createKnownTokens(options);
   const askAgain = createChecks(options, known);
-  const confirm = createConfirmation(options, askAgain);
+  const confirm = createConfirmation(ttl, askAgain);
   const checkFirst = createFirstChecks(options, known);
-  const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
-
-  /** Checks the token as soon as the upstream may be asked again, and again if it could not say. */
-  function confirmSoon(entry: Entry): void {
-    entry.recheckTimer ??= setTimeout(
-      async () => {
-        entry.recheckTimer = undefined;
-        if (performance.now() >= entry.askAgainAt) await confirm(entry).catch(() => {});
-        const isOpen = !entry.end.signal.aborted && performance.now() - entry.confirmed >= ttl;
-        if (isOpen) confirmSoon(entry);
-      },
-      Math.max(entry.askAgainAt - performance.now(), 1),
-    ).unref();
-  }
+  const sweep = setInterval(() => {
+    known.purge();
+    // Streams may be open with a token that no client uses.
+    for (const entry of known.doubtful()) askAgain(entry)?.catch(() => {});
+  }, sweepInterval).unref();
 
   return {
-    known(header) {
+    /** The viewer of a token that was checked a short while ago. */
+    known(header: string | undefined): Viewer | undefined {
       const token = possibleTokenIn(header);
       const entry = token === undefined ? undefined : known.get(token);
       return entry && performance.now() - entry.confirmed < ttl ? entry.viewer : undefined;
     },
 
-    async authenticate(header, address) {
+    /** @param address the client's address: failures are counted per address. */
+    async authenticate(header: string | undefined, address: string): Promise<Authentication> {
       const token = possibleTokenIn(header);
       if (token === undefined) return { viewer: null };
       const entry = known.get(token);
@@ -159,32 +122,37 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
-    async isValid(viewer) {
+    /** Whether the token of a viewer is still valid, as far as can be told. */
+    async isValid(viewer: Viewer): Promise<boolean> {
       const entry = known.of(viewer);
       // An open stream goes on using its token.
       if (!entry || known.get(entry.token) !== entry) return false;
       return (await confirm(entry)) === 'valid';
     },
 
-    async isConfirmedSince(digest, since) {
+    /**
+     * Whether the upstream has said, or says now, that a token is still its viewer's.
+     * @param digest of the token.
+     * @param since a time by `performance.now()`.
+     */
+    async isConfirmedSince(digest: string, since: number): Promise<boolean> {
       const entry = known.byDigest(digest);
       if (!entry) return false;
-      if (entry.confirmed < since && performance.now() >= entry.waitAgainAt) {
-        const checking = askAgain(entry);
-        const hasTimedOut = checking && !(await resultWithin(longestCheck, checking));
-        if (hasTimedOut) entry.waitAgainAt = performance.now() + retryDelay;
-      }
+      if (entry.confirmed < since) await resultWithin(longestCheck, askAgain(entry));
       return entry.confirmed >= since && !entry.end.signal.aborted;
     },
 
+    /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
     maxAge: Math.min(ttl, idle / 2) / 1_000,
-    credentialOf: known.of,
-    noteStatus(credential, said, askedAt) {
+    /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
+    credentialOf: (viewer: Viewer): Credential | undefined => known.of(viewer),
+    /**
+     * Must be called with what any other response of the upstream says of a token.
+     * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
+     */
+    noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void {
       const entry = known.of(credential.viewer);
-      if (!entry) return;
-      applyStatus(options, known, entry, { said, askedAt });
-      // Checked now, not when the token is used next: streams may be open with it.
-      if (said === 'doubtful') confirmSoon(entry);
+      if (entry) known.note(entry, said, askedAt);
     },
 
     close() {
@@ -197,94 +165,82 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle' | 'ttl'>) {
+function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, Entry>({
     ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
     dispose(entry) {
-      clearTimeout(entry.recheckTimer);
       entry.end.abort();
       onEnd(entry);
     },
   });
   const byViewer = new WeakMap<Viewer, Entry>();
   const invalid = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: invalidFor });
+
+  function noteInvalid(token: string): void {
+    entries.delete(digestOf(token));
+    invalid.set(digestOf(token), true);
+  }
+
   return {
+    noteInvalid,
+    isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
     /** This is no use of the token. */
     byDigest: (digest: string) => entries.peek(digest),
-    isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     /** The entry of a viewer whose token has not ended. */
     of(viewer: Viewer): Entry | undefined {
       const entry = byViewer.get(viewer);
       return entry?.end.signal.aborted ? undefined : entry;
     },
+    /** Those that were rejected since they were last confirmed. */
+    doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
     /** @param askedAt when the upstream was asked about it. */
     add(token: string, userId: number, askedAt: number): Entry {
       const end = new AbortController();
-      const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
       const entry: Entry = {
         token,
-        viewer,
+        viewer: { id: userId, tokenId: undefined, ended: end.signal },
         end,
         confirmed: askedAt,
         doubtedAt: Number.NEGATIVE_INFINITY,
         askAgainAt: performance.now() + Math.min(ttl, retryDelay),
-        waitAgainAt: Number.NEGATIVE_INFINITY,
-        recheckTimer: undefined,
         checking: undefined,
       };
-      byViewer.set(viewer, entry);
+      byViewer.set(entry.viewer, entry);
       entries.set(digestOf(token), entry);
       return entry;
     },
-    noteInvalid(token: string): void {
-      entries.delete(digestOf(token));
-      invalid.set(digestOf(token), true);
+    /** Notes what the upstream says of a token. @param askedAt when the request was sent. */
+    note(entry: Entry, said: TokenStatus, askedAt: number): void {
+      if (said === 'valid') {
+        if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
+      } else if (said === 'doubtful') {
+        entry.doubtedAt = performance.now();
+        entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
+      } else {
+        if (said === 'another') onOther();
+        noteInvalid(entry.token);
+      }
     },
-    sweep: () => entries.purgeStale(),
+    purge: () => entries.purgeStale(),
     clear: () => entries.clear(),
   };
-}
-
-/** Applies what the upstream says of a token. */
-function applyStatus(
-  { onOther, ttl }: Pick<UpstreamTokensOptions, 'onOther' | 'ttl'>,
-  known: KnownTokens,
-  entry: Entry,
-  { said, askedAt }: { readonly said: TokenStatus; readonly askedAt: number },
-): void {
-  if (said === 'valid') {
-    if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
-    return;
-  }
-  if (said === 'doubtful') {
-    entry.doubtedAt = performance.now();
-    entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
-    return;
-  }
-  if (said === 'another') onOther();
-  known.noteInvalid(entry.token);
 }
 
 type AskAgain = ReturnType<typeof createChecks>;
 
 /** Checks known tokens. Returns the check that is under way, or undefined while the upstream must not be asked again. */
-function createChecks(options: UpstreamTokensOptions, known: KnownTokens) {
-  const { check, ttl } = options;
-
+function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens) {
   async function ask(entry: Entry): Promise<TokenCheck> {
     const askedAt = performance.now();
     const checked = await check(entry.token, entry.viewer);
     if (entry.end.signal.aborted) return checked;
-    if (checked.kind === 'away') {
+    if (checked.kind === 'away')
       entry.askAgainAt = Math.max(entry.askAgainAt, performance.now() + (checked.retryAfter ?? 0) * 1_000);
-      return checked;
-    }
-    const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
-    const said = isSame ? 'valid' : checked.kind === 'valid' ? 'another' : 'invalid';
-    applyStatus(options, known, entry, { said, askedAt });
+    else if (checked.kind === 'invalid') known.note(entry, 'invalid', askedAt);
+    else known.note(entry, checked.userId === entry.viewer.id ? 'valid' : 'another', askedAt);
     return checked;
   }
 
@@ -301,32 +257,25 @@ function createChecks(options: UpstreamTokensOptions, known: KnownTokens) {
 }
 
 /** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
-function createConfirmation({ ttl }: Pick<UpstreamTokensOptions, 'ttl'>, askAgain: AskAgain) {
+function createConfirmation(ttl: number, askAgain: AskAgain) {
   return async (entry: Entry): Promise<TokenCheck['kind']> => {
     const now = performance.now();
     if (now - entry.confirmed < ttl) return 'valid';
     // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
-    const checked = (await resultWithin(longestCheck, askAgain(entry))) ?? {
-      kind: 'away',
-      retryAfter: undefined,
-    };
+    const checked = await resultWithin(longestCheck, askAgain(entry));
     if (entry.end.signal.aborted) return 'invalid';
     // The token was valid a while ago, and the upstream cannot say that it no longer is.
-    return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
+    return checked?.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
   };
 }
 
-/** Checks unknown tokens: each once for all requests that bring it, and a few at the same time. */
-function createFirstChecks(
-  { check, onBegin }: Pick<UpstreamTokensOptions, 'check' | 'onBegin'>,
-  known: KnownTokens,
-) {
+/** Checks unknown tokens: each once for all requests that bring it, and a few of an address at the same time. */
+function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: KnownTokens) {
   const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
   const underWay = new Map<string, Promise<Authentication>>();
-  const inTurn = pLimit(maxFirstChecks);
-  const lines = createAddressQueues();
-  const soon = Math.ceil(retryDelay / 1_000);
-  /** Until when the upstream asks to wait with a token, by its digest. Other tokens of the address need not wait. */
+  /** The queues, one for each address, so that a client with many tokens delays only itself. */
+  const lines = new LRUCache<string, LimitFunction>(atMost(maxTokens));
+  /** Until when the upstream is not asked about a token, by its digest, or about any unknown token of an address. */
   const waiting = new LRUCache<string, number>({ ...atMost(maxTokens), ttl: longestAway });
 
   async function checkUnknown(token: string, address: string): Promise<Authentication> {
@@ -334,16 +283,16 @@ function createFirstChecks(
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
-    const until = waiting.get(digestOf(token)) ?? 0;
+    const until = Math.max(...[digestOf(token), address].map((key) => waiting.get(key) ?? 0));
     if (until > performance.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
-    if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
     const askedAt = performance.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
-      const { retryAfter } = checked;
-      if (retryAfter === undefined) lines.noteAway(address);
-      else waiting.set(digestOf(token), performance.now() + retryAfter * 1_000);
-      return { error: 'upstreamAway', retryAfter: retryAfter ?? soon };
+      // If the upstream asks to wait, other tokens of the address need not.
+      const { retryAfter = retryDelay / 1_000 } = checked;
+      const key = checked.retryAfter === undefined ? address : digestOf(token);
+      waiting.set(key, performance.now() + retryAfter * 1_000);
+      return { error: 'upstreamAway', retryAfter };
     }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId, askedAt);
@@ -359,30 +308,13 @@ function createFirstChecks(
     const digest = digestOf(token);
     const shared = underWay.get(digest);
     if (shared) return shared;
-    const line = lines.of(address);
+    const line = lines.get(address) ?? pLimit(maxChecksOfAddress);
+    lines.set(address, line);
     if (line.pendingCount >= longestLine)
-      return Promise.resolve({ error: 'tooManyRequests', retryAfter: soon });
-    const checking = line(() => inTurn(() => checkUnknown(token, address))).finally(() =>
-      underWay.delete(digest),
-    );
+      return Promise.resolve({ error: 'tooManyRequests', retryAfter: retryDelay / 1_000 });
+    const checking = line(() => checkUnknown(token, address)).finally(() => underWay.delete(digest));
     underWay.set(digest, checking);
     return checking;
-  };
-}
-
-/** The queues of first checks, one for each address, so that a client with many tokens delays only itself. */
-function createAddressQueues() {
-  const lines = new LRUCache<string, LimitFunction>(atMost(maxTokens));
-  const away = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: awayLasts });
-  return {
-    of(address: string): LimitFunction {
-      const line = lines.get(address) ?? pLimit(maxChecksOfAddress);
-      lines.set(address, line);
-      return line;
-    },
-    /** Notes that the upstream could not say whose a token of the address is. */
-    noteAway: (address: string) => void away.set(address, true),
-    isAway: (address: string) => away.has(address),
   };
 }
 

@@ -3,7 +3,7 @@
  * checks everything that it is sent.
  */
 
-import pRetry, { type RetryContext } from 'p-retry';
+import pRetry from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { parseJson } from '../http/json.ts';
@@ -59,8 +59,6 @@ const defaultTiming: Timing = {
   longestPause: 5 * 60_000,
 };
 
-const maxRedirects = 3;
-
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
   try {
@@ -100,21 +98,6 @@ export interface Retry {
   readonly attempts: number;
 }
 
-/** A request, as it is sent each time that it is tried. */
-interface Call {
-  readonly method: 'GET' | 'POST';
-  readonly url: URL;
-  /** In JSON. */
-  readonly body?: string;
-  /** What messages call it, such as `GET /users/me`. */
-  readonly name: string;
-  /** What it is called where anybody reads it. */
-  readonly route: string;
-}
-
-/** Told of a request that failed whether the upstream may have done what it asks for. */
-type OnFailed = (mayHaveActed: boolean) => void;
-
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
 
@@ -123,68 +106,63 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote = quoteWithout(token);
-  const sender = createSender(token, quote, budget);
+  let sent = 0;
 
   return {
     base,
-    requestCount: sender.count,
+    requestCount: () => sent,
     get: (path, signal) => repeat(callOf(base, 'GET', path), signal),
     post: (path, body, signal) => repeat(callOf(base, 'POST', path, JSON.stringify(body)), signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */
-  function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
-    let hasUncertain = false;
-    const noteFailure = (mayHave: boolean) => {
-      hasUncertain ||= mayHave;
+  async function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
+    let isUncertain = false;
+    const attempt = async () => {
+      const wait = priority === 'demand' ? budget.delayFor(1) : 0;
+      if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
+      await budget.take(priority, signal);
+      return inTurn(() => send(call, signal));
     };
-    return pRetry(() => attempt(call, noteFailure, signal), {
-      retries,
-      minTimeout: delay,
-      maxTimeout: maxDelay,
-      randomize: true,
-      signal,
-      shouldRetry: ({ error }) => error instanceof Unavailable,
-      onFailedAttempt: (failed) => reportRetry(failed, retries, onRetry),
-    }).catch((error: unknown) => {
-      throw afterRetries(error, retries, hasUncertain);
-    });
+    try {
+      return await pRetry(attempt, {
+        retries,
+        minTimeout: delay,
+        maxTimeout: maxDelay,
+        randomize: true,
+        signal,
+        shouldRetry: ({ error }) => error instanceof Unavailable,
+        onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+          isUncertain ||= error instanceof UpstreamError && error.mayHaveActed;
+          if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+          onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+        },
+      });
+    } catch (error) {
+      throw afterRetries(error, retries, isUncertain);
+    }
   }
 
-  async function attempt(call: Call, onFailed: OnFailed, signal?: AbortSignal): Promise<unknown> {
-    const wait = priority === 'demand' ? budget.delayFor(1) : 0;
-    if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
-    await budget.take(priority, signal);
-    return inTurn(() => send(call, onFailed, signal));
-  }
-
-  async function send(call: Call, onFailed: OnFailed, signal?: AbortSignal): Promise<unknown> {
+  async function send(call: Call, signal?: AbortSignal): Promise<unknown> {
     const deadline = AbortSignal.timeout(timeout);
     try {
-      const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      sent++;
+      const init = initOf(call, token, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      const response = await fetch(call.url, init);
       const text = await readText(call, response);
+      rejectRedirect(call, response, quote);
       if (response.status === 401) onUnauthorized?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
       if (pause > 0) budget.pauseFor(pause);
       if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
       return dataOf(call, response, text, quote);
     } catch (error) {
-      onFailed(mayHaveActed(error));
-      if (error instanceof UpstreamError) throw error;
-      signal?.throwIfAborted();
-      throw deadline.aborted ? tooLate(call, timeout) : outOfReach(call, error);
+      if (!(error instanceof UpstreamError)) signal?.throwIfAborted();
+      const failed = failureFrom(error, call, deadline.aborted ? timeout : undefined);
+      failed.mayHaveActed = mayHaveActed(error);
+      throw failed;
     }
   }
-}
-
-/** Tells that a request is repeated, and why. */
-function reportRetry(
-  { error, attemptNumber, retriesLeft }: RetryContext,
-  retries: number,
-  onRetry: UpstreamOptions['onRetry'],
-): void {
-  if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-  onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
 }
 
 /** The error of a request that has failed for good. @param mayHaveActed whether any attempt may have been carried out. */
@@ -198,17 +176,28 @@ function afterRetries(error: unknown, retries: number, mayHaveActed: boolean): u
   return failed;
 }
 
-function callOf(root: string, method: Call['method'], path: string, body?: string): Call {
-  const call = { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
-  return body === undefined ? call : { ...call, body };
-}
+/** A request, as it is sent each time that it is tried. */
+const callOf = (root: string, method: 'GET' | 'POST', path: string, body?: string) => ({
+  method,
+  body,
+  url: new URL(root + path),
+  /** What messages call it, such as `GET /users/me`. */
+  name: `${method} ${path}`,
+  /** What it is called where anybody reads it. */
+  route: routeOf(path),
+});
 
-/** @param timeout in milliseconds. */
-const tooLate = (call: Call, timeout: number) =>
-  new Unavailable(
-    `${call.name}: no response within ${timeout / 1000} s`,
-    failureOf(call, 'did not respond in time'),
-  );
+type Call = ReturnType<typeof callOf>;
+
+/** The error as one of the upstream. @param timeout in milliseconds, if it has passed. */
+function failureFrom(error: unknown, call: Call, timeout: number | undefined): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  const [reason, failure] =
+    timeout === undefined
+      ? [reasonOf(error), 'cannot be reached']
+      : [`no response within ${timeout / 1000} s`, 'did not respond in time'];
+  return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
+}
 
 /** Whether a request may have been done that failed: not if it never got there, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
@@ -220,49 +209,25 @@ function mayHaveActed(error: unknown): boolean {
   return !wasNotSent(error);
 }
 
-const outOfReach = (call: Call, error: unknown) =>
-  new Unavailable(`${call.name}: ${reasonOf(error)}`, failureOf(call, 'cannot be reached'));
-
 /** @param failure what is told of it. */
 const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
 
-/** Sends requests and counts them. It follows redirects within the upstream's origin: the token goes nowhere else. */
-function createSender(token: string, quote: Quote, budget: Budget) {
-  let sent = 0;
+function initOf({ method, body }: Call, token: string, signal: AbortSignal): RequestInit {
+  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}` };
+  const others = { method, redirect: 'manual', signal } as const;
+  if (body === undefined) return { headers, ...others };
+  return { headers: { ...headers, 'Content-Type': 'application/json' }, body, ...others };
+}
 
-  async function send(call: Call, signal: AbortSignal): Promise<Response> {
-    const { name, method, url, body } = call;
-    const init: RequestInit = {
-      method,
-      headers: {
-        Accept: 'application/json',
-        Authorization: `Bearer ${token}`,
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      },
-      ...(body !== undefined && { body }),
-      redirect: 'manual',
-      signal,
-    };
-    let place = url;
-    for (let redirects = 0; ; redirects++) {
-      sent++;
-      if (redirects > 0) budget.note();
-      const response = await fetch(place, init);
-      const location = response.headers.get('Location');
-      if (response.status < 300 || response.status > 399 || location === null) return response;
-      await response.body?.cancel();
-      const target = new URL(location, place);
-      if (target.origin !== place.origin || method !== 'GET' || redirects >= maxRedirects) {
-        const where = quote(`${target.origin}${target.pathname}`);
-        throw new UpstreamError(
-          `${name}: it redirects to ${where}, which is not followed`,
-          failureOf(call, 'redirects to where it is not followed'),
-        );
-      }
-      place = target;
-    }
-  }
-  return { send, count: () => sent };
+/** No redirect is followed: the token goes nowhere else, and no write is repeated. */
+function rejectRedirect(call: Call, { status, headers }: Response, quote: Quote): void {
+  const location = headers.get('Location');
+  if (status < 300 || status > 399 || location === null) return;
+  const { origin, pathname } = new URL(location, call.url);
+  throw new UpstreamError(
+    `${call.name}: it redirects to ${quote(`${origin}${pathname}`)}, which is not followed`,
+    failureOf(call, 'redirects to where it is not followed'),
+  );
 }
 
 /** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */

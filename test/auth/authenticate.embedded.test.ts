@@ -107,25 +107,16 @@ describe('the rate limit of a token', () => {
         status: 429,
         errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
       });
-      // The token of another user has its own limit.
-      expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
-    }));
-
-  it('is reset after a minute', () =>
-    withGateway({ tokens: 1 }, async (gateway) => {
-      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(429);
-      const now = performance.now();
-      vi.spyOn(performance, 'now').mockImplementation(() => now + 61_000);
-      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-      vi.restoreAllMocks();
+      // Each token has a limit of its own.
+      const { token } = await createToken(database.pool, 'alice', 'another');
+      for (const other of [token, bob.token])
+        expect((await rest(gateway, other, '/users/me')).status).toBe(200);
     }));
 
   it('is off when RATE_LIMIT is 0', () =>
     withGateway({}, async (gateway) => {
       const { status, headers } = await rest(gateway, alice.token, '/users/me');
-      expect(status).toBe(200);
-      expect(headers.get('RateLimit')).toBeNull();
+      expect([status, headers.get('RateLimit')]).toEqual([200, null]);
     }));
 });
 
@@ -197,7 +188,6 @@ describe('the rate limit of an address', () => {
     }));
 
   it.each([
-    [0, '203.0.113.9', undefined, '203.0.113.9'],
     [0, '203.0.113.9', '198.51.100.1', '203.0.113.9'],
     [1, '127.0.0.1', '198.51.100.1', '198.51.100.1'],
     [1, '127.0.0.1', 'x, 198.51.100.1', '198.51.100.1'],
@@ -215,8 +205,6 @@ describe('the rate limit of an address', () => {
     [0, '::ffff:203.0.113.9', undefined, '203.0.113.9'],
     [0, '::1', undefined, '0:0:0:0'],
     [0, '2001:db8:1:2:3:4:5:6', undefined, '2001:db8:1:2'],
-    [0, '2001:DB8::5:6', undefined, '2001:db8:0:0'],
-    [0, '2001:db8:1:2::', undefined, '2001:db8:1:2'],
     [0, undefined, undefined, ''],
   ])(
     'behind %i trusted proxies, with a connection from %s and X-Forwarded-For %s, counts for address %s',
@@ -226,44 +214,6 @@ describe('the rate limit of an address', () => {
       expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
     },
   );
-});
-
-describe('createRateLimits', () => {
-  const config = { RATE_LIMIT: 2, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 };
-  const viewerOf: Record<string, { id: number; tokenId: number }> = {
-    one: { id: 1, tokenId: 11 },
-    another: { id: 1, tokenId: 12 },
-  };
-
-  it('limits each token of a user separately, and requests without a valid token by their address', async () => {
-    const limitRate = createRateLimits(config, undefined);
-    const ask = async (token?: string) => {
-      const request = { headers: {}, socket: { remoteAddress: '203.0.113.9' } };
-      const headers: Record<string, string> = {};
-      // The parts of an exchange that the limits use.
-      const exchange = { request, headers } as unknown as Exchange;
-      const isExceeded = await limitRate(
-        exchange,
-        token === undefined ? undefined : viewerOf[token] && String(viewerOf[token].tokenId),
-      );
-      return { isExceeded, headers };
-    };
-    for (const left of [1, 0])
-      expect(await ask('one')).toMatchObject({
-        isExceeded: false,
-        headers: { RateLimit: expect.stringContaining(`"token";r=${left};`) },
-      });
-    expect(await ask('one')).toMatchObject({
-      isExceeded: true,
-      headers: { 'Retry-After': expect.any(String) },
-    });
-    expect(await ask('another')).toMatchObject({ isExceeded: false });
-    expect(await ask()).toMatchObject({
-      isExceeded: false,
-      headers: { RateLimit: expect.stringContaining('"address";r=0;') },
-    });
-    expect(await ask('unknown')).toMatchObject({ isExceeded: true });
-  });
 });
 
 it('counts are shared through the database', async () => {

@@ -41,64 +41,43 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   });
 
   const primary = { DATABASE_URL: 'postgres://h/d' };
-  const accepted: [env: Record<string, string>, expected: Partial<Config>][] = [
-    [{ HOST: '::' }, { HOST: '::' }],
-    [{ HOST: 'localhost' }, { HOST: 'localhost' }],
-    [{ HOST: 'fe80::1%eth0' }, { HOST: 'fe80::1%eth0' }],
-    [{ HOST: 'my_host.example' }, { HOST: 'my_host.example' }],
-    [{ PORT: '0' }, { PORT: 0 }],
-    [{ PORT: '65535' }, { PORT: 65535 }],
-    [{ DATABASE_URL: 'postgres://u:p@h/d' }, { DATABASE_URL: 'postgres://u:p@h/d' }],
+  const upstream = { UPSTREAM_URL: 'https://h/api/v1' };
+  const same: Partial<Record<keyof Config, string>>[] = [
+    ...['::', 'localhost', 'fe80::1%eth0', 'my_host.example'].map((HOST) => ({ HOST })),
+    { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+    { ...primary, DATABASE_DIRECT_URL: 'postgres://h/d' },
+    { DATA_DIR: '/var/lib/a folder' },
+    { LOG_LEVEL: 'silent' },
+    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off', SHOW_DEMO_TOKEN: 'on' },
+    { WORKERS: 'auto' },
+    ...['a.json', 'a.graphql', '/b/a.gql'].map((file) => ({
+      PERSISTED_OPERATIONS_FILE: file,
+      PERSISTED_OPERATIONS: 'only',
+    })),
+    ...['http://localhost:4318', 'https://otel.example/a'].map((url) => ({
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      UPSTREAM_URL: url,
+      UPSTREAM_TOKEN: '!~',
+    })),
+    ...['auto', 'notify', 'logical'].map((CHANGE_FEED) => ({ ...primary, CHANGE_FEED })),
+    ...['off', 'read', 'write'].map((MCP) => ({ MCP })),
+  ];
+  it.each(same)('accepts %o as it is', (env) => {
+    expect(readConfig(env)).toEqual({ ...defaults, ...env });
+  });
+
+  it.each<[env: Record<string, string>, expected: Partial<Config>]>([
     [
-      { ...primary, DATABASE_REPLICA_URLS: 'postgres://a/d, postgres://b/d postgres://a/d' },
+      { ...primary, DATABASE_REPLICA_URLS: ' postgres://a/d, postgres://b/d postgres://a/d ' },
       { ...primary, DATABASE_REPLICA_URLS: ['postgres://a/d', 'postgres://b/d'] },
     ],
     [
-      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
-      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+      { CORS_ORIGINS: 'https://a.example/, http://localhost:5173,capacitor://localhost/' },
+      { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173', 'capacitor://localhost'] },
     ],
-    [
-      { ...primary, DATABASE_REPLICA_URLS: ' postgres://a/d ' },
-      { ...primary, DATABASE_REPLICA_URLS: ['postgres://a/d'] },
-    ],
-    [
-      { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
-      { DATABASE_URL: 'postgres://pooler/d', DATABASE_DIRECT_URL: 'postgres://h/d' },
-    ],
-    [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
-    [{ DATA_DIR: 'd' }, { DATA_DIR: 'd' }],
-    [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
-    [
-      { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
-      { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
-    ],
-    [
-      { CORS_ORIGINS: 'https://a.example/, http://localhost:5173' },
-      { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
-    ],
-    [{ CORS_ORIGINS: 'capacitor://localhost/' }, { CORS_ORIGINS: ['capacitor://localhost'] }],
-    [{ UPSTREAM_URL: 'https://h/api/v1//' }, { UPSTREAM_URL: 'https://h/api/v1' }],
+    [{ UPSTREAM_URL: 'https://h/api/v1//' }, upstream],
     [{ MAX_DEPTH: '007' }, { MAX_DEPTH: 7 }],
-    [{ WORKERS: 'auto' }, { WORKERS: 'auto' }],
-    [{ SHOW_DEMO_TOKEN: 'on' }, { SHOW_DEMO_TOKEN: 'on' }],
-  ];
-  for (const file of ['a.json', 'a.graphql', '/b/a.gql'])
-    accepted.push([
-      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
-      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
-    ]);
-  for (const url of ['http://localhost:4318', 'https://otel.example/a'])
-    accepted.push([
-      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
-      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
-    ]);
-  for (const CHANGE_FEED of ['auto', 'notify'] as const) accepted.push([{ CHANGE_FEED }, { CHANGE_FEED }]);
-  accepted.push([
-    { CHANGE_FEED: 'logical', DATABASE_URL: 'postgres://h/d' },
-    { CHANGE_FEED: 'logical', DATABASE_URL: 'postgres://h/d' },
-  ]);
-  for (const MCP of ['off', 'read', 'write'] as const) accepted.push([{ MCP }, { MCP }]);
-  it.each(accepted)('accepts %o', (env, expected) => {
+  ])('reads %o', (env, expected) => {
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
   });
 
@@ -107,7 +86,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     return max === undefined ? [] : [[name, Number(min), Number(max)] as const];
   });
   it.each(ranges)('accepts for %s only an integer from %i to %i', (name, min, max) => {
-    const beside = name.startsWith('UPSTREAM_') ? { UPSTREAM_URL: 'https://h/api/v1' } : {};
+    const beside = name.startsWith('UPSTREAM_') ? upstream : {};
     for (const border of [min, max])
       expect(readConfig({ ...beside, [name]: String(border) })).toEqual({
         ...defaults,
@@ -121,58 +100,22 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       );
   });
 
-  const url = 'a URL such as postgresql://user:password@host:5432/database';
-  const wrongSettings: [name: string, wrong: string, takes: string][] = [
-    ['LOG_LEVEL', 'INFO', 'one of fatal, error, warn, info, debug, trace, silent'],
-  ];
-  for (const wrong of ['a b', ' ', 'http://localhost', 'localhost:4000', '127.0.0.1:4000', '[::1]'])
-    wrongSettings.push(['HOST', wrong, 'a host name or IP address, without a port or brackets']);
-  for (const wrong of ['http', '-1', '65536', '80.5', '1e3', '0x50', ' 80', '99999999999999999999'])
-    wrongSettings.push(['PORT', wrong, 'an integer from 0 to 65535']);
-  for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
-    wrongSettings.push(['DATABASE_URL', wrong, url]);
-
-  for (const wrong of [
-    'null',
-    'a.example',
-    'https://a.example/app',
-    'https://a.example:443',
-    'https://a.example,',
-    'localhost:5173',
-    'file:///',
-    'capacitor://localhost/app',
-  ])
-    wrongSettings.push([
-      'CORS_ORIGINS',
-      wrong,
-      'origins such as https://app.example.com, separated by commas',
-    ]);
-  for (const [name, { takes }] of Object.entries(settings))
-    if (takes === 'on or off') for (const wrong of ['true', 'ON']) wrongSettings.push([name, wrong, takes]);
-  for (const wrong of ['on', 'true', 'READ', 'read,write'])
-    wrongSettings.push(['MCP', wrong, 'off, read or write']);
-  for (const wrong of ['on', 'Notify']) wrongSettings.push(['CHANGE_FEED', wrong, 'auto, notify or logical']);
-  for (const wrong of ['ftp://h', 'xhttp://h', 'httpx://h', 'localhost:4318', '/traces'])
-    wrongSettings.push(['OTEL_EXPORTER_OTLP_ENDPOINT', wrong, 'a URL such as http://localhost:4318']);
-  for (const wrong of [
-    'ftp://h/api/v1',
-    'xhttp://h',
-    'httpx://h',
-    'h/api/v1',
-    'https://h/api/v1?a=b',
-    'https://h/api/v1#a',
-  ])
-    wrongSettings.push([
-      'UPSTREAM_URL',
-      wrong,
-      'a URL without user, query or fragment, such as https://example.com/api/v1',
-    ]);
-  wrongSettings.push(
-    ['PERSISTED_OPERATIONS', 'on', 'only, or nothing'],
-    ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
-    ['PERSISTED_OPERATIONS_FILE', 'a.json.bak', 'a path that ends in .json, .graphql or .gql'],
+  const wrongSettings = Object.entries({
+    LOG_LEVEL: ['INFO'],
+    HOST: ['a b', ' ', 'http://localhost', 'localhost:4000', '127.0.0.1:4000', '[::1]'],
+    PORT: ['http', '1e3', '0x50', ' 80', '99999999999999999999'],
+    DATABASE_URL: ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'],
+    CORS_ORIGINS: ['null', 'a.example', 'https://a.example/app', 'https://a.example,', 'file:///'],
+    MCP: ['on', 'true', 'READ', 'read,write'],
+    CHANGE_FEED: ['on', 'Notify'],
+    OTEL_EXPORTER_OTLP_ENDPOINT: ['ftp://h', 'xhttp://h', 'httpx://h', 'localhost:4318', '/traces'],
+    UPSTREAM_URL: ['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h?a=b', 'https://h/#a'],
+    PERSISTED_OPERATIONS: ['on'],
+    PERSISTED_OPERATIONS_FILE: ['operations.txt', 'a.json.bak'],
+    COMPRESSION: ['true', 'ON'],
+  } satisfies Partial<Record<keyof Config, string[]>>).flatMap(([name, values]) =>
+    values.map((wrong) => [name, wrong, settings[name as keyof Config].takes] as const),
   );
-
   it.each(wrongSettings)('rejects %s=%j, which has to be %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(
       `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
@@ -191,7 +134,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   it.each(['two words', 'line\nbreak', 'ünusual'])(
     'rejects an invalid token without showing it: %j',
     (wrong) => {
-      expect(complaintAbout({ UPSTREAM_URL: 'https://h/api/v1', UPSTREAM_TOKEN: wrong })).toBe(
+      expect(complaintAbout({ ...upstream, UPSTREAM_TOKEN: wrong })).toBe(
         'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
       );
     },
@@ -203,24 +146,15 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     );
   });
 
-  it('rejects several hosts in the URL of a standby, which is one server', () => {
-    expect(complaintAbout({ ...primary, DATABASE_REPLICA_URLS: 'postgres://a,b/d' })).toBe(
-      'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. Each URL names one host.',
+  it.each([
+    ['postgres://u:p#w@b/d', 'A password with characters such as @, #'],
+    ['postgres://a/d postgres://u:p@b/d?sslmode=bogus', 'sslmode is "bogus", but takes disable, no-verify'],
+  ])('rejects an invalid URL of a standby with the reason, without showing the URL: %s', (urls, reason) => {
+    const complaint = complaintAbout({ ...primary, DATABASE_REPLICA_URLS: urls });
+    expect(complaint).toContain(
+      `DATABASE_REPLICA_URLS is not valid, but takes ${settings.DATABASE_REPLICA_URLS.takes}. ${reason}`,
     );
-  });
-
-  it('rejects an invalid URL of a standby with the reason, without showing the URL', () => {
-    expect(complaintAbout({ ...primary, DATABASE_REPLICA_URLS: 'postgres://u:p#w@b/d' })).toMatch(
-      /^DATABASE_REPLICA_URLS is not valid, but .* A password with characters such as @, #/,
-    );
-    expect(
-      complaintAbout({
-        ...primary,
-        DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus',
-      }),
-    ).toBe(
-      'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
-    );
+    expect(complaint).not.toContain('u:p');
   });
 
   it.each([
@@ -237,28 +171,16 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(readConfig({ [name]: '' })).toEqual(defaults);
   });
 
-  it('rejects CHANGE_FEED=logical with the embedded database', () => {
-    for (const rest of [{}, { DATABASE_URL: '' }])
-      expect(complaintAbout({ ...rest, CHANGE_FEED: 'logical' })).toBe(
-        'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
-      );
-  });
-
-  it('rejects standbys with an upstream', () => {
-    const settings = {
-      ...primary,
-      DATABASE_REPLICA_URLS: 'postgres://a/d',
-      UPSTREAM_URL: 'https://h/api/v1',
-    };
-    expect(complaintAbout(settings)).toBe(
-      'DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.',
-    );
-  });
-
-  it('rejects the same port for the gateway and its metrics, but accepts 0, a free port, for both', () => {
-    const complaint = 'METRICS_PORT is 4000, as PORT is, but takes a port of its own.';
-    expect(complaintAbout({ METRICS_PORT: '4000' })).toBe(complaint);
-    expect(complaintAbout({ PORT: '04000', METRICS_PORT: '4000' })).toContain(complaint);
+  const urls = { DATABASE_REPLICA_URLS: 'postgres://a/d', UPSTREAM_URL: 'https://h/api/v1' };
+  it.each([
+    [
+      { CHANGE_FEED: 'logical', DATABASE_URL: '' },
+      'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
+    ],
+    [{ ...primary, ...urls }, 'DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.'],
+    [{ METRICS_PORT: '4000' }, 'METRICS_PORT is 4000, as PORT is, but takes a port of its own.'],
+  ])('rejects %o, which do not go together', (env, complaint) => {
+    expect(complaintAbout(env)).toBe(complaint);
     expect(readConfig({ PORT: '0', METRICS_PORT: '0' })).toMatchObject({ PORT: 0, METRICS_PORT: 0 });
   });
 
@@ -273,14 +195,8 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
 
   it.each([
     ['mysql://me:hunter2@host/app', 'mysql://me:***@host/app'],
-    ['mysql://me:hun:ter@2@host/app', 'mysql://me:***@host/app'],
-    ['mysql://:hunter2@host/app', 'mysql://:***@host/app'],
-    ['mysql://host/app?user=me&password=hunter2&x=1', 'mysql://host/app?user=me&password=***&x=1'],
-    ['MySQL://me:hunter2@host/app', 'MySQL://me:***@host/app'],
-    [
-      'mysql://host/app?Password=hunter2&sslpassword=hunter3',
-      'mysql://host/app?Password=***&sslpassword=***',
-    ],
+    ['mysql://:hun:ter@2@host/app', 'mysql://:***@host/app'],
+    ['MySQL://host/app?user=me&Password=hunter2&x=1', 'MySQL://host/app?user=me&Password=***&x=1'],
     ['mysql://me@host/app', 'mysql://me@host/app'],
     ['me:hunter2@host/app', '***@host/app'],
     ['postgresql:me:hunter2@host', '***@host'],
@@ -313,52 +229,36 @@ describe('the command line for a database', () => {
     expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail demo`);
   });
 
-  it.each([
-    ['', "''"],
-    ['a.b@c:d_9', 'a.b@c:d_9'],
-    ['a b', "'a b'"],
-    ['$(reboot)', "'$(reboot)'"],
-    ['a\nb\tc', "'a b c'"],
-  ])('quotes the word %j for a shell', (text, word) => {
-    expect(shellWord(text)).toBe(word);
+  it('quotes a word for a shell', () => {
+    const words = ['', 'a.b@c:d_9', 'a b', '$(reboot)', 'a\nb\tc'].map(shellWord);
+    expect(words).toEqual(["''", 'a.b@c:d_9', "'a b'", "'$(reboot)'", "'a b c'"]);
   });
 });
 
-describe('the number of processes', () => {
+it('the number of processes is that of WORKERS with a server, and 1 with the embedded database', () => {
   const DATABASE_URL = 'postgresql://127.0.0.1/app';
-
-  it.each([
-    ['1 with the embedded database', { WORKERS: '3' }, 1],
-    ['1 with the embedded database and WORKERS=auto', { WORKERS: 'auto' }, 1],
-    ['WORKERS with a server', { WORKERS: '3', DATABASE_URL }, 3],
-    [
-      'the number of cores with a server and WORKERS=auto',
-      { WORKERS: 'auto', DATABASE_URL },
-      availableParallelism(),
-    ],
-  ])('is %s', (_, env, count) => {
-    expect(workersOf(readConfig(env))).toBe(count);
-  });
+  const counts = [
+    { WORKERS: '3' },
+    { WORKERS: 'auto' },
+    { WORKERS: '3', DATABASE_URL },
+    { WORKERS: 'auto', DATABASE_URL },
+  ].map((env) => workersOf(readConfig(env)));
+  expect(counts).toEqual([1, 1, 3, availableParallelism()]);
 });
+
+const extension = 'moz-extension://2c1d0b6e-9f0e-4e0b-8a5a-1f1f6d1d2c3b';
+it.each(['https://app.example.com', 'http://[::1]:5173', 'capacitor://localhost', extension])(
+  '%s is an origin that a page may have',
+  (text) => {
+    expect(isOrigin(text)).toBe(true);
+  },
+);
 
 it.each([
-  ['https://app.example.com', true],
-  ['http://[::1]:5173', true],
-  ['capacitor://localhost', true],
-  ['moz-extension://2c1d0b6e-9f0e-4e0b-8a5a-1f1f6d1d2c3b', true],
-  ['HTTPS://app.example.com', false],
-  ['https://app.example.com/', false],
-  ['https://app.example.com:443', false],
-  ['https://user@app.example.com', false],
-  ['capacitor://localhost/app', false],
-  ['capacitor://user@localhost', false],
-  ['blob:https://app.example.com', false],
-  ['file://', false],
-  ['localhost:5173', false],
-  ['http://a;reboot', false],
-  ['app://$(reboot)', false],
-  ['http://a.example,b', false],
-  ['null', false],
-])('%s is an origin that a page may have: %s', (text, isSo) => {
-  expect(isOrigin(text)).toBe(isSo);
+  ...['HTTPS://app.example.com', 'https://app.example.com/', 'https://app.example.com:443'],
+  ...['https://user@app.example.com', 'capacitor://localhost/app', 'capacitor://user@localhost'],
+  ...['blob:https://app.example.com', 'file://', 'localhost:5173', 'http://a;reboot', 'app://$(reboot)'],
+  ...['http://a.example,b', 'null'],
+])('%s is no origin that a page may have', (text) => {
+  expect(isOrigin(text)).toBe(false);
 });

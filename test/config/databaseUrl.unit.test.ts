@@ -31,20 +31,12 @@ describe('a URL', () => {
       'sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
     ],
     [
-      'postgres://a/db?sslmode=allow',
-      'sslmode is "allow", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
-    ],
-    [
       'postgres://a/db?sslmode=require&sslrootcert=/no/file.pem',
       `sslrootcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
     ],
     [
       'postgres://a/db?sslcert=package.json&sslkey=.',
       'sslkey is ".", but takes a file to read: EISDIR: illegal operation on a directory, read.',
-    ],
-    [
-      'postgres://a/db?sslcert=/no/file.pem',
-      `sslcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
     ],
     ['postgres://a/db?sslmod=require', 'sslmod is no parameter, and has no effect: is sslmode meant?'],
     ['postgres://a/db?x=y&sslMode=require', 'sslMode is no parameter, and has no effect: is sslmode meant?'],
@@ -64,26 +56,16 @@ describe('a URL', () => {
 });
 
 describe('a URL with TLS', () => {
-  it.each(['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])(
-    'is accepted with sslmode=%s',
-    (mode) => {
-      expect(isDatabaseUrl(`postgres://a/db?sslmode=${mode}`)).toBe(true);
-    },
-  );
+  it('is accepted with each mode', () => {
+    for (const mode of ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])
+      expect(isDatabaseUrl(`postgres://a/db?sslmode=${mode}`), mode).toBe(true);
+  });
 
   it.each([
     ['postgres://a/db?x=y&sslmode=require&z=1', 'postgres://a/db?x=y&sslmode=verify-full&z=1'],
     ['postgres://a/db?sslmode=prefer', 'postgres://a/db?sslmode=verify-full'],
     ['postgres://a/db?sslmode=verify-ca#x', 'postgres://a/db?sslmode=verify-full#x'],
     ['postgres://a/db?sslmode=no-verify', 'postgres://a/db?sslmode=no-verify'],
-    [
-      'postgres://a/db?uselibpqcompat=true&sslmode=require',
-      'postgres://a/db?uselibpqcompat=true&sslmode=require',
-    ],
-    [
-      'postgres://a/db?sslmode=require&uselibpqcompat=true',
-      'postgres://a/db?sslmode=require&uselibpqcompat=true',
-    ],
     [
       'postgres://a/db?sslmode=require&uselibpqcompat=true#x',
       'postgres://a/db?sslmode=require&uselibpqcompat=true#x',

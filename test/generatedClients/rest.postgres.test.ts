@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import type { DttDeviceQuery } from './generated/rest/graphql.ts';
 import { activateNewest, createRestClient } from './rest.ts';
 
 let gateway: TestGateway;
@@ -20,6 +21,17 @@ it('activates a template and reads the active one, with typed responses', async 
   const toy: string | null | undefined = data?.data?.toyId;
   expect(toy).toBeNull();
   expect(data?.data?.id).toBe(alice.dttTemplates[0]);
+});
+
+it('reads a response with the generated type of its operation', async () => {
+  const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
+  // The data of the envelope is the field that the operation selects as `data`.
+  const device = body.data as DttDeviceQuery['data'];
+  const visited: string | null | undefined = device?.lastVisited;
+  expect([device?.macAddress, visited]).toEqual([
+    expect.stringMatching(/^02:00:/),
+    '2026-01-01T00:30:00.000Z',
+  ]);
 });
 
 it('gets a typed error', async () => {

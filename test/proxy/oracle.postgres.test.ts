@@ -103,17 +103,8 @@ const paths = [
 
 /** What a client sees of a response, without what the gateway adds. */
 const added = new Set([
-  'age',
-  'connection',
-  'content-length',
-  'date',
-  'dovetail-position',
-  'keep-alive',
-  'ratelimit',
-  'ratelimit-policy',
-  'transfer-encoding',
-  'x-content-type-options',
-  'x-request-id',
+  ...['age', 'connection', 'content-length', 'date', 'dovetail-position', 'keep-alive', 'ratelimit'],
+  ...['ratelimit-policy', 'transfer-encoding', 'x-content-type-options', 'x-request-id'],
 ]);
 const seenHeaders = (headers: Iterable<readonly [string, string]>) =>
   Object.fromEntries(

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
+import type { Viewer } from '../../src/auth/viewer.ts';
 import { send } from '../../src/http/response.ts';
 import { createProxy, type ProxyOptions } from '../../src/proxy/proxy.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
@@ -12,15 +13,15 @@ import { createFakeFeed } from '../support/feed.ts';
 
 type Respond = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** The tokens of the gateway's clients, each with its account. */
+/** The tokens of clients, each with its account: tokens of the upstream, and one of the gateway's own. */
 const accountIds = new Map([
   ['alice', 1],
   ['second of alice', 1],
+  ['own of alice', 1],
   ['bob', 2],
 ]);
 
 export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 'maxBytes'>> {
-  readonly isTokenOfClient?: boolean;
   /** How long, in milliseconds, the upstream may take. */
   readonly longest?: number;
   /** Requests a minute. */
@@ -38,6 +39,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const written: unknown[] = [];
   const rejected: number[] = [];
   const listeners: ((accountId: number) => void)[] = [];
+  const tokensOf = new WeakMap<Viewer, string>();
   const fake = createFakeFeed(options.catchUp);
   const budgets = new Map([1, 2].map((id) => [id, createBudget(options.rate ?? 0)]));
   const server = createServer(async (received, response) => {
@@ -59,15 +61,16 @@ export async function openProxied(options: ProxiedOptions = {}) {
       longest: options.longest ?? 5_000,
       unreachable: { status: 503, message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
-      accessFor({ id, tokenId }) {
+      accessFor(viewer) {
+        const { id } = viewer;
         const budget = budgets.get(id);
+        const token = tokensOf.get(viewer) ?? '';
         return (
           budget && {
             accountId: id,
-            token: tokenId === undefined ? `token of ${id}` : `token ${tokenId} of ${id}`,
-            isTokenOfClient: options.isTokenOfClient ?? true,
+            token: `token of ${token}`,
             budget,
-            reader: { id: `${id} ${tokenId}`, isConfirmedSince: async () => proxied.isConfirmed() },
+            reader: { id: token, isConfirmedSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
             async noteWrite(write) {
               written.push(write);
@@ -81,8 +84,9 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const exchanges = await openExchanges(async (exchange) => {
     exchange.headers.RateLimit = '"token";r=9;t=60';
     const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
-    const tokenId = token.startsWith('second') ? 2 : undefined;
-    send(exchange, await proxy(exchange, { id: accountIds.get(token) ?? 3, tokenId }));
+    const viewer = { id: accountIds.get(token) ?? 3, tokenId: token.startsWith('own') ? 1 : undefined };
+    tokensOf.set(viewer, token);
+    send(exchange, await proxy(exchange, viewer));
   });
   const proxied = {
     /** The address of the gateway. */

@@ -1,7 +1,6 @@
 /** REST in front of an upstream: what is forwarded, what comes back, and what is sent from the cache. */
 
 import type { ServerResponse } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openProxied, type ProxiedOptions } from './proxied.ts';
@@ -42,7 +41,7 @@ describe('what is forwarded', () => {
           constructor: 'a',
           'content-type': 'text/odd',
           'x-own': 'mine',
-          authorization: 'Bearer token of 1',
+          authorization: 'Bearer token of alice',
         },
       },
     ]);
@@ -61,36 +60,19 @@ describe('what is forwarded', () => {
       'X-Request-Id': 'mine',
     });
     const [{ headers } = { headers: {} }] = requests;
-    expect(JSON.stringify(headers)).not.toMatch(/10\.1\.2\.3|proxy|a=b|mine|alice/);
-    expect(headers).toMatchObject({ authorization: 'Bearer token of 1' });
+    expect(JSON.stringify(headers)).not.toMatch(/10\.1\.2\.3|proxy|a=b|mine|Bearer alice/);
+    expect(headers).toMatchObject({ authorization: 'Bearer token of alice' });
   });
 
-  it.each(['/..%2fusers', '/a/../../users', '/a/%2e%2e/b', '/a\\..\\b'])(
-    'never leaves the base: %s',
-    async (path) => {
-      const { ask, requests } = await open();
-      const { status } = await ask(path);
-      expect(status).toBe(404);
-      expect(requests).toEqual([]);
-    },
-  );
-
-  it.each([
-    ['switches protocols', '101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: odd\r\n\r\n'],
-    ['has no valid status', '000 Odd\r\nContent-Length: 2\r\n\r\nok'],
-  ])('gets 502 if the upstream %s', async (_, text) => {
-    const { ask } = await open();
-    proxied.respond = (_request, response) => void response.socket?.write(`HTTP/1.1 ${text}`);
-    expect((await ask('/x')).status).toBe(502);
-  });
-
-  it.each([
-    ['OPTIONS', 405],
-    ['PATCH', 413],
-  ])('is not %s with a body of 65 KiB', async (method, status) => {
+  const upwards = ['/..%2fusers', '/a/../../users', '/%2e%2e/%2E./b', '/a\\..\\b', '/dtt/..;/x', '/..'];
+  it('never leaves the base, has a method that is allowed, and a body of 64 KiB at most', async () => {
     const { ask, requests } = await open();
-    const body = method === 'PATCH' ? 'x'.repeat(65 * 1024) : undefined;
-    expect((await ask('/x', {}, { method, ...(body && { body }) })).status).toBe(status);
+    for (const path of upwards) expect((await ask(path)).status, path).toBe(404);
+    const { status, headers } = await ask('/x', {}, { method: 'OPTIONS' });
+    expect([status, headers.get('Allow')]).toEqual([405, 'GET, HEAD, POST, PUT, PATCH, DELETE']);
+    const tooLarge = await ask('/x', {}, { method: 'PATCH', body: 'x'.repeat(65 * 1024) });
+    expect([tooLarge.status, tooLarge.headers.get('Connection')]).toEqual([413, 'close']);
+    expect(JSON.parse(tooLarge.body)).toEqual({ ok: false, error: 'Request body too large' });
     expect(requests).toEqual([]);
   });
 });
@@ -138,12 +120,17 @@ describe('what comes back', () => {
     ['refuses the connection', 502, 0],
     ['closes the connection', 502, 1],
     ['does not respond in time', 504, 1],
+    ['has no valid status', 502, 1],
+    ['responds with 5 MiB', 502, 1],
   ])(
     'is an error if the upstream %s, and the gateways are told of a write that may have been done',
     async (what, status, told) => {
       const { ask, written, closeUpstream } = await open({ longest: 300 });
       proxied.respond = (_request, response) => {
         if (what === 'closes the connection') response.destroy();
+        if (what === 'has no valid status')
+          response.socket?.write('HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n');
+        if (what === 'responds with 5 MiB') response.end(Buffer.alloc(5 * 1024 * 1024));
       };
       if (what === 'refuses the connection') await closeUpstream();
       const response = await ask('/x', {}, { method: 'POST', body: '{}' });
@@ -166,14 +153,12 @@ describe('what comes back', () => {
     ]);
   });
 
-  it.each([
-    [true, 401],
-    [false, 502],
-  ])('is a 401 only if it is about the token of the client: %s', async (isTokenOfClient, status) => {
-    const { ask, rejected } = await open({ isTokenOfClient });
+  it('is a 401 only if it is about the token of the client', async () => {
+    const { ask, rejected } = await open();
     numbered({}, 401);
-    expect((await ask('/x')).status).toBe(status);
-    expect(rejected).toEqual([1]);
+    expect((await ask('/x')).status).toBe(401);
+    expect((await ask('/x', { Authorization: 'Bearer own of alice' })).status).toBe(502);
+    expect(rejected).toEqual([1, 1]);
   });
 
   it('is a 503 for an account that no token can reach', async () => {
@@ -191,137 +176,88 @@ describe('what comes back', () => {
   });
 });
 
-/** What a second request gets after a first one: the response to the first, or another. */
-const cases: readonly {
-  readonly name: string;
+interface Case {
+  /** The headers of the response, and its status. */
   readonly response?: Record<string, string>;
   readonly status?: number;
+  /** The headers of the first request, and of the second, which comes so many seconds later. */
   readonly first?: Record<string, string>;
   readonly second?: Record<string, string>;
   readonly later?: number;
-  readonly isStored: boolean;
-}[] = [
-  { name: 'without caching headers, within the lifetime', later: 59, isStored: true },
-  { name: 'without caching headers, after the lifetime', later: 61, isStored: false },
-  { name: 'that is a 404', status: 404, isStored: true },
-  { name: 'that is a 403', status: 403, isStored: false },
-  { name: 'that is a redirect', status: 301, isStored: false },
-  { name: 'that is private', response: { 'Cache-Control': 'private' }, later: 59, isStored: true },
-  {
-    name: 'with max-age, before it',
-    response: { 'Cache-Control': 'Max-Age=300' },
-    later: 299,
-    isStored: true,
-  },
-  { name: 'with max-age, after it', response: { 'Cache-Control': 'max-age=10' }, later: 11, isStored: false },
-  {
-    name: 'with max-age and an age',
-    response: { 'Cache-Control': 'max-age=10', Age: '9' },
-    later: 2,
-    isStored: false,
-  },
-  { name: 'with no-store', response: { 'Cache-Control': 'no-store' }, isStored: false },
-  { name: 'with NO-CACHE', response: { 'Cache-Control': 'NO-CACHE' }, isStored: false },
-  { name: 'with Pragma', response: { Pragma: 'no-cache' }, isStored: false },
-  { name: 'that has expired', response: { Expires: '0' }, isStored: false },
-  { name: 'to a client that wants no-cache', second: { 'Cache-Control': 'No-Cache' }, isStored: false },
-  { name: 'to a client that says Pragma', second: { Pragma: 'No-Cache' }, isStored: false },
-  {
-    name: 'to a client that wants it younger',
-    second: { 'Cache-Control': 'max-age=5' },
-    later: 7,
-    isStored: false,
-  },
-  {
-    name: 'to a client that takes it as old',
-    second: { 'Cache-Control': 'max-age=9' },
-    later: 7,
-    isStored: true,
-  },
-  { name: 'of a client that wants it not stored', first: { 'Cache-Control': 'no-store' }, isStored: false },
-  { name: 'that varies, to an equal request', response: { Vary: 'Accept-Language' }, isStored: true },
-  {
-    name: 'that varies, to another request',
-    response: { Vary: 'Accept-Language' },
-    second: { 'Accept-Language': 'de' },
-    isStored: false,
-  },
-  { name: 'that varies by all', response: { Vary: '*' }, isStored: false },
-  { name: 'to a request for a part', second: { Range: 'bytes=0-1' }, isStored: false },
-  {
-    name: 'to another token of the account',
-    second: { Authorization: 'Bearer second of alice' },
-    isStored: true,
-  },
-  {
-    name: 'that varies by token, to another token of the account',
-    response: { Vary: 'Accept, Authorization' },
-    second: { Authorization: 'Bearer second of alice' },
-    isStored: false,
-  },
-  {
-    name: 'that is a 404, to another token of the account',
-    status: 404,
-    second: { Authorization: 'Bearer second of alice' },
-    isStored: false,
-  },
-  {
-    name: 'with a coding, to a client that accepts none',
-    response: { 'Content-Encoding': 'odd' },
-    first: { 'Accept-Encoding': 'odd' },
-    isStored: false,
-  },
-  {
-    name: 'with Pragma beside another directive and a date',
-    response: {
-      'Cache-Control': 'private',
-      Pragma: 'No-Cache',
-      'Last-Modified': 'Mon, 01 Jan 2024 00:00:00 GMT',
-    },
-    isStored: false,
-  },
-  {
-    name: 'with two values of max-age',
-    response: { 'Cache-Control': 'max-age=0, max-age=600' },
-    isStored: false,
-  },
-  {
-    name: 'with the name of a field that is like a directive',
-    response: { 'Cache-Control': 'private="x, max-age=600"' },
-    later: 61,
-    isStored: false,
-  },
-  {
-    name: 'with a directive whose name is like one of these',
-    response: { 'Cache-Control': 'x-max-age=0', 'Last-Modified': 'Mon, 01 Jan 2024 00:00:00 GMT' },
-    later: 61,
-    isStored: false,
-  },
-  {
-    name: 'that has expired, and is immutable',
-    response: { 'Cache-Control': 'immutable', Expires: 'Mon, 01 Jan 2001 00:00:00 GMT' },
-    isStored: false,
-  },
-  { name: 'to another account', second: { Authorization: 'Bearer bob' }, isStored: false },
+}
+
+const control = (directives: string) => ({ 'Cache-Control': directives });
+const second = { Authorization: 'Bearer second of alice' };
+const modified = 'Mon, 01 Jan 2024 00:00:00 GMT';
+
+/** Which response a second request gets: that to the first, or another. */
+const cases: readonly (readonly [name: string, isStored: boolean, Case])[] = [
+  ['without caching headers, within the lifetime', true, { later: 59 }],
+  ['without caching headers, after the lifetime', false, { later: 61 }],
+  ['that is a 404', true, { status: 404 }],
+  ['that is a 403', false, { status: 403 }],
+  ['that is a redirect', false, { status: 301 }],
+  ['that is private', true, { response: control('private'), later: 59 }],
+  ['with max-age, before it', true, { response: control('Max-Age=300'), later: 299 }],
+  ['with max-age, after it', false, { response: control('max-age=10'), later: 11 }],
+  ['with max-age and an age', false, { response: { ...control('max-age=10'), Age: '9' }, later: 2 }],
+  ['with no-store', false, { response: control('no-store') }],
+  ['with NO-CACHE', false, { response: control('NO-CACHE') }],
+  ['with Pragma', false, { response: { Pragma: 'no-cache' } }],
+  ['that has expired', false, { response: { Expires: '0' } }],
+  ['that has expired, and is immutable', false, { response: { ...control('immutable'), Expires: modified } }],
+  ['to a client that wants no-cache', false, { second: control('No-Cache') }],
+  ['to a client that says Pragma', false, { second: { Pragma: 'No-Cache' } }],
+  ['to a client that wants it younger', false, { second: control('max-age=5'), later: 7 }],
+  ['to a client that takes it as old', true, { second: control('max-age=9'), later: 7 }],
+  ['of a client that wants it not stored', false, { first: control('no-store') }],
+  ['that varies, to an equal request', true, { response: { Vary: 'Accept-Language' } }],
+  [
+    'that varies, to another request',
+    false,
+    { response: { Vary: 'Accept-Language' }, second: { 'Accept-Language': 'de' } },
+  ],
+  ['that varies by all', false, { response: { Vary: '*' } }],
+  ['that varies by token, to another token', false, { response: { Vary: 'Accept, Authorization' }, second }],
+  ['to another token of the account', true, { second }],
+  ['that is a 404, to another token of the account', false, { status: 404, second }],
+  ['to another account', false, { second: { Authorization: 'Bearer bob' } }],
+  ['to a request for a part', false, { second: { Range: 'bytes=0-1' } }],
+  [
+    'with a coding, to a client that accepts none',
+    false,
+    { response: { 'Content-Encoding': 'odd' }, first: { 'Accept-Encoding': 'odd' } },
+  ],
+  [
+    'with Pragma beside another directive and a date',
+    false,
+    { response: { ...control('private'), Pragma: 'No-Cache', 'Last-Modified': modified } },
+  ],
+  [
+    'with the name of a field that is like a directive',
+    false,
+    { response: control('private="x, max-age=600"'), later: 61 },
+  ],
+  [
+    'with a directive whose name is like one of these',
+    false,
+    { response: { ...control('x-max-age=0'), 'Last-Modified': modified }, later: 61 },
+  ],
 ];
 
 describe('a stored response', () => {
-  it.each(cases)(
-    '$name is sent again: $isStored',
-    async ({ response, status, first, second, later, isStored }) => {
-      const { ask } = await open();
-      numbered(response, status);
-      expect((await ask('/x', first)).body).toBe('response 1');
-      if (later) advance(later);
-      const { body, headers } = await ask('/x', second);
-      expect(body).toBe(isStored ? 'response 1' : 'response 2');
-      if (isStored) expect(Number(headers.get('Age'))).toBe(later ?? 0);
-    },
-  );
+  it.each(cases)('%s is sent again: %s', async (_, isStored, { response, status, first, second, later }) => {
+    const { ask } = await open();
+    numbered(response, status);
+    expect((await ask('/x', first)).body).toBe('response 1');
+    if (later) advance(later);
+    const { body, headers } = await ask('/x', second);
+    expect(body).toBe(isStored ? 'response 1' : 'response 2');
+    if (isStored) expect(Number(headers.get('Age'))).toBe(later ?? 0);
+  });
 
   it('is sent to another token of the account only if the upstream confirms the token that has read it, and asks once', async () => {
     const { ask, isConfirmed } = await open();
-    const second = { Authorization: 'Bearer second of alice' };
     numbered();
     await ask('/x');
     isConfirmed.mockReturnValue(false);
@@ -344,12 +280,11 @@ describe('a stored response', () => {
       feed.announce(1, 'User');
       return true;
     });
-    expect((await ask('/x', { Authorization: 'Bearer second of alice' })).body).toBe('response 2');
+    expect((await ask('/x', second)).body).toBe('response 2');
   });
 
   it('of another token is sent while the upstream is away, if the token was confirmed before', async () => {
     const { ask, isConfirmed } = await open();
-    const second = { Authorization: 'Bearer second of alice' };
     numbered();
     for (const path of ['/x', '/y']) await ask(path);
     await ask('/x', second);
@@ -358,13 +293,6 @@ describe('a stored response', () => {
     numbered({}, 500);
     expect((await ask('/x', second)).body).toBe('response 1');
     expect((await ask('/y', second)).status).toBe(500);
-  });
-
-  it.each(['/x?a', '/%78', '/X', '/x/'])('is not sent for another URL: %s', async (other) => {
-    const { ask } = await open();
-    numbered();
-    await ask('/x');
-    expect((await ask(other)).body).toBe('response 2');
   });
 
   it('is sent to HEAD without its body, and a HEAD is not stored', async () => {
@@ -409,16 +337,11 @@ describe('a stored response', () => {
   it.each([
     ['its tag', { ETag: '"v1"' }, { 'If-None-Match': '"v0", W/"v1"' }, 304],
     ['another tag', { ETag: '"v1"' }, { 'If-None-Match': '"v0"' }, 200],
-    [
-      'its time',
-      { 'Last-Modified': 'Tue, 17 Feb 2026 12:00:00 GMT' },
-      { 'If-Modified-Since': 'Tue, 17 Feb 2026 12:00:00 GMT' },
-      304,
-    ],
+    ['its time', { 'Last-Modified': modified }, { 'If-Modified-Since': modified }, 304],
     [
       'an earlier time',
-      { 'Last-Modified': 'Tue, 17 Feb 2026 12:00:00 GMT' },
-      { 'If-Modified-Since': 'Tue, 17 Feb 2026 11:00:00 GMT' },
+      { 'Last-Modified': modified },
+      { 'If-Modified-Since': 'Sun, 31 Dec 2023 00:00:00 GMT' },
       200,
     ],
     ['a tag where it has none', {}, { 'If-None-Match': '"v1"' }, 200],
@@ -463,26 +386,6 @@ describe('a stored response', () => {
     },
   );
 
-  it('is not sent to a read that follows a write on its connection before the write is over', async () => {
-    const { ask, url } = await open();
-    let state = 'before';
-    proxied.respond = (request, response) => {
-      if (request.method === 'GET') return void response.end(state);
-      setTimeout(() => {
-        state = 'after';
-        response.end('written');
-      }, 100);
-    };
-    await ask('/x');
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    const head = 'Host: x\r\nAuthorization: Bearer alice\r\nConnection:';
-    socket.write(`POST /api/v1/x HTTP/1.1\r\nContent-Length: 0\r\n${head} keep-alive\r\n\r\n`);
-    socket.write(`GET /api/v1/x HTTP/1.1\r\n${head} close\r\n\r\n`);
-    let text = '';
-    for await (const chunk of socket) text += chunk;
-    expect(text).toMatch(/written.*after$/s);
-  });
-
   it('is not sent while announcements are not heard, or not in time', async () => {
     let hasCaughtUp = true;
     const { ask, feed } = await open({ catchUp: async () => hasCaughtUp });
@@ -526,7 +429,7 @@ describe('a stored response', () => {
       { 'Accept-Language': 'de' },
       { 'Cache-Control': 'no-cache' },
       { 'Cache-Control': 'no-cache' },
-      { Authorization: 'Bearer second of alice' },
+      second,
       { Authorization: 'Bearer bob' },
     ];
     const bodies = await Promise.all(
@@ -627,46 +530,36 @@ describe('while the upstream is away or busy', () => {
   });
 });
 
-describe('the reads of an account', () => {
-  it('have at most 16 connections to the upstream, and writes do not wait for them', async () => {
-    const { ask, requests } = await open({ longest: 500 });
-    proxied.respond = (request, response) => {
-      if (request.method === 'POST') response.end('written');
-    };
-    const reads = Array.from({ length: 40 }, (_, index) => ask(`/${index}`));
-    await vi.waitFor(() => expect(requests).toHaveLength(16));
-    expect((await ask('/x', {}, { method: 'POST' })).body).toBe('written');
-    expect(requests).toHaveLength(17);
-    await Promise.all(reads);
+it('the reads of an account have at most 16 connections, 200 more wait, and writes do not wait for them', async () => {
+  const { ask, requests } = await open({ longest: 20_000 });
+  const held: ServerResponse[] = [];
+  proxied.respond = (request, response) =>
+    void (request.method === 'POST' ? response.end('written') : held.push(response));
+  const statuses: (number | undefined)[] = [];
+  const reads = Array.from({ length: 220 }, async (_, index) => {
+    statuses.push((await ask(`/${index}`)).status);
   });
-
-  it('that wait are rejected if there are more than 200 of them', async () => {
-    const { ask } = await open();
-    const held: ServerResponse[] = [];
-    proxied.respond = (_request, response) => void held.push(response);
-    const statuses: (number | undefined)[] = [];
-    const reads = Array.from({ length: 220 }, async (_, index) => {
-      statuses.push((await ask(`/${index}`)).status);
-    });
-    await vi.waitFor(() => expect(statuses).toEqual([503, 503, 503, 503]));
-    numbered();
-    for (const response of held) response.end();
-    await Promise.all(reads);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(216);
-  });
+  await expect.poll(() => statuses).toEqual([503, 503, 503, 503]);
+  expect(requests).toHaveLength(16);
+  expect((await ask('/x', {}, { method: 'POST' })).body).toBe('written');
+  expect(requests).toHaveLength(17);
+  numbered();
+  for (const response of held) response.end();
+  await Promise.all(reads);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(216);
 });
 
 describe('the memory', () => {
-  it('is bounded, and an account that takes its share loses nothing because of another', async () => {
+  it('is bounded, and loses first what was not used for longest', async () => {
     const { ask } = await open({ maxBytes: 60_000 });
     proxied.respond = (request, response) => response.end(`${request.url} ${'x'.repeat(1_000)}`);
-    const bob = { Authorization: 'Bearer bob' };
-    for (let index = 0; index < 5; index++) await ask(`/${index}`, bob);
-    for (let index = 0; index < 100; index++) await ask(`/${index}`);
-    const ageOf = async (path: string, headers = {}) => (await ask(path, headers)).headers.get('Age');
-    for (let index = 0; index < 5; index++) expect(await ageOf(`/${index}`, bob)).not.toBeNull();
-    expect(await ageOf('/99')).not.toBeNull();
-    expect(await ageOf('/0')).toBeNull();
+    const ageOf = async (path: string) => (await ask(path)).headers.get('Age');
+    for (let index = 0; index < 40; index++) {
+      await ask(`/${index}`);
+      expect(await ageOf('/0')).not.toBeNull();
+    }
+    expect(await ageOf('/39')).not.toBeNull();
+    expect(await ageOf('/1')).toBeNull();
   });
 
   it('holds no response that would take more than an eighth of it, and none at all if there is none', async () => {

@@ -53,38 +53,8 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has every route, and an example for every response', () => {
-    const { paths = {} } = describeShipped();
-    for (const { method, path } of routes) {
-      const success = paths[path]?.[method === 'GET' ? 'get' : 'post']?.responses?.['200'];
-      expect(success, path).toHaveProperty(['content', 'application/json', 'example', 'ok'], true);
-    }
-  });
-
   it('has the version of the interface, with that of the gateway beside it', () => {
     expect(describeShipped().info).toMatchObject({ version: '1.0.0', 'x-gateway-version': release });
-  });
-
-  it('contains the command that creates a token', () => {
-    expect(
-      describeText('query Q @http(method: GET, path: "/q") { viewer { username } }').components,
-    ).toMatchObject({
-      securitySchemes: {
-        token: {
-          description: expect.stringContaining('`npx dovetail token create --user NAME --name laptop`'),
-        },
-      },
-    });
-  });
-
-  it('has a summary for every route, which is the first sentence of its description', () => {
-    const { paths = {} } = describeShipped();
-    for (const { method, path, description } of routes) {
-      const summary = paths[path]?.[method === 'GET' ? 'get' : 'post']?.summary;
-      expect(summary, path).toMatch(/^[A-Z].*\.$/);
-      expect(description.startsWith(summary ?? ''), path).toBe(true);
-    }
-    expect(paths['/users/{id}']?.get?.summary).toBe('The viewer, if the id is theirs.');
   });
 
   it('describes what no route of the gateway selects: an enum, a day, and a fragment beside a field', () => {
@@ -128,18 +98,16 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('cannot be created for operations whose data has no fixed type', () => {
-    const devices = 'query X @http(method: GET, path: "/x") { data: node(id: "x") { ... on User { rank } } }';
-    expect(() => describeText(devices)).toThrow('X selects Node, which has no type in JSON');
-    const named = `query X @http(method: GET, path: "/x") { data: viewer { ...Name } }
-      fragment Name on Node { id }`;
-    expect(() => describeText(named)).toThrow('X selects what only some of its records have');
-    const typename = 'query X @http(method: GET, path: "/x") { data: viewer { __typename } }';
-    expect(() => describeText(typename)).toThrow('X selects __typename, which is not described');
-    const nothing = 'query X @http(method: GET, path: "/x") { ... { data: viewer { id } } }';
-    expect(() => describeText(nothing)).toThrow('X does not select its data first');
-    const value = 'query X @http(method: GET, path: "/x") { data: __typename }';
-    expect(() => describeText(value)).toThrow('X does not select its data first');
+  it.each([
+    ['data: node(id: "x") { ... on User { rank } }', 'X selects Node, which has no type in JSON'],
+    ['data: viewer { ...Name }', 'X selects what only some of its records have'],
+    ['data: viewer { __typename }', 'X selects __typename, which is not described'],
+    ['... { data: viewer { id } }', 'X does not select its data first'],
+    ['data: __typename', 'X does not select its data first'],
+  ])('cannot be created for an operation whose data has no fixed type: %s', (selection, message) => {
+    const fragment = selection.includes('...Name') ? 'fragment Name on Node { id }' : '';
+    const text = `query X @http(method: GET, path: "/x") { ${selection} } ${fragment}`;
+    expect(() => describeText(text)).toThrow(message);
   });
 });
 
@@ -154,15 +122,9 @@ describe('the check of responses against the document', () => {
     body: '{"ok":true,"data":{"id":1,"name":"n","duration":1,"isBreakEnabled":true}}',
   };
 
-  it.each<[string, Partial<SentResponse>]>([
-    ['a response with data', {}],
-    ['a response to HEAD', { method: 'HEAD' }],
-    ['null where null is allowed', { body: '{"ok":true,"data":null}' }],
-    ['a response without a body', { status: 304, body: '' }],
-    ['an error', { status: 500, body: '{"ok":false,"error":"Internal server error"}' }],
-    ['an unknown path', { target: '/x', status: 404, body: '{"ok":false,"error":"Not found"}' }],
-  ])('accepts %s', (_, given) => {
-    expect(check({ ...right, ...given })).toBeUndefined();
+  it('accepts a response with data, and null where it is allowed', () => {
+    expect(check(right)).toBeUndefined();
+    expect(check({ ...right, body: '{"ok":true,"data":null}' })).toBeUndefined();
   });
 
   it.each<[string, Partial<SentResponse>]>([

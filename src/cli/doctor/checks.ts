@@ -70,12 +70,11 @@ function checkWorkers(config: Config): Found {
 
 async function checkDatabase({ DATABASE_URL: url, DATABASE_DIRECT_URL, DATA_DIR }: Config) {
   if (url !== undefined) return examineServer({ url, directUrl: DATABASE_DIRECT_URL });
-  const checks: readonly Check<string>[] = [
-    // Opening the database corrects the access of its own folder.
-    ['database access', checkAccess],
-    ['database', checkFolder, true],
-  ];
-  return runChecks(checks, resolve(DATA_DIR));
+  const folder = resolve(DATA_DIR);
+  // It is looked at first, since opening a database corrects the access of its own folder.
+  const access = await runChecks([['database access', checkAccess]], folder);
+  const database = await runChecks([['database', checkFolder]], folder);
+  return database.some(({ state }) => state === 'problem') ? database : [...database, ...access];
 }
 
 async function checkFolder(folder: string): Promise<Found> {
