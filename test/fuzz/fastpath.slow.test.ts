@@ -227,11 +227,6 @@ const accepts = [
   ['application/json', json],
   ['application/graphql-response+json', graphqlJson],
   ['*/*', json],
-  ['application/graphql-response+json, application/json;q=0.9', graphqlJson],
-  ['application/json;q=0.5, application/graphql-response+json', graphqlJson],
-  ['application/*, application/graphql-response+json', json],
-  ['application/graphql-response+json;q=0, application/json; charset=utf-8', json],
-  ['multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json', json],
   ['text/html;q=0.5, text/event-stream, application/graphql-response+json', graphqlJson],
 ] as const;
 
