@@ -10,9 +10,10 @@ export const transports = ['websocket'] as const;
 
 export type Transport = (typeof transports)[number];
 
-/** The body of an operation that has no request of its own, and the way to respond to it early. */
+/** An operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
-  readonly body: Buffer;
+  /** What a body would have, parsed from JSON. It is never written as JSON again, which has no `Infinity`. */
+  readonly content: unknown;
   /** Responds at once, without waiting for the operation to end. */
   cutShort(response: HttpResponse): void;
 }
@@ -116,28 +117,28 @@ export function openMessage(
 export interface InnerRequest {
   readonly method: 'GET' | 'POST';
   readonly target: string;
-  /** In JSON; undefined for a request without a body. */
-  readonly body: Buffer | undefined;
+  /** What its body would have; undefined for a request without a body. */
+  readonly content: unknown;
 }
 
 /**
  * Creates the exchange of a request that is made inside another one, such as that of the route which a call of a tool stands
  * for. The client and the log see the outer exchange only.
  */
-export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
+export function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
   const { host, authorization } = outer.request.headers;
   const headers: IncomingMessage['headers'] = {
     ...(host !== undefined && { host }),
     ...(authorization !== undefined && { authorization }),
     accept: 'application/json',
-    ...(body && { 'content-type': 'application/json' }),
+    ...(content !== undefined && { 'content-type': 'application/json' }),
   };
   const rawHeaders = Object.entries(headers).flat();
   const ofRequest = { method, url: target, headers, rawHeaders, complete: true };
   const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
-  const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
+  const message = { content, cutShort() {} };
   return Object.create(outer, {
     ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
     operation: sharedWith(outer, 'operation'),

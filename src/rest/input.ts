@@ -112,25 +112,29 @@ export async function findBodyError(
 ): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
   if (isEncoded(request)) return routeError(route, 415, messages.bodyEncoded, acceptsIdentityOnly);
-  const body = message ? message.body : await readBody(request, maxBody);
-  if (!body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
+  const body = message ? undefined : await readBody(request, maxBody);
+  if (!message && !body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   const { values, message: error } = route.body;
   if (!isJson(request)) return routeError(route, 400, error, acceptsJsonOnly);
-  return hasValues(body, values) ? undefined : routeError(route, 400, error);
+  return hasValues(body ? parsed(body) : message?.content, values)
+    ? undefined
+    : routeError(route, 400, error);
 }
 
 function isJson({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
 }
 
-/** Whether the body is a JSON object that includes these values. */
-function hasValues(body: Buffer, values: Readonly<Record<string, unknown>>): boolean {
-  let content: unknown;
+function parsed(body: Buffer): unknown {
   try {
-    content = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Whether the content of a body is an object that includes these values. */
+function hasValues(content: unknown, values: Readonly<Record<string, unknown>>): boolean {
   if (typeof content !== 'object' || content === null) return false;
   const sent = new Map<string, unknown>(Object.entries(content));
   return Object.entries(values).every(([name, value]) => sent.get(name) === value);

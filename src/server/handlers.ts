@@ -54,7 +54,7 @@ export function createHandlers(
   const contextOf = contextsBy(turns.forRequest);
   const changes = {
     watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
-    versions: responseCache,
+    cache: responseCache,
     createContext: contextsBy(turns.forLiveQuery),
   };
   const watch = (viewer: Viewer, onEnded: () => void) =>

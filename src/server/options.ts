@@ -35,8 +35,6 @@ export interface ServerOptions {
   closing: AbortSignal;
   /** How long the server waits for clients; the usual timeouts unless given. */
   timeouts?: Timeouts;
-  /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
-  mostUnknown?: number;
   /** How many WebSockets and event streams of many operations a user may have open; the usual number unless given. */
   mostConnections?: number;
   /** Set where the database mirrors accounts. */

@@ -63,7 +63,6 @@ export function createGatewayServer(options: ServerOptions): Server {
     operations: createOperations(pipeline, listener, deadlines.end),
     connectionQuota: pipeline.connectionQuota,
     longestMessage: config.MAX_BODY_KB * 1024,
-    mostUnknown: options.mostUnknown,
     closing,
   });
   server.on('upgrade', (request, socket, head) =>

@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import type { PipelineAccess } from '../graphql/transports/operations.ts';
+import type { PipelineAccess } from '../graphql/transports/protocol.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { type Exchange, type ExchangeListener, endExchange, openMessage } from '../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
@@ -23,12 +23,12 @@ export function createOperations(
   return {
     watch,
 
-    run(opening, { body, ...incoming }) {
+    run(opening, { content, ...incoming }) {
       let cutShort = (_: HttpResponse) => {};
       const cut = new Promise<HttpResponse>((settle) => {
         cutShort = settle;
       });
-      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
+      const exchange = openMessage(opening, { ...incoming, message: { content, cutShort } }, listener);
       const running = requestSpans
         .tracePromise(respondInTurn, { exchange }, undefined, exchange)
         .catch((error: unknown) => {
@@ -41,8 +41,12 @@ export function createOperations(
       return { exchange, response };
     },
 
-    async identify(opening, { body, ...incoming }) {
-      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort() {} } }, listener);
+    async identify(opening, incoming) {
+      const exchange = openMessage(
+        opening,
+        { ...incoming, message: { content: undefined, cutShort() {} } },
+        listener,
+      );
       exchange.operation = 'connection_init';
       try {
         const who = await authorize(exchange);

@@ -114,19 +114,14 @@ describe('a subscriber', () => {
     }
   });
 
-  it('gets a stream by GET also when it accepts any media type', async () => {
-    const events = await follow(activeName, { method: 'GET', accept: '*/*' });
-    expect(await events.next()).toEqual({ activeDttTemplate: null });
-  });
-
-  it.each(['text/event-stream', 'multipart/mixed'])(
+  it.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
     'may request a query as a stream of %s, which ends by itself',
     async (accept) => {
       for (const method of ['POST', 'GET'] as const) {
         const query = '{ activeDttTemplate { name } }';
         const { response } = await subscribe(gateway, alice.token, query, { accept, method });
         expect(response.status).toBe(200);
-        expect(response.headers.get('Content-Type')).toMatch(accept);
+        expect(response.headers.get('Content-Type')).toContain(accept.split(';')[0]);
         expect(await response.text()).toContain('{"data":{"activeDttTemplate":null}}');
       }
     },
@@ -203,29 +198,16 @@ describe('authentication of a subscriber', () => {
       else expect((await events.rest()).at(-1)).toBe('complete');
     }
   });
-
-  it('ends the stream when its user is deleted', async () => {
-    const { id } = await database.client.user.create({
-      data: { username: 'gone', subscriptionTier: 'ultra' },
-    });
-    const { token } = await createToken(database.pool, 'gone', 'test');
-    const events = await follow(activeName, { token });
-    await events.next();
-    await database.client.user.delete({ where: { id } });
-    expect((await events.rest()).at(-1)).toBe('complete');
-  });
 });
 
 describe('a client that has disconnected', () => {
-  it('leaves no listener of the feed, of which equal subscriptions have one', async () => {
+  it('leaves no listener of the feed', async () => {
     await subscriptionsEnded();
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
-    const different = Array.from({ length: 12 }, (_, n) => activeName.replace('name', `name as${n}: id`));
-    const streams = await Promise.all([...different, ...different].map((query) => follow(query)));
+    const streams = await Promise.all(Array.from({ length: 12 }, () => follow(activeName)));
     await Promise.all(streams.map((events) => events.next()));
-    // Equal subscriptions have one listener.
     expect(feedListeners).toBe(ownFeedListeners + 12);
     for (const events of streams) events.leave();
     await subscriptionsEnded();
@@ -268,37 +250,6 @@ const ownFeedListeners = 3;
 const subscriptionsEnded = () => expect.poll(() => feedListeners).toBe(ownFeedListeners);
 
 describe('a client that stops reading', () => {
-  it('skips results, and gets the newest one when it reads again', async () => {
-    const size = 500_000;
-    const changes = 40;
-    const [id] = alice.dttTemplates;
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const socket = await sendSubscription(
-      gateway,
-      alice.token,
-      'subscription { activeDttTemplate { name message } }',
-    );
-    socket.pause();
-    for (let step = 1; step <= changes; step++) {
-      await database.client.dttTemplate.update({
-        where: { id },
-        data: { name: `Step ${step}.`, message: 'x'.repeat(size) },
-      });
-    }
-    const steps: number[] = [];
-    let text = '';
-    socket.on('data', (data: Buffer) => {
-      text += data.toString('latin1');
-      for (const [, step] of text.matchAll(/"name":"Step (\d+)\."/g)) steps.push(Number(step));
-      // A name may be split between two chunks.
-      text = text.slice(text.lastIndexOf('"name"') + 1).slice(0, 50);
-    });
-    socket.resume();
-    await expect.poll(() => steps.at(-1), { timeout: 20_000 }).toBe(changes);
-    expect(new Set(steps).size).toBeLessThan(changes);
-    socket.destroy();
-  });
-
   it('for half a minute is disconnected', async () => {
     const { timeout } = AbortSignal;
     const spy = vi
@@ -324,39 +275,7 @@ describe('a client that stops reading', () => {
   });
 });
 
-describe('a subscription', () => {
-  it('with an invalid argument gets an error and ends', async () => {
-    const events = await follow('subscription { devices(first: 0) { totalCount } }');
-    const { errors } = await events.nextResult();
-    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', argument: 'first' } }]);
-    expect(await events.rest()).toEqual(['complete']);
-  });
-});
-
 describe('a user', () => {
-  it('may open another subscription as soon as a client that does not read has disconnected', async () => {
-    const other = await openTestGateway(await openBeside(database), { settings: { MAX_SUBSCRIPTIONS: '1' } });
-    const [id] = alice.dttTemplates;
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const query = 'subscription { activeDttTemplate { message } }';
-    const socket = await sendSubscription(other, alice.token, query);
-    socket.pause();
-    for (let step = 1; step <= 20; step++) {
-      const data = { message: String(step).repeat(250_000) };
-      await database.client.dttTemplate.update({ where: { id }, data });
-    }
-    const another = async () => {
-      const { response } = await follow(activeName, { at: other });
-      await response.body?.cancel();
-      return response.status;
-    };
-    await expect.poll(another).toBe(429);
-    socket.destroy();
-    // This is sooner than a client that does not read is disconnected.
-    await expect.poll(async () => (await follow(activeName, { at: other })).response.status).toBe(200);
-    await other.close();
-  });
-
   it('may have MAX_SUBSCRIPTIONS subscriptions, and another one when one has ended', async () => {
     const settings = { MAX_SUBSCRIPTIONS: '2' };
     const other = await openTestGateway(await openBeside(database), { settings });
@@ -392,17 +311,6 @@ describe('a HEAD request for a subscription', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
     await expect.poll(() => feedListeners).toBe(before);
-  });
-});
-
-describe('a gateway that closes', () => {
-  it('breaks off its streams, so that clients do not take them for complete', async () => {
-    const other = await openTestGateway(await openBeside(database));
-    const events = await follow(activeName, { at: other });
-    await events.next();
-    const ending = expect(events.rest()).rejects.toThrow('terminated');
-    await other.close();
-    await ending;
   });
 });
 

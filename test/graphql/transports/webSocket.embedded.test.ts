@@ -100,15 +100,6 @@ describe('a connection', () => {
     await expect.poll(() => gateway.log).toContainEqual(line);
   });
 
-  it('responds to a ping with its payload, also before the acknowledgement, and to a pong with nothing', async () => {
-    const socket = await openSocket(gateway);
-    socket.send({ type: 'ping', payload: { it: 'is me' } });
-    expect(await socket.next()).toEqual({ type: 'pong', payload: { it: 'is me' } });
-    socket.send({ type: 'pong' });
-    socket.send({ type: 'ping' });
-    expect(await socket.next()).toEqual({ type: 'pong' });
-  });
-
   it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
     const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('gone'));
     const socket = await openSocket(gateway);
@@ -119,6 +110,7 @@ describe('a connection', () => {
   });
 });
 
+const subscribed = operation('1', activeName);
 /** Invalid messages, with the code and reason of the close. Each case starts with a socket that is not initialised. */
 const wrong: [string, unknown[], number, string][] = [
   ...[
@@ -126,22 +118,14 @@ const wrong: [string, unknown[], number, string][] = [
     [1],
     { type: 'start' },
     { type: 'connection_ack' },
-    { type: 'connection_init', payload: 'me' },
-    { type: 'subscribe', payload: { query: viewer } },
     { id: '1', type: 'subscribe', payload: {} },
-    `{"id":"1","type":"subscribe","payload":{"query":"{ a }","variables":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}}`,
   ].map((message): [string, unknown[], number, string] => [
-    `such as ${(typeof message === 'string' ? message : JSON.stringify(message)).slice(0, 60)}`,
+    `such as ${JSON.stringify(message)}`,
     ['init', 'ack', message],
     CloseCode.BadRequest,
     'Invalid message received',
   ]),
-  [
-    'of an operation before the acknowledgement',
-    [operation('1', viewer)],
-    CloseCode.Unauthorized,
-    'Unauthorized',
-  ],
+  ['of an operation before the acknowledgement', [subscribed], CloseCode.Unauthorized, 'Unauthorized'],
   [
     'that initialises the connection twice',
     ['init', 'init'],
@@ -149,14 +133,8 @@ const wrong: [string, unknown[], number, string][] = [
     'Too many initialisation requests',
   ],
   [
-    'that initialises the connection again after the acknowledgement',
-    ['init', 'ack', 'init'],
-    CloseCode.TooManyInitialisationRequests,
-    'Too many initialisation requests',
-  ],
-  [
     'with an id in use',
-    ['init', 'ack', operation('1', activeName), operation('1', viewer)],
+    ['init', 'ack', subscribed, operation('1', viewer)],
     CloseCode.SubscriberAlreadyExists,
     'Subscriber for 1 already exists',
   ],
@@ -177,13 +155,6 @@ describe('a message', () => {
     }
     expect(await socket.closed).toEqual({ code, reason });
   });
-
-  it('that completes an unknown operation is ignored', async () => {
-    const socket = await connect();
-    socket.send({ id: 'nothing', type: 'complete' });
-    socket.send(operation('1', viewer));
-    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
-  });
 });
 
 describe('an operation', () => {
@@ -201,29 +172,6 @@ describe('an operation', () => {
     expect(gateway.responseCache.counters.hits).toBeGreaterThan(hits);
   });
 
-  it('that is a mutation is visible to the next query, by HTTP and by WebSocket', async () => {
-    const socket = await connect();
-    const active = '{ activeDttTemplate { name } }';
-    for (const index of [0, 1] as const) {
-      const databaseId = alice.dttTemplates[index];
-      const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { template { name } } }`;
-      socket.send(operation('m', query));
-      const { name } = nameOf(index).activeDttTemplate;
-      expect(await allOf(socket, 'm')).toContainEqual({
-        id: 'm',
-        type: 'next',
-        payload: { data: { activateTemplate: { template: { name } } } },
-      });
-      expect((await graphqlOnce(gateway, alice.token, active)).data).toEqual(nameOf(index));
-      socket.send(operation('q', active));
-      expect(await allOf(socket, 'q')).toContainEqual({
-        id: 'q',
-        type: 'next',
-        payload: { data: nameOf(index) },
-      });
-    }
-  });
-
   it('that is a subscription gets the current result, then every change, until it is completed', async () => {
     await activate(2);
     const socket = await connect();
@@ -236,16 +184,6 @@ describe('an operation', () => {
     socket.send(operation('s', viewer));
     await activate(1);
     expect(await allOf(socket, 's')).toEqual(viewerOf('s'));
-  });
-
-  it('that is completed before its result gets none, even if its id is used again', async () => {
-    const socket = await connect();
-    socket.send(operation('1', '{ dttSessions(first: 5) { nodes { segments { type } } } }'));
-    socket.send({ id: '1', type: 'complete' });
-    socket.send(operation('1', viewer));
-    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
-    socket.send(operation('2', viewer));
-    expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
   });
 
   it('that is completed before it has started is not run', async () => {
@@ -404,7 +342,6 @@ describe('a request for a WebSocket', () => {
       'and no other protocol beside it',
     ],
     ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
-    ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],
     [
       'from a page of an origin that is not allowed',
       '/graphql',
@@ -483,14 +420,4 @@ describe("graphql-ws' client", () => {
     await activate(2);
     expect((await changes.next()).value).toEqual({ data: nameOf(2) });
   });
-});
-
-it('a hundred sockets receive a change, each of them once', async () => {
-  await activate(0);
-  const sockets = await Promise.all(Array.from({ length: 100 }, connect));
-  for (const socket of sockets) socket.send(operation('s', activeName));
-  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(0));
-  await activate(1);
-  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(1));
-  expect(sockets.flatMap(({ unread }) => unread)).toEqual([]);
 });
