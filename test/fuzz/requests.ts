@@ -78,7 +78,6 @@ const types = ['application/json; charset=utf-8', 'text/plain', 'multipart/form-
 const accepts = [
   '*/*',
   'application/graphql-response+json',
-  'text/html',
   'text/event-stream',
   'multipart/mixed;subscriptionSpec=1.0',
   '',

@@ -63,18 +63,6 @@ describe('GET', () => {
       expect((await response.json()).errors[0].message).toBe('Must provide query string.');
     }
   });
-
-  it('responds with a different ETag for each media type', async () => {
-    const query = '{ viewer { username } }';
-    const tags = await Promise.all(
-      ['application/json', 'application/graphql-response+json', 'application/json'].map(async (Accept) =>
-        (await get({ query }, { Accept })).headers.get('ETag'),
-      ),
-    );
-    expect(tags[0]).toMatch(/^"[\w-]{43}"$/);
-    expect(tags[1]).not.toBe(tags[0]);
-    expect(tags[2]).toBe(tags[0]);
-  });
 });
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */

@@ -81,15 +81,6 @@ describe('a persisted operation', () => {
       expect(await post(gateway, naming)).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
   });
 
-  it('is run by its documentId in the URL of a GET, with an ETag', async () => {
-    const headers = { Authorization: `Bearer ${alice.token}` };
-    for (const gateway of [open, only]) {
-      const response = await fetch(`${gateway.url}/graphql?documentId=${id}`, { headers });
-      expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
-      expect(response.headers.get('ETag')).toMatch(/^"/);
-    }
-  });
-
   it('is rejected when its id is unknown, also when objects inherit a property of that name', async () => {
     for (const gateway of [open, only]) {
       for (const documentId of ['__proto__', 'constructor'])

@@ -4,10 +4,9 @@ import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import {
-  graphqlOnce,
   openBeside,
   openTestDatabase,
   openTestGateway,
@@ -84,13 +83,10 @@ async function follow(
   return events;
 }
 
-const activeTemplate = 'subscription { activeDttTemplate { name owner { username } segments { type } } }';
 const activeName = 'subscription { activeDttTemplate { name } }';
 
 const activate = (account: Account, index: 0 | 1 | 2) =>
   postJson(gateway, account.token, `/dtt/templates/${account.dttTemplates[index]}`, { isActive: true });
-const rename = (account: Account, index: 0 | 1 | 2, name: string) =>
-  database.client.dttTemplate.update({ where: { id: account.dttTemplates[index] }, data: { name } });
 
 describe('a subscriber', () => {
   it('gets the current result, then one after every change, by POST and by GET', async () => {
@@ -126,33 +122,6 @@ describe('a subscriber', () => {
       }
     },
   );
-
-  it('receives changes through REST, Prisma, SQL and GraphQL', async () => {
-    const events = await follow(activeName);
-    await events.next();
-    await activate(alice, 0);
-    await events.next();
-    await rename(alice, 0, 'By Prisma');
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By Prisma' } });
-    const [id] = alice.dttTemplates;
-    await database.pool.query(`UPDATE "DttTemplate" SET name = 'By SQL' WHERE id = ${id}`);
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By SQL' } });
-    const document = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
-    await graphqlOnce(gateway, alice.token, document);
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
-  });
-});
-
-describe('a subscription to a field', () => {
-  it('activeDttTemplate: receives changes that the owner of an imported template makes', async () => {
-    const [id] = bob.dttTemplates;
-    await importTemplate(database.client, alice, id);
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const events = await follow(activeTemplate);
-    expect((await events.next()).activeDttTemplate).toMatchObject({ owner: null });
-    await rename(bob, 0, 'Edited');
-    expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
-  });
 });
 
 describe('authentication of a subscriber', () => {
@@ -298,19 +267,6 @@ describe('a user', () => {
       .poll(async () => (await subscribe(other, alice.token, activeName)).response.status)
       .toBe(200);
     await other.close();
-  });
-});
-
-describe('a HEAD request for a subscription', () => {
-  it('gets the headers of a stream, and leaves no listener of the feed', async () => {
-    const before = feedListeners;
-    const response = await fetch(`${gateway.url}/graphql?${new URLSearchParams({ query: activeName })}`, {
-      method: 'HEAD',
-      headers: { Authorization: `Bearer ${alice.token}`, Accept: 'text/event-stream' },
-    });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    await expect.poll(() => feedListeners).toBe(before);
   });
 });
 

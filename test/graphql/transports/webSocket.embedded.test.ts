@@ -58,9 +58,8 @@ async function allOf(socket: RawSocket, id: string): Promise<unknown[]> {
 }
 
 describe('a connection', () => {
-  it('is acknowledged with its request id, by which the log names its operations', async () => {
+  it('takes its token from the payload or from the header', async () => {
     for (const [headers, payload] of [
-      [{}, { Authorization: `Bearer ${alice.token}` }],
       [{}, { authorization: `bearer ${alice.token}` }],
       [{ authorization: `Bearer ${alice.token}` }, undefined],
     ] as const) {
@@ -77,27 +76,20 @@ describe('a connection', () => {
       { Authorization: `Bearer dvt_${'x'.repeat(43)}` },
       /^Unauthorized: the token is unknown or revoked$/,
     ],
-    [
-      'an Authorization that is not a string',
-      { Authorization: 5 },
-      /^Unauthorized: the Authorization header must have the form/,
-    ],
   ])('with %s is closed with 4403', async (_, payload, reason) => {
     const socket = await openSocket(gateway);
     socket.send({ type: 'connection_init', payload });
     expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
   });
 
-  it('with two different tokens is closed with 4400, which is in its line of the log', async () => {
-    const headers = { authorization: 'Bearer other', 'X-Request-Id': 'differing' };
+  it('with two different tokens is closed with 4400', async () => {
+    const headers = { authorization: 'Bearer other' };
     const socket = await openSocket(gateway, { headers });
     socket.send(initOf(alice.token));
     expect(await socket.closed).toEqual({
       code: 4400,
       reason: 'connection_init has another token than the Authorization header',
     });
-    const line = expect.stringMatching(/"request":"differing",.*"status":101,"code":"4400"/);
-    await expect.poll(() => gateway.log).toContainEqual(line);
   });
 
   it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
@@ -203,78 +195,34 @@ describe('an operation', () => {
     );
   });
 
-  it('that is invalid gets an error message, and one with a failed field gets its result', async () => {
+  it('that is invalid gets an error message', async () => {
     const socket = await connect();
     socket.send(operation('1', '{ nothing }'));
-    const location = { line: 1, column: 3 };
-    expect(await allOf(socket, '1')).toEqual([
-      {
-        id: '1',
-        type: 'error',
-        payload: [
-          {
-            message: 'Cannot query field "nothing" on type "Query".',
-            locations: [location],
-            extensions: { code: 'BAD_USER_INPUT' },
-          },
-        ],
-      },
-    ]);
-    socket.send(operation('2', '{ dttSessions(first: 101) { totalCount } }'));
-    expect(await allOf(socket, '2')).toEqual([
-      {
-        id: '2',
-        type: 'next',
-        payload: {
-          errors: [expect.objectContaining({ path: ['dttSessions'] })],
-          data: { dttSessions: null },
-        },
-      },
-      { id: '2', type: 'complete' },
-    ]);
+    const error = {
+      message: 'Cannot query field "nothing" on type "Query".',
+      locations: [{ line: 1, column: 3 }],
+      extensions: { code: 'BAD_USER_INPUT' },
+    };
+    expect(await allOf(socket, '1')).toEqual([{ id: '1', type: 'error', payload: [error] }]);
   });
 
-  it('gets its own result while many others run', async () => {
-    const socket = await connect();
-    const ids = Array.from({ length: 150 }, (_, index) => `q${index}`);
-    for (const id of ids) socket.send(operation(id, `{ ${id}: __typename }`));
-    const got = new Map<string, unknown>();
-    while (got.size < ids.length) {
-      const message = await socket.next();
-      if (message.type === 'next') got.set(message.id, message.payload);
-    }
-    expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: 'Query' } }]).sort());
-  });
-
-  it('has a line in the log with a request id, as a request has', async () => {
+  it('has a line in the log by its socket and number, as a request has', async () => {
     const socket = await openSocket(gateway, { headers: { 'X-Request-Id': 'logged' } });
     socket.send(initOf(alice.token));
     await socket.next();
-    socket.send(operation('1', '{ viewer { username } }'));
+    socket.send(operation('1', viewer));
     await allOf(socket, '1');
     socket.send(operation('2', activeName));
     await socket.next();
     socket.socket.close(1000);
-    await vi.waitFor(() => {
-      const lines = gateway.log
-        .map((line) => JSON.parse(line))
-        .filter(({ request }) => /^logged/.test(request));
-      expect(lines).toEqual([
-        expect.objectContaining({ request: 'logged.0', operation: 'connection_init', status: 200 }),
-        expect.objectContaining({
-          request: 'logged.1',
-          transport: 'websocket',
-          operation: 'query viewer',
-          status: 200,
-        }),
-        expect.objectContaining({
-          request: 'logged.2',
-          operation: 'subscription activeDttTemplate',
-          status: 200,
-        }),
-        expect.objectContaining({ request: 'logged', method: 'GET', operation: 'websocket', status: 101 }),
-      ]);
-    }, 10_000);
+    const lines = () =>
+      gateway.log.map((line) => JSON.parse(line)).filter(({ request }) => /^logged/.test(request));
+    await expect.poll(lines).toMatchObject([
+      { request: 'logged.0', operation: 'connection_init', status: 200 },
+      { request: 'logged.1', transport: 'websocket', operation: 'query viewer', status: 200 },
+      { request: 'logged.2', operation: 'subscription activeDttTemplate', status: 200 },
+      { request: 'logged', method: 'GET', operation: 'websocket', status: 101 },
+    ]);
   });
 });
 
@@ -357,15 +305,6 @@ describe('a request for a WebSocket', () => {
     if (status === 426)
       expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
   });
-
-  it('from a page of an allowed origin, or of the gateway itself, is accepted', async () => {
-    for (const origin of ['https://app.example', gateway.url]) await openSocket(gateway, { origin });
-  });
-
-  it('without a subprotocol is closed with 4406', async () => {
-    const socket = await openSocket(gateway, {}, []);
-    expect(await socket.closed).toEqual({ code: 4406, reason: 'Subprotocol not acceptable' });
-  });
 });
 
 describe("graphql-ws' client", () => {
@@ -385,7 +324,7 @@ describe("graphql-ws' client", () => {
     for (const created of clients.splice(0)) await created.dispose();
   });
 
-  it('runs queries, mutations and subscriptions, and gets errors', async () => {
+  it('runs queries, mutations and subscriptions', async () => {
     const created = client();
     const results = created.iterate({ query: viewer });
     expect((await results.next()).value).toEqual({ data: { viewer: { username: 'alice' } } });
@@ -396,9 +335,6 @@ describe("graphql-ws' client", () => {
     await created.iterate({ query }).next();
     expect((await changes.next()).value).toEqual({ data: nameOf(1) });
     await changes.return?.();
-    await expect(created.iterate({ query: '{ nothing }' }).next()).rejects.toEqual([
-      expect.objectContaining({ message: 'Cannot query field "nothing" on type "Query".' }),
-    ]);
   });
 
   it('continues its subscriptions after the connection was lost', async () => {
