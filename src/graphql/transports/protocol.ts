@@ -22,17 +22,14 @@ import { type HttpResponse, isResponse, type StreamedResponse } from '../../http
 import type { UserQuota } from '../userQuota.ts';
 import { errorsOf, OperationFailed } from './framing.ts';
 
-/** The authentication of a client before its first operation. */
+/** An operation, or the authentication of the client before its first operation. */
 export interface Incoming {
   /** The request id in the log. */
   readonly id: string;
   /** The value that a request would have in its `Authorization` header. */
   readonly authorization: string | undefined;
-}
-
-export interface IncomingOperation extends Incoming {
-  /** What a request would have in its body, parsed. */
-  readonly content: unknown;
+  /** What a request would have in its body, parsed; nothing for the authentication. */
+  readonly content?: unknown;
 }
 
 /** How WebSockets have the pipeline authenticate their clients and run their operations, which come without a request of their own. */
@@ -45,7 +42,7 @@ export interface PipelineAccess {
    */
   run(
     opening: IncomingMessage,
-    incoming: IncomingOperation,
+    incoming: Incoming,
   ): { readonly exchange: Exchange; readonly response: Promise<HttpResponse | StreamedResponse> };
   /**
    * Authenticates a client, which counts as a request for the rate limit.
