@@ -141,38 +141,6 @@ describe.each(lists)('%s', (list, path) => {
   });
 });
 
-it('each of several lists in one operation has its own totalCount', async () => {
-  const account = await createAccount(gateway.database.client, 'counted');
-  const { data, errors } = await graphqlOnEveryPath(
-    gateway,
-    account.token,
-    '{ users { totalCount } dttDevices { totalCount } lkbxDevices { totalCount } ossmDevices { totalCount } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data).toEqual({
-    users: { totalCount: 1 },
-    dttDevices: { totalCount: account.dttDevices.length },
-    lkbxDevices: { totalCount: account.lkbxDevices.length },
-    ossmDevices: { totalCount: account.ossmDevices.length },
-  });
-});
-
-describe('a cursor', () => {
-  it('stays valid when its row is deleted', async () => {
-    const rows = ids(await read('lockTemplates'));
-    const { edges } = await read('lockTemplates', { first: 3 });
-    const { client } = gateway.database;
-    const third = await client.lockTemplate.delete({ where: { id: rows[2] ?? 0 } });
-    try {
-      const after = edges[2]?.cursor;
-      expect(ids(await read('lockTemplates', { after }))).toEqual(rows.slice(3));
-      expect(ids(await read('lockTemplates', { before: after }))).toEqual(rows.slice(0, 2));
-    } finally {
-      await client.lockTemplate.create({ data: third });
-    }
-  });
-});
-
 describe('paging through a list that is ordered by time', () => {
   /** Times that are equal once PostgreSQL has rounded them, and times at and beyond the limits of Date. */
   const times = [

@@ -1,9 +1,8 @@
 /** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listedTypes } from '../../src/database/models.ts';
 import { executions } from '../../src/schema/compile.ts';
-import { type Account, addToken, createAccount, fieldOf } from '../support/accounts.ts';
+import { type Account, addToken, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
   graphqlOnce,
@@ -31,7 +30,6 @@ const invalidTokenChallenge = `Bearer error="invalid_token", error_description="
 const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('invalid input', () => {
-  const lists = listedTypes.map((type) => `${fieldOf(type)}s`);
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
   const byCursor = 'query ($cursor: String!) { dttDevices(after: $cursor) { totalCount } }';
   const byGlobalId = 'query ($id: ID!) { node(id: $id) { id } }';
@@ -146,34 +144,6 @@ describe('invalid input', () => {
 
   it('is not logged', () => {
     expect(gateway.log).toEqual([]);
-  });
-
-  it.each(lists)('causes no other error when it is the cursor of another list: %s', async (list) => {
-    for (const text of ['/1', '0/1', '-999999999999999/1', '253402300800000/1']) {
-      for (const argument of ['after', 'before']) {
-        const query = `query ($cursor: String!) { ${list}(${argument}: $cursor) { nodes { id } } }`;
-        const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { cursor: globalId(text) });
-        expect(errors?.map(({ message }) => message) ?? [notACursor(argument)]).toEqual([
-          notACursor(argument),
-        ]);
-      }
-    }
-    expect(gateway.log).toEqual([]);
-  });
-
-  it('with a syntax error gets its location in the text, by POST and by GET', async () => {
-    const query = '{\n  viewer { username }\n  dttDevices {';
-    const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
-    const found = {
-      message: 'Syntax Error: Expected Name, found <EOF>.',
-      locations: [{ line: 3, column: 15 }],
-      extensions: { code: 'BAD_USER_INPUT' },
-    };
-    expect(errors).toEqual([found]);
-    const response = await fetch(`${gateway.url}/graphql?query=${encodeURIComponent(query)}`, {
-      headers: { Authorization: `Bearer ${alice.token}` },
-    });
-    expect((await response.json()).errors).toEqual([found]);
   });
 });
 

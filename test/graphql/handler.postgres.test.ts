@@ -55,14 +55,6 @@ describe('GET', () => {
       expect(gateway.log).toEqual([]);
     },
   );
-
-  it('responds 400 when there is no query', async () => {
-    for (const parameters of [{}, { query: '' }, { operationName: 'Viewer' }]) {
-      const response = await get(parameters);
-      expect(response.status).toBe(400);
-      expect((await response.json()).errors[0].message).toBe('Must provide query string.');
-    }
-  });
 });
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
@@ -176,14 +168,6 @@ describe('a request that accepts no media type of GraphQL', () => {
       expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
     },
   );
-});
-
-it('a request with an unsupported method gets 405 and the methods that are allowed', async () => {
-  const response = await fetch(`${gateway.url}/graphql`, {
-    method: 'PATCH',
-    headers: { Authorization: `Bearer ${alice.token}` },
-  });
-  expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD, POST']);
 });
 
 describe('a body of another type than JSON, such as a form of a page of another origin,', () => {

@@ -191,17 +191,6 @@ describe('the file of persisted operations', () => {
     expect((await load(name, text)).find({ documentId }, { id: 1 })).toMatch(/^query Viewer\b/);
   });
 
-  it('is searched for the documentId before the hash, and for ids of any length', async () => {
-    const long = 'x'.repeat(101);
-    const { find } = await load('names.json', JSON.stringify({ [id]: viewer, first, [long]: first }));
-    expect(find({ query: null, documentId: 'first', ...byHash(id) }, { id: 1 })).toBe(first);
-    expect(find({ documentId: null, ...byHash(id) }, { id: 1 })).toBe(viewer);
-    expect(find({ documentId: long }, { id: 1 })).toBe(first);
-    expect(find({ documentId: `${long}x` }, { id: 1 })).toMatchObject({
-      message: `There is no persisted operation with the id "${'x'.repeat(100)}"`,
-    });
-  });
-
   it.each([
     ['is not JSON', 'a.json', '{', /cannot be used: .* in JSON at position 1/],
     ['is not a manifest', 'b.json', '[1]', /cannot be used: it is not a manifest of documents by id$/],
