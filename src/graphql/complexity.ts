@@ -6,9 +6,12 @@
 import {
   type DocumentNode,
   type FieldNode,
+  type FragmentDefinitionNode,
   type GraphQLField,
   type GraphQLNamedType,
+  type GraphQLResolveInfo,
   type GraphQLSchema,
+  getArgumentValues,
   getIntrospectionQuery,
   getNamedType,
   getNullableType,
@@ -20,8 +23,9 @@ import {
   Kind,
   type OperationDefinitionNode,
   parse,
+  SchemaMetaFieldDef,
   type SelectionSetNode,
-  type ValueNode,
+  TypeMetaFieldDef,
   valueFromASTUntyped,
 } from 'graphql';
 import { hasVariable, type Values } from '../schema/compiledDocument.ts';
@@ -29,7 +33,6 @@ import { weightOfList } from '../schema/filtering/weight.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
-import { createIntrospectionCount, introspectionField } from './introspectionCost.ts';
 
 /** What a list without a size of its own counts for: the segments of a session. */
 const unsizedList = 5;
@@ -52,19 +55,20 @@ export function complexityOf(
   if (known !== undefined) return known;
   let isFixed = true;
   const fragments = fragmentsOf(document);
-  let introspectionCount: ReturnType<typeof createIntrospectionCount> | undefined;
+  let countIntrospection: ReturnType<typeof createIntrospectionCount> | undefined;
   const weigh: Weigh = (type, field, listSize) => {
-    const size = (argument: string) => numberIn(argumentOf(argument), coerced);
-    const length = (argument: string) => lengthIn(argumentOf(argument), coerced);
-    const argumentOf = (argument: string): ValueNode | undefined => {
+    if (type === SchemaMetaFieldDef || type === TypeMetaFieldDef) {
+      isFixed = false;
+      countIntrospection ??= createIntrospectionCount(schema, fragments, coerced);
+      return { times: 0, listSize, cost: countIntrospection(field) - 1 };
+    }
+    const written = (argument: string): unknown => {
       const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
       if (value && hasVariable(value)) isFixed = false;
-      return value;
-    };
-    const written = (argument: string): unknown => {
-      const value = argumentOf(argument);
       return value && valueFromASTUntyped(value, coerced);
     };
+    const size = (argument: string) => numberIn(written(argument));
+    const length = (argument: string) => lengthOf(written(argument));
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids')
       ? within(length('ids'))
@@ -86,14 +90,7 @@ export function complexityOf(
       cost,
     };
   };
-  const complexity = countFields(schema, document, operation, {
-    weigh,
-    countIntrospection(field) {
-      isFixed = false;
-      introspectionCount ??= createIntrospectionCount(schema, fragments, coerced);
-      return introspectionCount(field);
-    },
-  });
+  const complexity = countFields(schema, document, operation, weigh);
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
 }
@@ -123,10 +120,7 @@ export function countSelectedFields(schema: GraphQLSchema, document: DocumentNod
   let breadth = 0;
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION)
-      breadth += countFields(schema, document, node, {
-        weigh: () => ({ times: 1, listSize: 1, cost: 0 }),
-        copies,
-      });
+      breadth += countFields(schema, document, node, () => ({ times: 1, listSize: 1, cost: 0 }), copies);
   }
   return breadth;
 }
@@ -138,27 +132,13 @@ const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): 
 /** The size, moved into the bounds. The field itself rejects one that is out of bounds. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
-/** The value of an argument if it is a number, written or given by a variable. */
-function numberIn(value: ValueNode | undefined, variables: Values): number | undefined {
-  if (value?.kind === Kind.INT) return Number(value.value);
-  const given = givenFor(value, variables);
-  return typeof given === 'number' ? given : undefined;
-}
+const numberIn = (value: unknown) => (typeof value === 'number' ? value : undefined);
 
 /**
  * How many items a value has as a list; a value that is no list stands for a list of one. At least 1, since a factor of 0
  * would hide what is selected beneath the field.
  */
-function lengthIn(value: ValueNode | undefined, variables: Values): number {
-  const items = value?.kind === Kind.LIST ? value.values : givenFor(value, variables);
-  return Array.isArray(items) ? Math.max(1, items.length) : 1;
-}
-
-/** The value of a variable. Its name may be that of a property which every object has, such as `constructor`. */
-const givenFor = (value: ValueNode | undefined, variables: Values): unknown =>
-  value?.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value)
-    ? variables[value.name.value]
-    : undefined;
+const lengthOf = (value: unknown): number => (Array.isArray(value) ? Math.max(1, value.length) : 1);
 
 /** @param listSize the size of a list that has no size of its own, where the field stands. */
 type Weigh = (type: GraphQLField<unknown, unknown>, field: FieldNode, listSize: number) => Weight;
@@ -172,20 +152,16 @@ interface Weight {
   readonly cost: number;
 }
 
-interface CountOptions {
-  readonly weigh: Weigh;
-  /** How often each field of a type counts; once unless told otherwise. */
-  copies?(type: GraphQLNamedType): number;
-  /** Counts `__schema` or `__type` with all that is beneath it. Without this function they are counted like any field. */
-  countIntrospection?(field: FieldNode): number;
-}
-
-/** Counts the fields of an operation. */
+/**
+ * Counts the fields of an operation.
+ * @param copies how often each field of a type counts.
+ */
 function countFields(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  { weigh, copies = () => 1, countIntrospection }: CountOptions,
+  weigh: Weigh,
+  copies: (type: GraphQLNamedType) => number = () => 1,
 ): number {
   const fragments = fragmentsOf(document);
   const known = new Map<string, number>();
@@ -194,10 +170,6 @@ function countFields(
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
         const name = selection.name.value;
-        if (countIntrospection && name.startsWith('__') && introspectionField(name)) {
-          count += countIntrospection(selection);
-          continue;
-        }
         const field = fieldOf(type, name);
         const below = field && weigh(field, selection, listSize);
         let weight = 1 + (below?.cost ?? 0);
@@ -227,3 +199,71 @@ function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, un
   if (isObjectType(type) || isInterfaceType(type)) return type.getFields()[name] ?? introspectionField(name);
   return undefined;
 }
+
+/** The introspection field of that name, `__schema` or `__type`; undefined for any other name. */
+export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
+  return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
+}
+
+/**
+ * Returns a function that counts how many fields the response to `__schema` or `__type` has, if `@skip` and `@include` leave none
+ * out. The count of each selection on each type is computed once, however often the response has it, so that the time does not
+ * grow with the response. The document must be valid.
+ * @param variables the coerced values.
+ */
+export function createIntrospectionCount(
+  schema: GraphQLSchema,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  variables: Values,
+): (root: FieldNode) => number {
+  const known = new Map<SelectionSetNode, Map<unknown, number>>();
+  // The resolvers of the introspection read nothing but the schema.
+  const info = { schema } as GraphQLResolveInfo;
+
+  function countField(field: GraphQLField<unknown, unknown>, node: FieldNode, source: unknown): number {
+    const type = getNamedType(field.type);
+    if (!node.selectionSet || !isObjectType(type)) return 1;
+    const given = argumentsOf(field, node);
+    const value = given && field.resolve?.(source, given, undefined, info);
+    let count = 1;
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item != null) count += countIn(node.selectionSet, type.getFields(), item);
+    return count;
+  }
+
+  /** Undefined where they are wrong: the execution rejects them. */
+  function argumentsOf(field: GraphQLField<unknown, unknown>, node: FieldNode) {
+    try {
+      return getArgumentValues(field, node, variables);
+    } catch {
+      return undefined;
+    }
+  }
+
+  function countIn(set: SelectionSetNode, fields: Fields, source: unknown): number {
+    const counts = known.get(set) ?? new Map<unknown, number>();
+    known.set(set, counts);
+    const found = counts.get(source);
+    if (found !== undefined) return found;
+    let count = 0;
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.FIELD) {
+        const field = fields[selection.name.value];
+        count += field ? countField(field, selection, source) : 1;
+      } else {
+        const below =
+          selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+        if (below) count += countIn(below.selectionSet, fields, source);
+      }
+    }
+    counts.set(source, count);
+    return count;
+  }
+
+  return (root) => {
+    const field = introspectionField(root.name.value);
+    return field ? countField(field, root, undefined) : 1;
+  };
+}
+
+type Fields = Readonly<Record<string, GraphQLField<unknown, unknown>>>;

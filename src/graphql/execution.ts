@@ -13,10 +13,15 @@ import type { Config } from '../config/config.ts';
 import { unauthenticated } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
 import { complexityOf, complexityOfTools } from './complexity.ts';
-import { type CheckedDocument, type Documents, noOperation } from './documents.ts';
-import { hasTooManyValues, isTooDeep, tooManyValues } from './limits.ts';
+import { type CheckedDocument, type Documents, noOperation, type Rejected } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
-import type { OperationRequest } from './request.ts';
+import {
+  hasTooManyValues,
+  isTooDeep,
+  type OperationRequest,
+  type ReadRequest,
+  tooManyValues,
+} from './request.ts';
 import { badRequest, requestError, unreadableRequest } from './requestFailure.ts';
 
 /** Who asks for an operation. */
@@ -31,6 +36,7 @@ export interface Client {
 
 /** An operation with its variables, ready to be executed. */
 export interface Operation {
+  readonly request: OperationRequest;
   readonly type: OperationTypeNode;
   /** Its kind and root field, for logs and metrics. */
   readonly label: string;
@@ -41,14 +47,9 @@ export interface Operation {
   execute(context: Context | undefined): Promise<ExecutionResult>;
 }
 
-/** The result of a request that cannot be executed. */
-export interface Rejected {
-  readonly errors: readonly GraphQLError[];
-}
-
 export interface Execution {
   /** Finds the operation of a request, and checks that it may be executed. */
-  prepare(request: OperationRequest, client: Client): Operation | Rejected;
+  prepare(request: ReadRequest, client: Client): Operation | Rejected;
 }
 
 export interface ExecutionOptions {
@@ -87,6 +88,7 @@ export function createExecution({
 
   return {
     prepare(request, client) {
+      if (request instanceof GraphQLError) return { errors: [request] };
       const found = findDocument(request, client);
       if ('errors' in found) return found;
       const operation = found.operation(request.operationName);
@@ -101,8 +103,9 @@ export function createExecution({
       const { coerced } = variables;
       const complexity = complexityOf(schema, found.document, node, coerced);
       const most = maxFor(client.viewer);
-      if (complexity > most) return { errors: [requestError(tooComplex('operation', complexity, most))] };
-      return { type, label, complexity, text: found.text, execute: (context) => execute(coerced, context) };
+      if (!(complexity <= most)) return { errors: [requestError(tooComplex('operation', complexity, most))] };
+      const { text } = found;
+      return { request, type, label, complexity, text, execute: (context) => execute(coerced, context) };
     },
   };
 }

@@ -1,25 +1,21 @@
 /**
  * GraphQL over HTTP: handles requests to `/graphql`. It promises that every well-formed request for an operation, by POST or GET, is
  * executed in the one way (`execution.ts`), and that what cannot be executed gets an error that says why. Browsers get GraphiQL.
- * Yoga gets requests that are not well-formed, and results that the client wants as a stream (`yoga.ts`).
  *
- * It may be replaced by Yoga alone, with `execution.ts` as its executor. What would be missing are cached responses, batches, and
+ * It may be replaced by GraphQL Yoga, with `execution.ts` as its executor. What would be missing are cached responses, batches, and
  * half of the speed.
  */
 
-import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { messages } from '../errors.ts';
-import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
+import { readText } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, Task } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { createBatches } from './batch.ts';
+import { readBatch } from './batch.ts';
 import { createDocuments } from './documents.ts';
 import { createExecution } from './execution.ts';
 import { createExplorer } from './explorer.ts';
@@ -34,8 +30,12 @@ import { createTasks, type TasksOptions } from './tasks.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
+const otherType = 'A POST takes a body of the type application/json';
+
+const brace = '{'.charCodeAt(0);
+
 export interface GraphqlOptions
-  extends Omit<TasksOptions, 'execution' | 'persisted' | 'persistedFile'>,
+  extends Omit<TasksOptions, 'execution' | 'persisted'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
   readonly config: Config;
   /** Gives the token that GraphiQL sends. */
@@ -45,12 +45,10 @@ export interface GraphqlOptions
   readonly schema?: GraphQLSchema | undefined;
 }
 
-type ReadRequest = HttpResponse | Task | Batch;
+/** What is to be run for a request, or the response to one that cannot be read. */
+type Handled = HttpResponse | Task | Batch;
 
-export type GraphqlHandler = (
-  exchange: Exchange,
-  viewer: Viewer | null,
-) => ReadRequest | Promise<ReadRequest>;
+export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
 export interface GraphqlApi {
   readonly graphql: GraphqlHandler;
@@ -69,38 +67,30 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const persisted = createPersistedOperations({ config, file: persistedFile });
   const execution = createExecution({ config, documents, persisted });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
-  const tasks = createTasks({ ...options, execution, persisted, persistedFile });
-  const batchOf = createBatches({ config, execution, taskOf: tasks.ofPrepared });
+  const tasks = createTasks({ ...options, execution, persisted });
 
   /** The work of a POST, or the response to one whose body cannot be read. */
-  async function readOther(exchange: Exchange, sender: Viewer | null): Promise<ReadRequest> {
+  async function readOther(exchange: Exchange, sender: Viewer | null): Promise<Handled> {
     const began = performance.now();
-    const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
+    if (!postType.test(exchange.request.headers['content-type'] ?? ''))
+      return requestFailure(415, otherType, { Connection: 'close' });
+    const body = await readText(exchange, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
     const viewer = sender && (await hasEnded(sender, began)) ? null : sender;
-    return batchOf(exchange, body, viewer) ?? tasks.ofBody(exchange, body, viewer);
+    // Most bodies are objects, which are parsed when they are not in the cache.
+    const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
+    return batch ?? tasks.of(exchange, viewer, { body });
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
     const { message } = exchange;
-    if (message) return tasks.ofBody(exchange, message.body, viewer);
+    if (message) return tasks.of(exchange, viewer, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     if (!isRead(exchange) && exchange.request.method !== 'POST')
       return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
-    return isRead(exchange) ? tasks.ofTarget(exchange, viewer) : readOther(exchange, viewer);
+    return isRead(exchange)
+      ? tasks.of(exchange, viewer, { target: exchange.target })
+      : readOther(exchange, viewer);
   };
   return { graphql, persistedFile };
-}
-
-/** The body of a POST, or the response to one whose body cannot be read. */
-async function bodyOf(request: IncomingMessage, maxKilobytes: number): Promise<Buffer | HttpResponse> {
-  if (!postType.test(request.headers['content-type'] ?? ''))
-    return requestFailure(415, 'A POST takes a body of the type application/json', { Connection: 'close' });
-  if (isEncoded(request)) return requestFailure(415, messages.bodyEncoded, acceptsIdentityOnly);
-  const body = await readBody(request, maxKilobytes * 1024);
-  if (!body) {
-    const tooLarge = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;
-    return requestFailure(413, tooLarge, { Connection: 'close' });
-  }
-  return isUtf8(body) ? body : requestFailure(400, messages.bodyNotUtf8);
 }

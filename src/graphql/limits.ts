@@ -1,6 +1,6 @@
 /**
- * What a document and its variables may have at most: levels, aliases, directives, lines and values. How many fields the
- * response may have is counted by `complexity.ts`.
+ * What a document may have at most: levels, aliases, directives and lines. How many fields the response may have is counted by
+ * `complexity.ts`.
  */
 
 import {
@@ -120,35 +120,4 @@ function depthOf(document: DocumentNode): number {
       node.kind === Kind.OPERATION_DEFINITION ? below(node.selectionSet) : 0,
     ),
   );
-}
-
-/** How many levels the values of variables may have: many more than a filter may. */
-const deepestValue = 64;
-
-/** Whether values have too many levels. Functions that read them call themselves for each level, and run out of stack. */
-export function isTooDeep(value: unknown, depth = 0): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
-}
-
-/** The same for a whole request, in which the values of variables are one level further down. */
-export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
-
-/** How many values variables may have. Reading one takes up to 10 µs. */
-const mostValues = 5_000;
-export const tooManyValues = `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`;
-
-/** Whether there are more than `most` values. Those within lists and objects count as well. */
-export function hasTooManyValues(values: unknown, most = mostValues): boolean {
-  const open = [values];
-  let count = 0;
-  while (open.length > 0) {
-    const value = open.pop();
-    if (typeof value !== 'object' || value === null) continue;
-    const within = Object.values(value);
-    count += within.length;
-    if (count > most) return true;
-    for (const each of within) open.push(each);
-  }
-  return false;
 }

@@ -5,11 +5,11 @@
 
 import { hash as digest } from 'node:crypto';
 import { GraphQLError } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { PersistedFile } from './persistedFile.ts';
-import { createRegisteredQueries } from './registeredQueries.ts';
 import type { OperationRequest } from './request.ts';
 import { requestError, unreadableRequest } from './requestFailure.ts';
 
@@ -17,6 +17,8 @@ import { requestError, unreadableRequest } from './requestFailure.ts';
 export type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
 
 export interface PersistedOperations {
+  /** See `PersistedFile`. */
+  readonly generation: number;
   /**
    * The document that a request sends or names, an error if it may not or does so wrongly, or undefined if it does neither.
    * @param viewer null for an anonymous client, which has registered nothing.
@@ -38,8 +40,12 @@ type UserRef = Pick<Viewer, 'id'>;
 
 export interface PersistedOptions {
   readonly config: Pick<Config, 'PERSISTED_OPERATIONS'>;
-  readonly file: Pick<PersistedFile, 'textOf'>;
+  readonly file: Pick<PersistedFile, 'textOf' | 'generation'>;
 }
+
+/** How much memory the registered queries may take, in bytes. What one takes is estimated, on the high side. */
+const maxMemory = 64 * 1024 * 1024;
+const memoryOf = (query: string) => 200 + 2 * query.length;
 
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
@@ -47,7 +53,9 @@ const onlyPersisted =
 export function createPersistedOperations({ config, file }: PersistedOptions): PersistedOperations {
   const only = config.PERSISTED_OPERATIONS === 'only';
   const isAutomatic = !only;
-  const registered = createRegisteredQueries();
+  /** The queries by their hashes (Apollo's automatic persisted queries). Each user finds only their own. */
+  const registered = new LRUCache<string, string>({ maxSize: maxMemory, sizeCalculation: memoryOf });
+  const keyOf = ({ id }: UserRef, hash: string) => `${id} ${hash}`;
 
   /** The hash with which a request sends its query to have it registered. */
   const hashBeside = (request: DocumentParameters) =>
@@ -57,11 +65,15 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
     const text = file.textOf(hash);
     if (text !== undefined) return text;
     if (!isAutomatic) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
-    const known = viewer ? registered.find(viewer.id, hash) : undefined;
+    const known = viewer ? registered.get(keyOf(viewer, hash)) : undefined;
     return known ?? protocolError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
   }
 
   return {
+    get generation() {
+      return file.generation;
+    },
+
     find(request, viewer) {
       const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);
@@ -72,10 +84,10 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
       return hash ?? (only ? requestError(onlyPersisted) : undefined);
     },
 
-    register(request, { id }) {
+    register(request, user) {
       const hash = hashBeside(request);
       if (typeof hash === 'string' && typeof request.query === 'string')
-        registered.add(id, hash, request.query);
+        registered.set(keyOf(user, hash), request.query);
     },
 
     registers: (request) => hashBeside(request) !== undefined,
@@ -92,7 +104,7 @@ function problemWithHash(hash: string | GraphQLError | undefined, query: string)
 }
 
 /** The document of the file that has the id. */
-function findById(file: Pick<PersistedFile, 'textOf'>, id: unknown): string | GraphQLError {
+function findById(file: PersistedOptions['file'], id: unknown): string | GraphQLError {
   if (typeof id !== 'string') return requestError('documentId must be a string');
   const text = file.textOf(id);
   return (

@@ -1,7 +1,6 @@
 /** The file of persisted operations. It is read at the start, and again when it has changed or the process gets SIGHUP. */
 
 import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { parse, print, separateOperations } from 'graphql';
 import type { Logger } from 'pino';
@@ -51,17 +50,12 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
   const { PERSISTED_OPERATIONS_FILE: path } = config;
   let { content, operations } = loadPersistedOperations(config, documents);
   let generation = 0;
-  /** What was in the file the last time, right or wrong; undefined if it could not be read. */
-  let seen: string | undefined = content;
+  /** What is wrong with the file, as it was logged. */
+  let problem = '';
 
-  async function readAgain(file: string, isAsked: boolean): Promise<void> {
+  async function readAgain(file: string): Promise<void> {
     try {
-      const before = seen;
-      seen = undefined;
-      checkIsFile(file);
-      const found = await readFile(file, 'utf8');
-      seen = found;
-      if (found === before && !isAsked) return;
+      const found = textOf(file);
       if (found !== content) {
         const next = operationsIn(file, found);
         for (const [id, text] of next) {
@@ -72,27 +66,27 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
         operations = next;
         content = found;
         generation++;
+        logger.info({ operations: operations.size }, 'persisted operations were read again');
       }
-      logger.info({ operations: operations.size }, 'persisted operations were read again');
+      problem = '';
     } catch (error) {
-      logger.error(`${problemWith(file, error).message}; the operations that were read before stay`);
+      const { message } = problemWith(file, error);
+      if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
+      problem = message;
     }
   }
 
   if (path !== undefined) {
     // One after the other, since otherwise an older state of the file could replace a newer one.
     let last = Promise.resolve();
-    const scheduleReread = (isAsked: boolean) => {
-      last = last.then(() => readAgain(path, isAsked));
+    const reread = () => {
+      last = last.then(() => readAgain(path));
     };
-    const reread = () => scheduleReread(true);
     process.on('SIGHUP', reread);
-    // A file that is being written is left alone until it was the same for a while. The first time it may have changed since it was
-    // read for the start.
-    const settled = setTimeout(() => scheduleReread(false), interval).unref();
+    // A file that is being written is left alone until it was the same for a while. `watchFile` looks it up by its name, and so
+    // notices every kind of change: a write, a rename, a link that points elsewhere, a write from another machine.
+    const settled = setTimeout(reread, interval).unref();
     const waitUntilSettled = () => void settled.refresh();
-    // It looks the file up by its name, and so notices every kind of change: a write, a rename, a link that points elsewhere, a write
-    // from another machine. `watch` reports only some.
     watchFile(path, { interval, persistent: false }, waitUntilSettled);
     closing.addEventListener('abort', () => {
       process.off('SIGHUP', reread);
@@ -120,8 +114,7 @@ export function loadPersistedOperations(
     throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
   if (path === undefined) return { content: '', operations: new Map() };
   try {
-    checkIsFile(path);
-    const content = readFileSync(path, 'utf8');
+    const content = textOf(path);
     const operations = operationsIn(path, content);
     for (const [id, text] of operations) checkRunnable(id, text, documents);
     return { content, operations };
@@ -130,9 +123,10 @@ export function loadPersistedOperations(
   }
 }
 
-/** Reading anything else, such as a pipe or a device, might never end. */
-function checkIsFile(path: string): void {
+function textOf(path: string): string {
+  // Reading anything else, such as a pipe or a device, might never end.
   if (!statSync(path).isFile()) throw new Error('it is no file');
+  return readFileSync(path, 'utf8');
 }
 
 function operationsIn(path: string, content: string): Operations {

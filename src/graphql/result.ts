@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { type ExecutionError, errorForClient } from '../errors.ts';
 import { acceptedOf, readAccept } from '../http/accept.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
+import { type Framing, framingFor } from './transports/framing.ts';
 
 /** Is told of every error that is hidden from the client. */
 export type Report = (error: unknown) => void;
@@ -23,22 +24,21 @@ export function forClient({ data, errors }: ExecutionResult, report: Report): Fo
   };
 }
 
-/** The response that has the result. */
-export function responseOf(result: ExecutionResult, type: WholeType, report: Report): HttpResponse {
+/** The response that has the result: as JSON, or as a stream with one result. */
+export function responseOf(result: ExecutionResult, type: ResultType, report: Report): HttpResponse {
   const shown = forClient(result, report);
-  const { status, headers } = httpOf(result, type);
-  const response = jsonResponse(status, JSON.stringify(shown), {
-    'Content-Type': `${type}; charset=utf-8`,
+  const text = JSON.stringify(shown);
+  const [first] = shown.errors ?? [];
+  const own = isWholeType(type) ? { 'Content-Type': `${type}; charset=utf-8` } : type.headers;
+  const { status, headers } = httpOf(result, isWholeType(type) ? type : jsonType);
+  const body = isWholeType(type) ? text : `${type.opening}${type.result(text)}${type.closing(undefined)}`;
+  const response = jsonResponse(status, body, {
+    ...own,
     'Cache-Control': 'no-store',
     Vary: vary,
     ...headers,
   });
-  return { ...response, ...errorCodeOf(shown) };
-}
-
-/** The code of the first error, for the log. */
-export function errorCodeOf({ errors: [first] = [] }: FormattedExecutionResult): { errorCode?: string } {
-  return first ? { errorCode: String(first.extensions?.code) } : {};
+  return { ...response, ...(first && { errorCode: String(first.extensions?.code) }) };
 }
 
 /** What an error says about the status of the whole response. */
@@ -72,13 +72,11 @@ export const graphqlType = 'application/graphql-response+json';
 /** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
 
-/** A query or mutation can also be had as a stream with one result. */
-const streamTypes = ['text/event-stream', 'multipart/mixed'] as const;
-
 export type WholeType = (typeof wholeTypes)[number];
-export type ResultType = WholeType | (typeof streamTypes)[number];
+/** A query or mutation can also be had as a stream with one result. */
+export type ResultType = WholeType | Framing;
 
-export const isWholeType = (type: ResultType): type is WholeType => type === jsonType || type === graphqlType;
+export const isWholeType = (type: ResultType): type is WholeType => typeof type === 'string';
 
 /** The media types of subscriptions, as error messages name them. */
 const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
@@ -96,8 +94,8 @@ const known = new LRUCache<string, { type: ResultType | undefined }>({ max: 100 
 export function resultTypeFor(accept = ''): ResultType | undefined {
   const found = known.get(accept);
   if (found) return found.type;
-  const ranges = readAccept(accept);
-  const [type] = [...acceptedOf(wholeTypes, ranges), ...acceptedOf(streamTypes, ranges)];
+  const [whole] = acceptedOf(wholeTypes, readAccept(accept));
+  const type = whole ?? framingFor(accept);
   known.set(accept, { type });
   return type;
 }

@@ -5,15 +5,16 @@ import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { parseJson } from '../http/json.ts';
 import { isRead } from '../http/requestChecks.ts';
-import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
+import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
-import type { Execution, Operation, Rejected } from './execution.ts';
+import type { Rejected } from './documents.ts';
+import type { Execution, Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import type { PersistedOperations } from './persisted.ts';
-import type { PersistedFile } from './persistedFile.ts';
-import { type OperationRequest, readBodyRequest, readTarget } from './request.ts';
+import { exactText, type ReadRequest, readRequest, readTarget } from './request.ts';
 import { requestFailure } from './requestFailure.ts';
 import {
   graphqlType,
@@ -25,96 +26,83 @@ import {
   vary,
 } from './result.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
-import { createYogaResponses, malformed } from './yoga.ts';
 
 export interface TasksOptions extends Omit<SubscribeOptions, 'maxSubscriptions'> {
   readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
   readonly execution: Execution;
-  readonly persisted: Pick<PersistedOperations, 'registers'>;
-  readonly persistedFile: Pick<PersistedFile, 'generation'>;
+  readonly persisted: PersistedOperations;
   createContext(viewer: Viewer): Context;
 }
 
-/** A request for an operation, as it came. */
+/** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
+export type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
+
+/** Who asks, and by which exchange. */
 interface Received {
   readonly exchange: Exchange;
   readonly viewer: Viewer | null;
   /** The media type of the response. */
   readonly type: ResultType;
-  /** Undefined for a GET. */
-  readonly body: Buffer | undefined;
 }
 
-/** A request whose operation is prepared; undefined for one that is not well-formed. */
-export interface PreparedRequest {
-  readonly request: OperationRequest | undefined;
-  readonly operation: Operation | Rejected | undefined;
-}
-
-/** The first two give a 406 to a client that accepts no media type which the response could have. */
 export interface Tasks {
-  /** The task of the operation in the target of a GET. */
-  ofTarget(exchange: Exchange, viewer: Viewer | null): HttpResponse | Task;
-  /** The task of the operation in a body. */
-  ofBody(exchange: Exchange, body: Buffer, viewer: Viewer | null): HttpResponse | Task;
-  /** The task of a request with a body that was prepared before. */
-  ofPrepared(received: Received, prepared: PreparedRequest): Task;
+  /** The task of a request, or a 406 for a client that accepts no media type which the response could have. */
+  of(exchange: Exchange, viewer: Viewer | null, given: Given): HttpResponse | Task;
+  prepare(exchange: Exchange, viewer: Viewer | null, request: ReadRequest): Operation | Rejected;
+  /** The task of a request that was prepared before. */
+  ofPrepared(received: Received, content: unknown, operation: Operation | Rejected): Task;
 }
 
 export function createTasks(options: TasksOptions): Tasks {
-  const { execution, persistedFile } = options;
+  const { execution, persisted } = options;
   const workOf = createWork(options);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
-  function prepare({ exchange, viewer }: Received, request: OperationRequest | undefined): PreparedRequest {
-    const { authorization } = exchange.request.headers;
-    const client = { viewer, authorization, mayWrite: !isRead(exchange) };
-    return { request, operation: request && execution.prepare(request, client) };
-  }
-
-  function taskOf(received: Received, cacheKey: string, read: () => OperationRequest | undefined): Task {
-    const prepareWork = () => workOf(received, prepare(received, read()));
-    if (received.viewer)
-      return { cacheKey: isWholeType(received.type) ? cacheKey : undefined, prepare: prepareWork };
-    // Requests of anonymous clients run one after the other, and all other work goes before the next.
-    const run = () => inTurn('anonymous', async () => runAnonymous(prepareWork()));
-    return { cacheKey: undefined, prepare: () => ({ kind: 'other', mayHaveWritten: () => false, run }) };
-  }
-
-  const keyOfBody = ({ type }: Received, body: Buffer) =>
+  /** What equal requests of a viewer have in common; undefined for those whose response is never cached. */
+  function cacheKeyOf(type: ResultType, given: Given): string | undefined {
+    if (!isWholeType(type)) return undefined;
+    if ('target' in given) return `GET ${persisted.generation} ${type} ${given.target}`;
+    const text = 'body' in given ? undefined : exactText(given.content);
+    const body = 'body' in given ? given.body : text && Buffer.from(text);
     // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
-    `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
+    return body && `POST ${persisted.generation} ${type} ${body.toString('latin1')}`;
+  }
+
+  const prepare: Tasks['prepare'] = (exchange, viewer, request) => {
+    const { authorization } = exchange.request.headers;
+    return execution.prepare(request, { viewer, authorization, mayWrite: !isRead(exchange) });
+  };
 
   return {
-    ofTarget(exchange, viewer) {
-      const type = typeFor(exchange);
+    prepare,
+
+    of(exchange, viewer, given) {
+      const { transport, request } = exchange;
+      // Within a WebSocket each result is JSON.
+      const type = transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
       if (type === undefined) return requestFailure(406, notAcceptable);
-      const { target } = exchange;
-      const key = `GET ${persistedFile.generation} ${type} ${target}`;
-      return taskOf({ exchange, viewer, type, body: undefined }, key, () => readTarget(target));
+      const prepareWork = () =>
+        workOf({ exchange, viewer, type }, prepare(exchange, viewer, readGiven(given)));
+      if (viewer) return { cacheKey: cacheKeyOf(type, given), prepare: prepareWork };
+      // Requests of anonymous clients run one after the other, and all other work goes before the next.
+      const run = () =>
+        inTurn('anonymous', async () => {
+          const done = await prepareWork().run();
+          return 'isCacheable' in done ? done.response : done;
+        });
+      return { cacheKey: undefined, prepare: () => other(run) };
     },
 
-    ofBody(exchange, body, viewer) {
-      const type = typeFor(exchange);
-      if (type === undefined) return requestFailure(406, notAcceptable);
-      const received = { exchange, viewer, type, body };
-      return taskOf(received, keyOfBody(received, body), () => readBodyRequest(body));
-    },
-
-    ofPrepared: (received, prepared) => ({
-      cacheKey: received.body && keyOfBody(received, received.body),
-      prepare: () => workOf(received, prepared),
+    ofPrepared: (received, content, operation) => ({
+      cacheKey: cacheKeyOf(received.type, { content }),
+      prepare: () => workOf(received, operation),
     }),
   };
 }
 
-/** The media type of the response. Within a WebSocket or an event stream each result is JSON. */
-const typeFor = ({ transport, request }: Exchange): ResultType | undefined =>
-  transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
-
-async function runAnonymous({ run }: Work): Promise<HttpResponse | StreamedResponse> {
-  const done = await run();
-  return 'isCacheable' in done ? done.response : done;
+function readGiven(given: Given): ReadRequest {
+  if ('target' in given) return readTarget(given.target);
+  return readRequest('body' in given ? parseJson(given.body.toString()) : given.content);
 }
 
 /** A function that decides how a request is run. */
@@ -123,51 +111,37 @@ function createWork({
   persisted,
   createContext,
   ...others
-}: TasksOptions): (received: Received, prepared: PreparedRequest) => Work {
+}: TasksOptions): (received: Received, operation: Operation | Rejected) => Work {
   const subscribe = createSubscribe({ ...others, maxSubscriptions: MAX_SUBSCRIPTIONS });
-  const respondByYoga = createYogaResponses();
 
-  return (received, { request, operation }) => {
-    const { exchange, viewer, type } = received;
-    if (!request || !operation) return other(() => respondByYoga({ ...received, execute: malformed }));
-    const execute = async () =>
-      'errors' in operation ? operation : operation.execute(viewer ? createContext(viewer) : undefined);
-    const respond = async () =>
-      isWholeType(type)
-        ? responseOf(await execute(), type, exchange.report)
-        : respondByYoga({ ...received, execute });
-    if ('errors' in operation) return other(respond);
-    exchange.operation = operation.label;
+  return ({ exchange, viewer, type }, operation) => {
+    const respond = (result: ExecutionResult) => responseOf(result, type, exchange.report);
+    if ('errors' in operation) return other(async () => respond(operation));
+    const { label } = operation;
+    exchange.operation = label;
     if (operation.type === OperationTypeNode.SUBSCRIPTION && viewer)
-      return other(() => subscribe(exchange, viewer, { request, operation }));
-    if (operation.type === OperationTypeNode.MUTATION || !isWholeType(type))
-      return other(respond, operation.type === OperationTypeNode.MUTATION);
-    return queryOf(received, {
-      execute,
-      // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
-      respond: (result) => ({ ...responseOf(result, type, exchange.report), operation: operation.label }),
-      isCacheable: !persisted.registers(request),
-    });
+      return other(() => subscribe(exchange, viewer, operation));
+    const execute = async () => operation.execute(viewer ? createContext(viewer) : undefined);
+    const isMutation = operation.type === OperationTypeNode.MUTATION;
+    if (isMutation || !isWholeType(type)) return other(async () => respond(await execute()), isMutation);
+    const mayCache = !persisted.registers(operation.request);
+    const query: Query = {
+      kind: 'query',
+      async run() {
+        const result = await execute();
+        // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
+        const response = { ...respond(result), operation: label };
+        const isCacheable = mayCache && !result.errors;
+        // A GET may be conditional (`If-None-Match`).
+        return {
+          response: isCacheable && isRead(exchange) ? revalidated(response, vary) : response,
+          isCacheable,
+        };
+      },
+    };
+    return query;
   };
 }
-
-interface ExecutedQuery {
-  execute(): Promise<ExecutionResult>;
-  respond(result: ExecutionResult): HttpResponse;
-  /** Whether its response may be cached, as far as that depends on the request. */
-  readonly isCacheable: boolean;
-}
-
-const queryOf = ({ body }: Received, { execute, respond, ...query }: ExecutedQuery): Query => ({
-  kind: 'query',
-  async run() {
-    const result = await execute();
-    const response = respond(result);
-    const isCacheable = query.isCacheable && !result.errors;
-    // A GET may be conditional (`If-None-Match`).
-    return { response: isCacheable && !body ? revalidated(response, vary) : response, isCacheable };
-  },
-});
 
 const other = (run: OtherWork['run'], writes = false): OtherWork => ({
   kind: 'other',

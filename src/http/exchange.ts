@@ -5,9 +5,10 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
-/** The body of an operation that has no request of its own, and the way to respond to it early. */
+/** An operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
-  readonly body: Buffer;
+  /** What a body would have, parsed from JSON. It is never written as JSON again, which has no `Infinity`. */
+  readonly content: unknown;
   /** Responds at once, without waiting for the operation to end. */
   cutShort(response: HttpResponse): void;
 }
@@ -121,23 +122,23 @@ function requestWithin(
 export interface InnerRequest {
   readonly method: 'GET' | 'POST';
   readonly target: string;
-  /** In JSON; undefined for a request without a body. */
-  readonly body: Buffer | undefined;
+  /** What its body would have; undefined for a request without a body. */
+  readonly content: unknown;
 }
 
 /**
  * Creates the exchange of a request that is made inside another one, such as that of the route which a call of a tool stands
  * for. The client and the log see the outer exchange only.
  */
-export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
+export function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
   const request = requestWithin(outer.request, method, target, {
     authorization: outer.request.headers.authorization,
     accept: 'application/json',
-    'content-type': body && 'application/json',
+    'content-type': content === undefined ? undefined : 'application/json',
   });
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
-  const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
+  const message = { content, cutShort() {} };
   const ofExchange = { request, target, path, endpoint: endpointOf(path), message };
   return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
 }

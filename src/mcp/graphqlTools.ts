@@ -113,9 +113,7 @@ function problemWithQuery(query: unknown, maxTokens: number): string | undefined
   }
 }
 
-function requestWith(request: object): InnerRequest {
-  return { method: 'POST', target: '/graphql', body: Buffer.from(JSON.stringify(request)) };
-}
+const requestWith = (content: object): InnerRequest => ({ method: 'POST', target: '/graphql', content });
 
 function resultOf({ body }: HttpResponse): Result {
   // The body of a response of this API.

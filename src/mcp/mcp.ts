@@ -7,22 +7,28 @@
  * its place, which sends these requests itself.
  */
 
-import { isUtf8 } from 'node:buffer';
-import { createMcpHandler } from '@modelcontextprotocol/server';
+import {
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+} from '@modelcontextprotocol/server';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
-import { hasTooManyValues, isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
-import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
-import { errorResponse } from '../http/errorResponse.ts';
+import { hasTooManyValues, isRequestTooDeep } from '../graphql/request.ts';
+import { readText } from '../http/body.ts';
+import { errorResponse, type HttpError } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
+import { printedSchema } from '../schema/schema.ts';
+import { release } from '../version.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
 import { restTools } from './restTools.ts';
 import type { Arguments, Result, Tool } from './tool.ts';
-import { createServer } from './toolServer.ts';
 
 export interface McpOptions {
   readonly config: Config;
@@ -53,7 +59,8 @@ export function createMcp(options: McpOptions): McpHandler {
 
   return async (exchange, viewer) => {
     if (!viewer) return unauthorized(exchange);
-    if (exchange.request.method !== 'POST') return errorResponse('mcp', notAllowed, { Allow: 'POST' });
+    if (exchange.request.method !== 'POST')
+      return rejected({ status: 405, message: messages.methodNotAllowed }, { Allow: 'POST' });
     const began = performance.now();
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
@@ -71,6 +78,66 @@ export function createMcp(options: McpOptions): McpHandler {
     );
     return wholeResponse(await fetch(requestOf(exchange), { parsedBody: message }), exchange);
   };
+}
+
+interface McpServerOptions {
+  readonly tools: readonly Tool[];
+  /** Whether the schema may be read. */
+  readonly hasSchema: boolean;
+  /** Runs a tool. */
+  call(tool: Tool, given: Arguments): Promise<Result>;
+}
+
+const schemaResource = {
+  uri: 'dovetail://schema.graphql',
+  name: 'schema',
+  title: 'The GraphQL schema',
+  description: 'What graphqlQuery may ask for: every type, field and argument, with what they mean.',
+  mimeType: 'application/graphql',
+};
+
+const instructions = `Trainer devices, training programs and sessions, locks and lock sessions of the one user whose token is used.
+Prefer the tool that is named after what is needed; graphqlQuery can filter, sort, count and join.`;
+
+/** Creates a server for one request. It has no state that a later request would need. */
+function createServer({ tools, hasSchema, call }: McpServerOptions): Server {
+  const server = new Server(
+    { name: 'dovetail', title: 'Dovetail', version: release },
+    { capabilities: { tools: {}, ...(hasSchema && { resources: {} }) }, instructions },
+  );
+
+  server.setRequestHandler('tools/list', () => ({
+    tools: tools.map(({ requestFor: _, resultOf: __, inputSchema, outputSchema, ...shown }) => ({
+      ...shown,
+      inputSchema: { ...inputSchema },
+      ...(outputSchema && { outputSchema: { ...outputSchema } }),
+    })),
+  }));
+
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    const tool = tools.find(({ name }) => name === params.name);
+    if (!tool)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `There is no tool ${JSON.stringify(params.name.slice(0, 100))}`,
+      );
+    const { content, error } = await call(tool, params.arguments ?? {});
+    const text = [error, content && JSON.stringify(content)].filter((part) => part !== undefined);
+    return {
+      content: text.map((part) => ({ type: 'text' as const, text: part })),
+      ...(content && error === undefined && { structuredContent: content }),
+      ...(error !== undefined && { isError: true }),
+    };
+  });
+
+  if (hasSchema) {
+    server.setRequestHandler('resources/list', () => ({ resources: [schemaResource] }));
+    server.setRequestHandler('resources/read', ({ params: { uri } }) => {
+      if (uri !== schemaResource.uri) throw new ResourceNotFoundError(uri.slice(0, 100));
+      return { contents: [{ uri, mimeType: schemaResource.mimeType, text: printedSchema() }] };
+    });
+  }
+  return server;
 }
 
 /** A function that gives the current tools. They change with the file of persisted operations. */
@@ -133,37 +200,27 @@ async function readMessage(
   exchange: Exchange,
   maxKilobytes: number,
 ): Promise<{ readonly message: Message } | HttpResponse> {
-  if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, acceptsIdentityOnly);
-  const body = await readBody(exchange.request, maxKilobytes * 1024);
-  if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
-  if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
+  const body = await readText(exchange, maxKilobytes);
+  if (!Buffer.isBuffer(body)) return body;
   const message = parseJson(body.toString());
-  if (message === undefined) return errorResponse('mcp', notJson);
-  if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
-  if (isTooLarge(message)) return errorResponse('mcp', tooManyValues);
-  if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
+  if (message === undefined) return rejected({ message: 'The body is not JSON', rpcCode: notJson });
+  if (!isMessage(message)) return rejected({ message: notOneRequest, rpcCode: invalidRequest });
+  if (isTooLarge(message)) return rejected({ message: tooManyValues, rpcCode: invalidRequest });
+  if (message.method === 'subscriptions/listen')
+    return rejected({ message: 'This server sends no notifications' });
   return { message };
 }
 
-const encoded = { status: 415, code: 'BAD_USER_INPUT', message: messages.bodyEncoded } as const;
-const tooLarge = { status: 413, code: 'BAD_USER_INPUT', message: messages.bodyTooLarge } as const;
-const notAllowed = { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed } as const;
-const noStreams = { code: 'BAD_USER_INPUT', message: 'This server sends no notifications' } as const;
+const rejected = (error: Omit<HttpError, 'code'>, headers?: Record<string, string>) =>
+  errorResponse('mcp', { code: 'BAD_USER_INPUT', ...error }, headers);
+
 /** Codes of JSON-RPC 2.0, section 5.1. */
-const notJson = { code: 'BAD_USER_INPUT', message: 'The body is not JSON', rpcCode: -32_700 } as const;
-const notOneRequest = {
-  code: 'BAD_USER_INPUT',
-  message: 'The body must be one JSON-RPC request; batches are not supported',
-  rpcCode: -32_600,
-} as const;
+const [notJson, invalidRequest] = [-32_700, -32_600];
+const notOneRequest = 'The body must be one JSON-RPC request; batches are not supported';
 
 /** How many values a message may have beside the arguments of a tool, which have limits of their own. */
 const mostValues = 200;
-const tooManyValues = {
-  code: 'BAD_USER_INPUT',
-  message: `The request has more than ${mostValues} values; at most ${mostValues} are allowed`,
-  rpcCode: -32_600,
-} as const;
+const tooManyValues = `The request has more than ${mostValues} values; at most ${mostValues} are allowed`;
 
 /**
  * Whether a message has too many values. The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of

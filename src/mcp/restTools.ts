@@ -17,9 +17,9 @@ export const restTools: readonly Tool[] = routes
   .map(toolOf);
 
 function toolOf(route: Route): Tool {
-  const components: Record<string, SchemaObject> = {
-    Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }),
-  };
+  const components: Record<string, SchemaObject> = route.isList
+    ? { Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
+    : {};
   const { data: output } = describeSelection(route, schema, components);
   const hasId = route.path.endsWith('/{id}');
   const inputs = [
@@ -32,7 +32,7 @@ function toolOf(route: Route): Tool {
     name: `${name.charAt(0).toLowerCase()}${name.slice(1)}`,
     description: descriptionOf(route),
     inputSchema,
-    outputSchema: objectSchema({ data: output }, { parts: used(components, output) }),
+    outputSchema: objectSchema({ data: output }, { parts: components }),
     annotations: route.isMutation
       ? { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false }
       : reads,
@@ -41,7 +41,7 @@ function toolOf(route: Route): Tool {
       problemWithIntegers(route, given) ?? {
         method: route.method,
         target: targetOf(route, given),
-        body: route.body && Buffer.from(JSON.stringify(route.body.values)),
+        content: route.body?.values,
       },
     resultOf({ status, body }) {
       const { data, error = messages.upstreamUnreadable } = contentOf(body);
@@ -59,24 +59,6 @@ function descriptionOf({ description, deprecation, missing }: Route): string {
     deprecation && `Deprecated since ${deprecation.deprecated}.`,
   ];
   return parts.filter((part) => part).join(' ');
-}
-
-/** The components to which a schema refers, directly or through other components. */
-function used(
-  components: Readonly<Record<string, SchemaObject>>,
-  start: object,
-): Record<string, SchemaObject> {
-  const found: Record<string, SchemaObject> = {};
-  const visit = (part: object) => {
-    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-      const component = components[name];
-      if (!component || found[name]) continue;
-      found[name] = component;
-      visit(component);
-    }
-  };
-  visit(start);
-  return found;
 }
 
 /**
@@ -101,11 +83,8 @@ function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: un
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name}=${digitsOf(value)}`)
+    .map(([name, value]) => `${name}=${value}`)
     .join('&');
-  const target = `${restPath}${path.replace('{id}', () => digitsOf(id))}`;
+  const target = `${restPath}${path.replace('{id}', () => String(id))}`;
   return query === '' ? target : `${target}?${query}`;
 }
-
-/** The digits of an integer, which JavaScript would write with an exponent if it is large. */
-const digitsOf = (integer: unknown): string => BigInt(Number(integer)).toString();

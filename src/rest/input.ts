@@ -120,20 +120,23 @@ export async function findBodyError(
 ): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
   if (isEncoded(request)) return routeError(route, 415, messages.bodyEncoded, acceptsIdentityOnly);
-  const body = message ? message.body : await readBody(request, maxBody);
-  if (!body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
+  const body = message ? undefined : await readBody(request, maxBody);
+  if (!message && !body) return routeError(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   const { values, message: error } = route.body;
   if (!isJson(request)) return routeError(route, 400, error, acceptsJsonOnly);
-  return hasValues(body, values) ? undefined : routeError(route, 400, error);
+  const content = body ? contentOf(body) : message?.content;
+  return hasValues(content, values) ? undefined : routeError(route, 400, error);
 }
+
+/** What a body has in JSON; undefined if it is anything else. */
+const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(body.toString()) : undefined);
 
 function isJson({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
 }
 
-/** Whether the body is a JSON object that includes these values. */
-function hasValues(body: Buffer, values: Readonly<Record<string, unknown>>): boolean {
-  const content = isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined;
+/** Whether the content of a body is an object that includes these values. */
+function hasValues(content: unknown, values: Readonly<Record<string, unknown>>): boolean {
   return isRecord(content) && Object.entries(values).every(([name, value]) => content[name] === value);
 }
 

@@ -18,8 +18,6 @@ export interface ViewerWatch {
    * `changed` is called when the token is known to be valid again.
    */
   readonly isTrusted: boolean;
-  /** Must be called if a change may have been missed. Looks up the token, and then `changed` is called. */
-  recheckToken(): void;
   /** Must be called after each execution. A failed one is retried, although nothing has changed. */
   noteResult(hasFailed: boolean): void;
   /** Must be called when the subscription ends. */
@@ -83,7 +81,6 @@ export function createWatchViewer({
       get isTrusted() {
         return token.isTrusted;
       },
-      recheckToken: token.doubt,
       noteResult: createRetry(token.doubt, retryDelay, signal),
       stop: () => stopped.abort(),
     };

@@ -48,7 +48,7 @@ export function createHandlers(options: ServerOptions, { viewers, turns, watch }
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
-      changes: { watchViewer, versions: responseCache, createContext: contextsBy(turns.forLiveQuery) },
+      changes: { watchViewer, cache: responseCache, createContext: contextsBy(turns.forLiveQuery) },
       demoTokenFor,
       isValid,
       hasEnded,

@@ -27,8 +27,6 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** How many connections there may be; as many as the process may have unless given. */
   maxConnections?: number;
-  /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
-  mostUnknown?: number;
   /** How many WebSockets and event streams of many operations a user may have open; the usual number unless given. */
   mostConnections?: number;
   /** Set where the database mirrors accounts. */

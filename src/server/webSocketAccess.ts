@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import type { PipelineAccess } from '../graphql/transports/operations.ts';
+import type { PipelineAccess } from '../graphql/transports/protocol.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import {
   type Exchange,
@@ -34,12 +34,12 @@ export function createOperations(
   return {
     watch,
 
-    run(opening, { body, ...incoming }) {
+    run(opening, { content, ...incoming }) {
       let cutShort = (_: HttpResponse) => {};
       const cut = new Promise<HttpResponse>((settle) => {
         cutShort = settle;
       });
-      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
+      const exchange = openMessage(opening, { ...incoming, message: { content, cutShort } }, listener);
       const running = requestSpans
         .tracePromise(respondInTurn, { exchange }, undefined, exchange)
         .catch((error: unknown) => failureResponse(exchange, error));
@@ -49,8 +49,9 @@ export function createOperations(
       return { exchange, response };
     },
 
-    async identify(opening, { body, ...incoming }) {
-      const exchange = openMessage(opening, { ...incoming, message: { body, cutShort() {} } }, listener);
+    async identify(opening, incoming) {
+      const message = { content: undefined, cutShort() {} };
+      const exchange = openMessage(opening, { ...incoming, message }, listener);
       exchange.operation = 'connection_init';
       const authorizing = (async () => authorize(exchange))();
       const access = await authorizing.catch((error: unknown) => failureResponse(exchange, error));
@@ -68,7 +69,7 @@ function discard(response: HttpResponse | StreamedResponse): void {
 
 /** Makes a function that handles the `upgrade` event of a server. */
 export function createUpgrades(
-  { config, logger, mostUnknown, closing }: ServerOptions,
+  { config, logger, closing }: ServerOptions,
   { cors, connectionQuota }: Pick<Pipeline, 'cors' | 'connectionQuota'>,
   operations: PipelineAccess,
   listener: ExchangeListener,
@@ -77,7 +78,7 @@ export function createUpgrades(
   async function load() {
     const { createWebSockets } = await import('../graphql/transports/webSockets.ts');
     const longestMessage = config.MAX_BODY_KB * 1024;
-    return createWebSockets({ operations, connectionQuota, longestMessage, mostUnknown, closing });
+    return createWebSockets({ operations, connectionQuota, longestMessage, closing });
   }
   let loading: ReturnType<typeof load> | undefined;
 

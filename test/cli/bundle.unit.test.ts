@@ -23,6 +23,6 @@ it('a gateway loads few files at its start, and no package that is loaded on dem
 
 it('the bundled packages are listed with their licences', async () => {
   const licences = await readFile('dist/gateway/LICENSES.md', 'utf8');
-  for (const name of ['graphql', 'graphql-yoga', 'pg', 'zod'])
+  for (const name of ['graphql', 'graphql-ws', 'pg', 'zod'])
     expect(licences).toMatch(new RegExp(`^## ${name} - [\\d.]+ \\(MIT\\)$`, 'm'));
 });

@@ -72,36 +72,20 @@ interface Draft {
 const maxDepth = 5;
 
 /** Names of properties that every object has. A document that uses one is not compiled. */
-const objectNames = [
-  '__proto__',
-  '__proto__',
-  'constructor',
-  'toString',
-  'hasOwnProperty',
-  'valueOf',
-  '__defineGetter__',
-  'isPrototypeOf',
-];
+const objectNames = ['__proto__', '__proto__', 'constructor', 'toString', 'valueOf'];
 /** Names that compiled code, promises, results and the schema use. */
 const otherNames = [
   'then',
   'length',
-  'message',
   'errors',
   'data',
   'coerced',
-  'input',
-  'undefined',
-  'null_',
   'class',
   '__context',
   '__parent',
-  '__concrete',
   '__validNode0',
   'nodes',
   'id',
-  'name',
-  '_',
 ];
 const aliases = ['a', 'b', 'c'];
 

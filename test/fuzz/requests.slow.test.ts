@@ -14,6 +14,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
 import { endProcesses, type RunningProcess, startSourceScript, written } from '../support/processes.ts';
+import { drawDocument } from './documents.ts';
 import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
 import { type FuzzResponse, findFault, type Marks } from './responses.ts';
@@ -171,8 +172,8 @@ async function readIdleUsage(): Promise<{ heap: number; sockets: number }> {
 /** Sends random requests until both the time and the number of requests are reached. */
 async function fuzz(from: number, until: { requests: number; time: number }): Promise<void> {
   const request = fc
-    .uint8Array({ maxLength: 150, size: 'max' })
-    .map((numbers) => drawRequest(numbers, names));
+    .uint8Array({ maxLength: 250, size: 'max' })
+    .map((numbers) => drawRequest(numbers, names, drawDocument));
   const property = fc.asyncProperty(request, check);
   for (let next = from; sent < until.requests || performance.now() < until.time; next += inFlight) {
     const seeds = Array.from({ length: inFlight }, (_, index) => next + index);

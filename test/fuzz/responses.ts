@@ -29,7 +29,6 @@ export function findFault(
   if (word !== undefined) return `it says ${word}`;
   if (status === 304 || request.method === 'HEAD') return body === '' ? undefined : 'it has a body';
   const type = String(headers['content-type']);
-  if (status === 302) return faultOfRedirect(request, response);
   if (request.target.startsWith('/graphql')) return faultOfGraphql(type, response, others);
   if (!/^\/api\/v1($|[/?])/.test(request.target))
     return type.startsWith('text/plain') ? undefined : `it is ${type}`;
@@ -37,17 +36,7 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const expectedStatuses = new Set([200, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
-
-/** A browser without a token is sent from the base of the REST interface to its reference. */
-function faultOfRedirect(
-  { viewer, method, target, headers }: FuzzRequest,
-  response: FuzzResponse,
-): string | undefined {
-  const mayBeSent = viewer === 'nobody' && method === 'GET' && /^\/api\/v1\/?(\?|$)/.test(target);
-  if (!mayBeSent || headers.accept !== 'text/html') return 'it is a redirect';
-  return response.headers.location === '/docs' ? undefined : `it leads to ${response.headers.location}`;
-}
+const expectedStatuses = new Set([200, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
 
 function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   const envelope = parse(body);
@@ -64,13 +53,7 @@ function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): 
   return findForeign(isRecord(data) && 'pagination' in data ? data.data : data, others);
 }
 
-function faultOfGraphql(
-  type: string,
-  { status, body }: FuzzResponse,
-  others: readonly Marks[],
-): string | undefined {
-  if (status === 200 && type.startsWith('text/html'))
-    return body.includes('<html') ? undefined : 'it is no page';
+function faultOfGraphql(type: string, { body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   if (/^(text\/event-stream|multipart\/mixed)/.test(type)) {
     return body.includes('INTERNAL_SERVER_ERROR') ? `it is ${body}` : undefined;
   }

@@ -89,30 +89,23 @@ let count = 0;
 /** A query that no client has sent before. */
 const fresh = () => `query Fresh${count++} { viewer { username } }`;
 
-/** Registers so much that all other queries of the user are evicted. */
-async function evictOthers(token = alice.token): Promise<void> {
-  // As many characters as a user may register.
-  const query = `query Large${count++} { viewer { username } } #`.padEnd(2 * 1024 * 1024 - 100, 'x');
-  await ask({ query, ...byHash(query) }, { token });
-  const { body } = await ask(byHash(query), { token });
-  expect(body.data).toBeDefined();
+/** Registers so much that all other queries are evicted. */
+async function evictOthers(): Promise<void> {
+  for (let time = 0; time < 17; time++) {
+    const query = `query Large${count++} { viewer { username } } #`.padEnd(2 * 1024 * 1024, 'x');
+    expect((await ask({ query, ...byHash(query) })).status).toBe(200);
+  }
 }
 
 describe('the hash of a query', () => {
-  it.each([
-    'application/graphql-response+json',
-    'application/json',
-    'application/graphql-response+json,application/json;q=0.9',
-  ])(
-    'gets PersistedQueryNotFound with status 200, as from Apollo Server, when it is unknown (Accept: %s)',
-    async (accept) => {
+  it('gets PersistedQueryNotFound with status 200, as from Apollo Server, when it is unknown', async () => {
+    for (const accept of ['application/graphql-response+json', 'application/json'])
       for (const method of ['POST', 'GET'] as const) {
         const response = await ask(byHash(fresh()), { accept, method });
         expect(response).toMatchObject({ status: 200, body: notFound });
         expect(response.headers.get('Cache-Control')).toBe('no-store');
       }
-    },
-  );
+  });
 
   it('runs the query after both were sent together, by either method', async () => {
     for (const method of ['POST', 'GET'] as const) {
@@ -147,24 +140,6 @@ describe('the hash of a query', () => {
     expect(on.responseCache.counters.hits).toBe(hits + 1);
   });
 
-  it('can stand for a subscription', async () => {
-    const query = 'subscription Changes { activeDttTemplate { name } }';
-    const headers = {
-      Authorization: `Bearer ${alice.token}`,
-      'Content-Type': 'application/json',
-      Accept: 'text/event-stream',
-    };
-    const subscribe = (body: object) =>
-      fetch(`${on.url}/graphql`, { method: 'POST', headers, body: JSON.stringify(body) });
-    for (const body of [{ query, ...byHash(query) }, byHash(query)]) {
-      const response = await subscribe(body);
-      const { value } = (await response.body?.getReader().read()) ?? {};
-      expect(response.headers.get('Content-Type')).toContain('text/event-stream');
-      expect(Buffer.from(value ?? []).toString()).not.toContain('PersistedQuery');
-      await response.body?.cancel().catch(() => {});
-    }
-  });
-
   it('is rejected beside another query with an error that has the right hash, and nothing is registered', async () => {
     const query = fresh();
     const other = fresh();
@@ -185,16 +160,12 @@ describe('the hash of a query', () => {
 
   it('is rejected when its version is not 1 or it is not a string', async () => {
     const query = fresh();
-    const version = 'extensions.persistedQuery.version must be 1: there is no other';
-    const text = 'extensions.persistedQuery must have a sha256Hash, which is a string';
     for (const [message, extensions] of [
-      [version, byHash(query, 2).extensions],
-      [version, byHash(query, '1').extensions],
-      [version, byHash(query, null).extensions],
-      [text, { persistedQuery: { version: 1 } }],
-      [text, { persistedQuery: { version: 1, sha256Hash: 1 } }],
-      [text, { persistedQuery: [] }],
-      [text, { persistedQuery: 'x' }],
+      ['extensions.persistedQuery.version must be 1: there is no other', byHash(query, '1').extensions],
+      [
+        'extensions.persistedQuery must have a sha256Hash, which is a string',
+        { persistedQuery: { version: 1, sha256Hash: 1 } },
+      ],
     ] as const)
       for (const body of [{ extensions }, { query, extensions }])
         expect(await ask(body, { accept: 'application/json' })).toMatchObject({
@@ -204,15 +175,12 @@ describe('the hash of a query', () => {
     expect((await ask(byHash(query))).body).toEqual(notFound);
   });
 
-  it.each(['{', '{ nobody }', 'query A { viewer { id } } query A { viewer { id } }'])(
-    'is not registered when the document is invalid: %s',
-    async (query) => {
-      const { status, body } = await ask({ query, ...byHash(query) });
-      expect(status).toBe(400);
-      expect(body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
-      expect((await ask(byHash(query))).body).toEqual(notFound);
-    },
-  );
+  it.each(['{', '{ nobody }'])('is not registered when the document is invalid: %s', async (query) => {
+    const { status, body } = await ask({ query, ...byHash(query) });
+    expect(status).toBe(400);
+    expect(body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
+    expect((await ask(byHash(query))).body).toEqual(notFound);
+  });
 
   it('is ignored for a client without a token, which registers nothing and cannot use what is registered', async () => {
     const schema = 'query Schema { __schema { queryType { name } } }';
@@ -237,23 +205,15 @@ describe('a gateway that accepts trusted documents only', () => {
           body: notSupported,
         });
   });
-
-  it('still runs the operations of its file by their ids, as another gateway does', async () => {
-    const extensions = { persistedQuery: { version: 1, sha256Hash: 'known' } };
-    for (const gateway of [on, only])
-      expect((await ask({ extensions }, { gateway })).body).toEqual(username('alice'));
-  });
 });
 
 it('an evicted query is registered again, since the response to the registering request is not cached', async () => {
-  for (const method of ['POST', 'GET'] as const) {
-    const query = fresh();
-    // Repeated, since a response could be cached by then.
-    for (let time = 0; time < 3; time++) await ask({ query, ...byHash(query) }, { method });
-    await evictOthers();
-    const short = { ...byHash(query), variables: {} };
-    expect((await ask(short, { method })).body).toEqual(notFound);
-    await ask({ query, ...byHash(query) }, { method });
-    expect((await ask(short, { method })).body).toEqual(username('alice'));
-  }
+  const query = fresh();
+  // Repeated, since a response could be cached by then.
+  for (let time = 0; time < 3; time++) await ask({ query, ...byHash(query) });
+  await evictOthers();
+  const short = { ...byHash(query), variables: {} };
+  expect((await ask(short)).body).toEqual(notFound);
+  await ask({ query, ...byHash(query) });
+  expect((await ask(short)).body).toEqual(username('alice'));
 });

@@ -6,13 +6,7 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { defaultOrder } from '../../src/schema/loading/keyset.ts';
 import { planPage } from '../../src/schema/loading/pagination.ts';
 import { addToken, createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openTestGateway,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, listOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
@@ -82,32 +76,25 @@ describe.each(lists)('%s', (list, path) => {
     expect(page.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: false });
   });
 
-  it.each([1, 3])('has every row exactly once when read forward in pages of %i', async (first) => {
+  it.each([
+    ['forward', 1],
+    ['forward', 3],
+    ['backward', 1],
+    ['backward', 3],
+  ] as const)('has every row exactly once when read %s in pages of %i', async (way, size) => {
+    const isForward = way === 'forward';
     const found: number[] = [];
-    let after: string | null = null;
+    let cursor: string | null = null;
     for (let more = true; more; ) {
-      const page: Page = await read(list, { first, ...(after !== null && { after }) });
-      expect(page.totalCount).toBe(7);
-      expect(page.pageInfo.hasPreviousPage).toBe(after !== null);
-      expect(page.nodes.length).toBeGreaterThan(0);
-      found.push(...ids(page));
-      after = page.pageInfo.endCursor;
-      more = page.pageInfo.hasNextPage;
-    }
-    expect(found).toEqual(await everyRow());
-  });
-
-  it.each([1, 3])('has every row exactly once when read backward in pages of %i', async (last) => {
-    const found: number[] = [];
-    let before: string | null = null;
-    for (let more = true; more; ) {
-      const page: Page = await read(list, { last, ...(before !== null && { before }) });
-      expect(page.totalCount).toBe(7);
-      expect(page.pageInfo.hasNextPage).toBe(before !== null);
-      expect(page.nodes.length).toBeGreaterThan(0);
-      found.unshift(...ids(page));
-      before = page.pageInfo.startCursor;
-      more = page.pageInfo.hasPreviousPage;
+      const args = isForward ? { first: size, after: cursor } : { last: size, before: cursor };
+      const { nodes, pageInfo, totalCount }: Page = await read(list, args);
+      expect(totalCount).toBe(7);
+      expect(isForward ? pageInfo.hasPreviousPage : pageInfo.hasNextPage).toBe(cursor !== null);
+      expect(nodes.length).toBeGreaterThan(0);
+      const ids = nodes.map(({ databaseId }) => databaseId);
+      found.splice(isForward ? found.length : 0, 0, ...ids);
+      cursor = isForward ? pageInfo.endCursor : pageInfo.startCursor;
+      more = isForward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
     }
     expect(found).toEqual(await everyRow());
   });
@@ -126,9 +113,7 @@ describe.each(lists)('%s', (list, path) => {
     const { edges } = await read(list);
     const rows = await everyRow();
     for (const [from, to] of [
-      [0, 6],
       [1, 4],
-      [2, 3],
       [3, 3],
       [4, 1],
     ] as const) {
@@ -137,12 +122,6 @@ describe.each(lists)('%s', (list, path) => {
       expect(ids(await read(list, { ...bounds, first: 2 }))).toEqual(between.slice(0, 2));
       expect(ids(await read(list, { ...bounds, last: 2 }))).toEqual(between.slice(-2));
     }
-  });
-
-  it('counts the offset from the row after the cursor', async () => {
-    const { edges } = await read(list);
-    const page = await read(list, { after: edges[1]?.cursor, offset: 2, first: 2 });
-    expect(ids(page)).toEqual((await everyRow()).slice(4, 6));
   });
 
   it('has no nodes after its end and before its start, and still the totalCount of all rows', async () => {
@@ -158,38 +137,6 @@ describe.each(lists)('%s', (list, path) => {
       expect(page.nodes).toEqual([]);
       expect(page.totalCount).toBe(7);
       expect(page.pageInfo).toMatchObject({ startCursor: null, endCursor: null });
-    }
-  });
-});
-
-it('each of several lists in one operation has its own totalCount', async () => {
-  const account = await createAccount(gateway.database.client, 'counted');
-  const { data, errors } = await graphqlOnEveryPath(
-    gateway,
-    account.token,
-    '{ users { totalCount } dttDevices { totalCount } lkbxDevices { totalCount } ossmDevices { totalCount } }',
-  );
-  expect(errors).toBeUndefined();
-  expect(data).toEqual({
-    users: { totalCount: 1 },
-    dttDevices: { totalCount: account.dttDevices.length },
-    lkbxDevices: { totalCount: account.lkbxDevices.length },
-    ossmDevices: { totalCount: account.ossmDevices.length },
-  });
-});
-
-describe('a cursor', () => {
-  it('stays valid when its row is deleted', async () => {
-    const rows = ids(await read('lockTemplates'));
-    const { edges } = await read('lockTemplates', { first: 3 });
-    const { client } = gateway.database;
-    const third = await client.lockTemplate.delete({ where: { id: rows[2] ?? 0 } });
-    try {
-      const after = edges[2]?.cursor;
-      expect(ids(await read('lockTemplates', { after }))).toEqual(rows.slice(3));
-      expect(ids(await read('lockTemplates', { before: after }))).toEqual(rows.slice(0, 2));
-    } finally {
-      await client.lockTemplate.create({ data: third });
     }
   });
 });
@@ -221,22 +168,6 @@ describe('paging through a list that is ordered by time', () => {
       [ownerId, `walker-${created++}`, time],
     );
   }
-  it('includes devices with infinite times in the list of devices of every kind', async () => {
-    const { id, token } = await createAccount(gateway.database.client, 'visitor').then((account) => ({
-      id: account.userId,
-      token: account.token,
-    }));
-    await gateway.database.pool.query(
-      `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", chip, "lastVisited")
-      VALUES ($1, 'always', '', 'infinity'), ($1, 'never-ever', '', '-infinity')`,
-      [id],
-    );
-    const { data, errors } = await graphqlOnEveryPath(gateway, token, '{ devices { nodes { bubbleId } } }');
-    expect(errors).toBeUndefined();
-    const names = data.devices.nodes.map(({ bubbleId }: { bubbleId: string }) => bubbleId);
-    expect(names[0]).toBe('always');
-    expect(names).toContain('never-ever');
-  });
 
   async function all(): Promise<number[]> {
     const text = `SELECT id FROM "${table}" WHERE "ownerId" = $1 ORDER BY ${inOrder}`;
@@ -304,37 +235,17 @@ describe('paging through a list that is ordered by time', () => {
     },
   );
 
-  it('gives every row in both directions, for every kind of time and every page size', async () => {
-    await gateway.database.pool.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [ownerId]);
-    for (const time of [...times, ...times.slice(0, 4)]) await insert(time);
-    const rows = await all();
-    for (let size = 1; size <= rows.length; size++)
-      for (const way of ['forward', 'backward'] as const)
-        expect(await walk(way, size, async () => {}), `${way}, ${size} a page`).toEqual(rows);
+  it('responds with an error for a cursor at a time that Date cannot represent', async () => {
+    const { userId, token } = await createAccount(gateway.database.client, 'beyond');
+    await gateway.database.pool.query(
+      `UPDATE "OssmDevice" SET "lastVisited" = '280000-01-01' WHERE "ownerId" = $1`,
+      [userId],
+    );
+    for (const fields of ['edges { cursor }', 'pageInfo { endCursor }']) {
+      const { errors } = await graphqlOnEveryPath(gateway, token, `{ ossmDevices { ${fields} } }`);
+      expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    }
   });
-
-  it('throws when a cursor is made at a time that Date cannot represent', () => {
-    const page = planPage(order, {}).connect([{ id: 7, lastVisited: 8.64e15 + 1 }], async () => 0);
-    expect(() => page.edges).toThrow('the lastVisited of 7 is beyond what a cursor can hold');
-  });
-
-  it.each(['edges { cursor }', 'pageInfo { startCursor }', 'pageInfo { endCursor }'])(
-    'responds with an error for %s at such a time, run by graphql-js or compiled',
-    async (fields) => {
-      const { userId, token } = await createAccount(gateway.database.client, `beyond-${created}`);
-      await gateway.database.pool.query('DELETE FROM "OssmDevice" WHERE "ownerId" = $1', [userId]);
-      await gateway.database.pool.query(
-        `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", chip, "lastVisited")
-        VALUES ($1, $2, '', '280000-01-01')`,
-        [userId, `beyond-${created++}`],
-      );
-      // Run by graphql-js, and then as compiled code.
-      for (const _ of [1, 2, 3]) {
-        const { errors } = await graphqlOnce(gateway, token, `{ ossmDevices { ${fields} } }`);
-        expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
-      }
-    },
-  );
 });
 
 describe('a list of a record', () => {

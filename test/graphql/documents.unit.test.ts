@@ -56,34 +56,6 @@ describe('a document', () => {
     expect(compilableIn(large)).toBe(0);
   });
 
-  it('is not compiled when it has so many fields because an interface has several types', () => {
-    const nodes = Array.from({ length: 30 }, (_, index) => `n${index}: node(id: "x") { ...F }`).join(' ');
-    const below =
-      'owner { id username league rank totalPoints matchPoints accountType profileImage profileTitle }';
-    expect(compilableIn(`{ ${nodes} } fragment F on DttDevice { id macAddress ${below} }`)).toBeGreaterThan(
-      0,
-    );
-    expect(compilableIn(`{ ${nodes} } fragment F on Device { id macAddress ${below} }`)).toBe(0);
-  });
-
-  it('counts once for each way it may be compiled, so fewer documents with many conditions are cached', () => {
-    const documents = createDocuments(readConfig({}));
-    const fragment = 'fragment F on User { id databaseId username league rank totalPoints matchPoints }';
-    const spreads = '...F '.repeat(20);
-    const plain = (index: number) => `{ viewer { ${spreads} } } ${fragment} # ${index}`;
-    const conditional = (index: number) =>
-      `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) { viewer { ${spreads}
-        ... @skip(if: $a) { rank } ... @skip(if: $b) { rank } ... @skip(if: $c) { rank } } } ${fragment} # ${index}`;
-    const countCachedOf = (document: (index: number) => string) => {
-      const texts = Array.from({ length: 150 }, (_, index) => document(index));
-      const first = texts.map(documents.read);
-      // The newest first: reading one that was evicted evicts the oldest.
-      return texts.reverse().filter((text) => first.includes(documents.read(text))).length;
-    };
-    expect(countCachedOf(plain)).toBe(150);
-    expect(countCachedOf(conditional)).toBeLessThan(100);
-  });
-
   it('takes no more memory than is counted for it when it is invalid', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc');
@@ -98,13 +70,5 @@ describe('a document', () => {
     const before = readInvalid(0, count);
     const text = '{ missing000 }';
     expect((readInvalid(count, count) - before) / count).toBeLessThan(2 * (2_000 + 200 * text.length));
-  });
-
-  it('is evicted when documents take more memory than the limit', () => {
-    const documents = createDocuments(readConfig({}));
-    const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
-    const read = Array.from({ length: 10 }, (_, index) => documents.read(large(index)));
-    expect(documents.read(large(9))).toBe(read[9]);
-    expect(documents.read(large(0))).not.toBe(read[0]);
   });
 });

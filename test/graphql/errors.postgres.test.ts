@@ -1,9 +1,8 @@
 /** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listedTypes } from '../../src/database/models.ts';
 import { executions } from '../../src/schema/compile.ts';
-import { type Account, addToken, createAccount, fieldOf } from '../support/accounts.ts';
+import { type Account, addToken, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
   graphqlOnce,
@@ -31,295 +30,120 @@ const invalidTokenChallenge = `Bearer error="invalid_token", error_description="
 const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('invalid input', () => {
-  const lists = listedTypes.map((type) => `${fieldOf(type)}s`);
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
+  const byCursor = 'query ($cursor: String!) { dttDevices(after: $cursor) { totalCount } }';
+  const byGlobalId = 'query ($id: ID!) { node(id: $id) { id } }';
+  const since = 'query ($day: DateTime!) { dttSessions(where: { createdAt: { gte: $day } }) { totalCount } }';
+  const filtered = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+  const activating = (template: string) =>
+    `mutation { activateTemplate(template: ${template}) { scheduleTypeChanged } }`;
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';
-  const size = (argument: string) => `${argument} must be an integer from 1 to 100`;
   const noId = 'databaseId must be an integer of at least 1';
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
   const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
+  const foreign = globalId('DttDevice:1');
 
-  it.each<[string, string, Record<string, unknown>, string | RegExp, string?]>([
-    ['an empty query', '', {}, /./],
-    ['a syntax error', '{ viewer {', {}, /^Syntax Error/],
-    ['an unknown field', '{ viewer { password } }', {}, /^Cannot query field "password"/],
+  it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
+    ['', /./],
+    ['{ viewer {', /^Syntax Error/],
+    ['{ viewer { password } }', /^Cannot query field "password"/],
+    ['{ dttDevices(ownerId: 1) { totalCount } }', /^Unknown argument "ownerId"/, 'ownerId'],
+    ['{ dttDevice { id } }', /is required/, 'databaseId'],
+    ['{ dttDevice(databaseId: 0) { id } }', noId, 'databaseId'],
+    [byId, noId, 'databaseId', { id: -1 }],
+    [activating('{ databaseId: 0 }'), noId, 'template'],
+    ['{ dttDevice(databaseId: "1") { id } }', /^Int cannot represent/, 'databaseId'],
+    ['{ dttDevice(databaseId: 2147483648) { id } }', /^Int cannot represent/, 'databaseId'],
+    [byId, /^Variable "\$id" of required type "Int!" was not provided/, 'databaseId'],
+    [byId, /^Variable "\$id" of non-null type "Int!" must not be null/, 'databaseId', { id: null }],
+    [byId, /^Variable "\$id" got invalid value "1"/, 'databaseId', { id: '1' }],
+    [byId, /^Variable "\$id" got invalid value 2147483648/, 'databaseId', { id: 2 ** 31 }],
+    [byName, 'operationName has to name the operation: the document has One, Two'],
+    ['subscription { users { id } }', /./],
+    ...['first: 0', 'first: 101', 'last: 0', 'last: 101'].map((given): [string, string, string] => {
+      const [argument = ''] = given.split(':');
+      const message = `${argument} must be an integer from 1 to 100`;
+      return [`{ dttDevices(${given}) { totalCount } }`, message, argument];
+    }),
     [
-      'an unknown argument',
-      '{ dttDevices(ownerId: 1) { totalCount } }',
-      {},
-      /^Unknown argument "ownerId"/,
-      'ownerId',
-    ],
-    ['a missing argument', '{ dttDevice { id } }', {}, /is required/, 'databaseId'],
-    ...[0, -1, -(2 ** 31)].flatMap((id): [string, string, Record<string, unknown>, string, string][] => [
-      [`the integer id ${id}`, `{ dttDevice(databaseId: ${id}) { id } }`, {}, noId, 'databaseId'],
-      [`the integer id ${id} in a variable`, byId, { id }, noId, 'databaseId'],
-      [
-        `the integer id ${id} of a template to activate`,
-        `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`,
-        {},
-        noId,
-        'template',
-      ],
-    ]),
-    [
-      'an id of the wrong type',
-      '{ dttDevice(databaseId: "1") { id } }',
-      {},
-      /^Int cannot represent/,
-      'databaseId',
-    ],
-    [
-      'an id beyond 32 bits',
-      '{ dttDevice(databaseId: 2147483648) { id } }',
-      {},
-      /^Int cannot represent/,
-      'databaseId',
-    ],
-    [
-      'a missing variable',
-      byId,
-      {},
-      /^Variable "\$id" of required type "Int!" was not provided/,
-      'databaseId',
-    ],
-    [
-      'a null variable',
-      byId,
-      { id: null },
-      /^Variable "\$id" of non-null type "Int!" must not be null/,
-      'databaseId',
-    ],
-    [
-      'a variable of the wrong type',
-      byId,
-      { id: '1' },
-      /^Variable "\$id" got invalid value "1"/,
-      'databaseId',
-    ],
-    [
-      'a variable beyond 32 bits',
-      byId,
-      { id: 2 ** 31 },
-      /^Variable "\$id" got invalid value 2147483648/,
-      'databaseId',
-    ],
-    [
-      'several operations and no name',
-      byName,
-      {},
-      'operationName has to name the operation: the document has One, Two',
-    ],
-    ['a subscription', 'subscription { users { id } }', {}, /./],
-    ['a first of 0', '{ dttDevices(first: 0) { totalCount } }', {}, size('first'), 'first'],
-    ['a first of 101', '{ dttDevices(first: 101) { totalCount } }', {}, size('first'), 'first'],
-    ['a negative first', '{ dttDevices(first: -1) { totalCount } }', {}, size('first'), 'first'],
-    ['a last of 0', '{ dttDevices(last: 0) { totalCount } }', {}, size('last'), 'last'],
-    ['a last of 101', '{ dttDevices(last: 101) { totalCount } }', {}, size('last'), 'last'],
-    [
-      'a null argument',
       'query ($id: Int = 1) { dttDevice(databaseId: $id) { id } }',
-      { id: null },
       /must not be null/,
       'databaseId',
+      { id: null },
     ],
+    ['{ dttDevices(first: 1, last: 1) { totalCount } }', 'first and last cannot be used together', 'first'],
+    ['{ dttDevices(offset: -1) { totalCount } }', 'offset must be an integer of at least 0', 'offset'],
     [
-      'first with last',
-      '{ dttDevices(first: 1, last: 1) { totalCount } }',
-      {},
-      'first and last cannot be used together',
-      'first',
-    ],
-    [
-      'a negative offset',
-      '{ dttDevices(offset: -1) { totalCount } }',
-      {},
-      'offset must be an integer of at least 0',
-      'offset',
-    ],
-    [
-      'offset with last',
       '{ dttDevices(offset: 1, last: 1) { totalCount } }',
-      {},
       'offset and last cannot be used together',
       'offset',
     ],
-    ...[
-      'x',
-      '',
-      globalId('x'),
-      globalId('5'),
-      globalId('1/'),
-      globalId('x/1'),
-      globalId('1/4294967296'),
-      globalId('1/0x1'),
-      // Times that Date or PostgreSQL cannot represent.
-      globalId('99999999999999999/1'),
-      globalId('-99999999999999999/1'),
-    ].flatMap((cursor) =>
-      ['after', 'before'].map((argument): [string, string, Record<string, unknown>, string, string] => [
-        `${argument}: ${JSON.stringify(cursor)}`,
-        `query ($cursor: String!) { dttDevices(${argument}: $cursor) { totalCount } }`,
+    ['{ dttDevices(before: "x") { totalCount } }', notACursor('before'), 'before'],
+    // The last one has a time that Date cannot represent.
+    ...['x', '', globalId('5'), globalId('1/'), globalId('1/0x1'), globalId('99999999999999999/1')].map(
+      (cursor): [string, string, string, { cursor: string }] => [
+        byCursor,
+        notACursor('after'),
+        'after',
         { cursor },
-        notACursor(argument),
-        argument,
-      ]),
+      ],
     ),
-    ...[
-      '',
-      'x',
-      '1',
-      'User',
-      'User:',
-      'User:x',
-      'User:1:2',
-      'User:-1',
-      ' User:1',
-      'Nothing:1',
-      'Query:1',
-      'Device:1',
-    ]
-      .concat(['User:0', 'User:01', 'User:2147483648', 'User:12345678901', 'constructor:1', '__proto__:1'])
-      .concat(['Node:1', 'DateTime:1', 'PageInfo:1', 'Int:1', 'ScheduleType:1', 'ApiToken:1', '__Type:1'])
-      .map((text): [string, string, Record<string, unknown>, RegExp, string] => [
-        `the global id of ${JSON.stringify(text)}`,
-        'query ($id: ID!) { node(id: $id) { id } }',
-        { id: globalId(text) },
+    ...['', 'User', 'User:x', 'User:1:2', 'User:-1', 'User:01', 'User:2147483648', 'Query:1', '__proto__:1']
+      .concat(['Node:1', 'Int:1', 'ApiToken:1', '__Type:1'])
+      .map((text): [string, RegExp, string, { id: string }] => [
+        byGlobalId,
         notAnId,
         'id',
+        { id: globalId(text) },
       ]),
+    [`{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`, notAnId, 'ids'],
+    [byGlobalId, `"${'x'.repeat(64)}" is not a global id of this schema`, 'id', { id: 'x'.repeat(10_000) }],
     [
-      'one wrong global id among others',
-      `{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`,
-      {},
-      notAnId,
-      'ids',
-    ],
-    [
-      'a global id that is far too long',
-      'query ($id: ID!) { node(id: $id) { id } }',
-      { id: 'x'.repeat(10_000) },
-      `"${'x'.repeat(64)}" is not a global id of this schema`,
-      'id',
-    ],
-    [
-      'more than 100 global ids',
       'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
-      { ids: Array.from({ length: 101 }, () => globalId('User:1')) },
       'ids must have at most 100 items',
       'ids',
+      { ids: Array.from({ length: 101 }, () => globalId('User:1')) },
     ],
+    [activating('{ databaseId: 1, id: "x" }'), /must specify exactly one key/, 'template'],
+    [activating('{ id: "x" }'), '"x" is not a global id of this schema', 'template'],
     [
-      'a template referenced by both of its ids',
-      'mutation { activateTemplate(template: { databaseId: 1, id: "x" }) { scheduleTypeChanged } }',
-      {},
-      /must specify exactly one key/,
+      activating(`{ id: "${foreign}" }`),
+      `"${foreign}" is the global id of a DttDevice, not of a DttTemplate`,
       'template',
     ],
     [
-      'a template referenced by a variable that has neither id',
-      'mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) { scheduleTypeChanged } }',
-      { template: {} },
-      /exactly one key/i,
-      'template',
-    ],
-    [
-      'a template referenced by an invalid global id',
-      'mutation { activateTemplate(template: { id: "x" }) { scheduleTypeChanged } }',
-      {},
-      '"x" is not a global id of this schema',
-      'template',
-    ],
-    [
-      'a template referenced by the global id of another type',
-      `mutation { activateTemplate(template: { id: "${globalId('DttDevice:1')}" }) { scheduleTypeChanged } }`,
-      {},
-      `"${globalId('DttDevice:1')}" is the global id of a DttDevice, not of a DttTemplate`,
-      'template',
-    ],
-    [
-      'a variable that several arguments take',
       'query ($n: Int!) { dttDevice(databaseId: $n) { id } dttDevices(first: $n) { totalCount } }',
-      {},
       /^Variable "\$n"/,
     ],
-    [
-      'an invalid DateTime',
-      '{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }',
-      {},
-      notADateTime,
-      'where',
-    ],
-    [
-      'an invalid DateTime in a variable',
-      'query ($day: DateTime!) { dttSessions(where: { createdAt: { gte: $day } }) { totalCount } }',
-      { day: '2024' },
-      notADateTime,
-      'where',
-    ],
-    [
-      'an invalid DateTime in a field of a variable',
-      'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
-      { where: { createdAt: { gte: '2024' } } },
-      notADateTime,
-      'where',
-    ],
-    [
-      'a wrong argument of a directive',
-      '{ viewer { id @include(if: 1) } }',
-      {},
-      /^Boolean cannot represent/,
-      'if',
-    ],
-  ])('is rejected with BAD_USER_INPUT and the reason: %s', async (_, query, variables, message, argument) => {
-    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
-    expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
-    // A message about a variable begins with its name.
-    const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
-    // An error about an argument has its location in the document.
-    if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
-    expect(errors?.map(({ extensions }) => extensions)).toEqual([
-      {
-        code: 'BAD_USER_INPUT',
-        ...(argument !== undefined && { argument }),
-        ...(variable !== undefined && { variable }),
-      },
-    ]);
-    if (typeof message === 'string') expect(errors?.[0]?.message).toBe(message);
-    else expect(errors?.[0]?.message).toMatch(message);
-  });
+    ['{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }', notADateTime, 'where'],
+    [since, notADateTime, 'where', { day: '2024' }],
+    [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
+    ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
+  ])(
+    'is rejected with BAD_USER_INPUT and the reason: %s',
+    async (query, message, argument, variables = {}) => {
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
+      expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
+      // A message about a variable begins with its name.
+      const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
+      // An error about an argument has its location in the document.
+      if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
+      expect(errors).toEqual([
+        expect.objectContaining({
+          message: typeof message === 'string' ? message : expect.stringMatching(message),
+          extensions: {
+            code: 'BAD_USER_INPUT',
+            ...(argument !== undefined && { argument }),
+            ...(variable !== undefined && { variable }),
+          },
+        }),
+      ]);
+    },
+  );
 
   it('is not logged', () => {
     expect(gateway.log).toEqual([]);
-  });
-
-  it.each(lists)('causes no other error when it is the cursor of another list: %s', async (list) => {
-    for (const text of ['/1', '0/1', '999999999999999/1', '-999999999999999/1', '253402300800000/1']) {
-      for (const argument of ['after', 'before']) {
-        const query = `query ($cursor: String!) { ${list}(${argument}: $cursor) { nodes { id } } }`;
-        const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { cursor: globalId(text) });
-        expect(errors?.map(({ message }) => message) ?? [notACursor(argument)]).toEqual([
-          notACursor(argument),
-        ]);
-      }
-    }
-    expect(gateway.log).toEqual([]);
-  });
-
-  it('with a syntax error gets its location in the text, by POST and by GET', async () => {
-    const query = '{\n  viewer { username }\n  dttDevices {';
-    const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
-    const found = {
-      message: 'Syntax Error: Expected Name, found <EOF>.',
-      locations: [{ line: 3, column: 15 }],
-      extensions: { code: 'BAD_USER_INPUT' },
-    };
-    expect(errors).toEqual([found]);
-    const response = await fetch(`${gateway.url}/graphql?query=${encodeURIComponent(query)}`, {
-      headers: { Authorization: `Bearer ${alice.token}` },
-    });
-    expect((await response.json()).errors).toEqual([found]);
   });
 });
 
@@ -341,18 +165,6 @@ describe('a field that fails', () => {
     expect(errors).toHaveLength(3);
   });
 
-  it('is null in each record, and leaves the records as they are', async () => {
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      '{ dttDevices { nodes { databaseId sessions(first: 0) { totalCount } } } }',
-    );
-    expect(data.dttDevices.nodes).toEqual(
-      alice.dttDevices.map((databaseId) => ({ databaseId, sessions: null })),
-    );
-    expect(errors).toHaveLength(3);
-  });
-
   it('does not undo an activation in the same operation', async () => {
     const [id] = alice.dttTemplates;
     const { data, errors } = await graphqlOnEveryPath(
@@ -369,11 +181,11 @@ describe('a field that fails', () => {
 });
 
 describe('a request that is not GraphQL', () => {
-  const post = (body: string, type = 'application/json') =>
+  const post = (body: string) =>
     fetch(`${gateway.url}/graphql`, {
       method: 'POST',
       headers: {
-        'Content-Type': type,
+        'Content-Type': 'application/json',
         Authorization: `Bearer ${alice.token}`,
         // A client that takes no more than `application/json` gets the status 200 with most errors, as GraphQL
         // over HTTP recommends for older clients.
@@ -382,31 +194,18 @@ describe('a request that is not GraphQL', () => {
       body,
     });
 
-  it.each(['', '{', '[]', 'null', '{}', '{"query":1}', '{"query":"{__typename}","variables":1}'])(
-    'is rejected with 400: %s',
-    async (body) => {
-      const response = await post(body);
-      expect(response.status).toBe(400);
-      expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-    },
-  );
-
-  it.each([
-    [0, 'The request body is an empty list; send an object with a query'],
-    [
-      1,
-      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own',
-    ],
-    [
-      2,
-      'The request is a batch of 2 operations, and batches are not run (BATCHING=off); send each in a request of its own',
-    ],
-  ])('is rejected as a batch of %i while batching is off', async (count, message) => {
-    const response = await post(JSON.stringify(Array(count).fill({ query: '{ viewer { id } }' })));
+  it.each(['', '{', '[]', 'null', '{}'])('is rejected with 400: %s', async (body) => {
+    const response = await post(body);
     expect(response.status).toBe(400);
-    expect(await response.json()).toEqual({
-      errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }],
-    });
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+  });
+
+  it('is rejected as a batch while batching is off', async () => {
+    const response = await post('[{"query":"{ viewer { id } }"}]');
+    expect(response.status).toBe(400);
+    expect((await response.json()).errors[0].message).toBe(
+      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own',
+    );
   });
 });
 
@@ -415,12 +214,9 @@ describe('a client without a valid token', () => {
 
   it.each([
     ['a query', '{ viewer { id } }'],
-    ['a query beside introspection', '{ __typename viewer { id } }'],
     ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
-    ['a query in an inline fragment', '{ ... on Query { viewer { id } } }'],
     ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
     ['a query under an alias', '{ __schema: viewer { id } }'],
-    ['a query of nodes', `{ node(id: "${globalId('User:1')}") { id } }`],
     ['a definition', '{ __typename } type X { a: Int }'],
     ['a mutation', 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }'],
   ])('gets 401 for %s', async (_, query) => {

@@ -1,136 +1,162 @@
-/** An operation is executed exactly once, whatever comes of it and however it is sent; one that is rejected, not at all. */
+/**
+ * An operation is executed exactly once, whatever comes of it and however it is sent; one that is rejected, not at all. Its variables
+ * are what the client has sent, whichever transport carries them.
+ */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/compile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let gateway: TestGateway;
+let caching: TestGateway;
 let alice: Account;
 
 beforeAll(async () => {
+  const settings = { BATCHING: 'on', MCP: 'read' };
   // Nothing is cached, so that nothing but its own execution makes a response.
-  gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' }, cacheBytes: 0 });
+  gateway = await openTestGateway(undefined, { settings, cacheBytes: 0 });
+  caching = await openTestGateway(await openBeside(gateway.database), { settings });
   alice = await createAccount(gateway.database.client, 'alice');
 });
-afterAll(() => gateway?.close());
+afterEach(closeSockets);
+afterAll(async () => {
+  await caching?.close();
+  await gateway?.close();
+});
 
-type Request = Readonly<Record<string, unknown>>;
-
-function send(body: unknown, accept = 'application/json'): Promise<Response> {
+async function post(at: TestGateway, path: string, accept: string, body: string): Promise<string> {
   const headers = {
     Authorization: `Bearer ${alice.token}`,
     'Content-Type': 'application/json',
     Accept: accept,
   };
-  return fetch(`${gateway.url}/graphql`, { method: 'POST', headers, body: JSON.stringify(body) });
+  return (await fetch(at.url + path, { method: 'POST', headers, body })).text();
 }
 
-function sendByGet({ query, variables = {} }: Request): Promise<Response> {
-  const parameters = new URLSearchParams({ query: String(query), variables: JSON.stringify(variables) });
-  return fetch(`${gateway.url}/graphql?${parameters}`, {
-    headers: { Authorization: `Bearer ${alice.token}` },
-  });
-}
+const json = 'application/json';
 
-const ways: [how: string, send: (request: Request) => Promise<Response>][] = [
-  ['by POST', send],
-  ['by GET', sendByGet],
-  ['in a batch', (request) => send([request])],
-  ['as a stream of events', (request) => send(request, 'text/event-stream')],
-  ['in parts', (request) => send(request, 'multipart/mixed')],
-];
+/** Sends the JSON text of the members of a request, and gives the text of the response. */
+type Send = (query: string, variables: string, at: TestGateway) => Promise<string>;
 
-/** What the responses to a request say, and how many executions and statements each of them took. */
-async function countsFor(request: Request, respond: (request: Request) => Promise<Response>) {
-  const found = [];
-  // A repeated request takes the same way.
-  for (let time = 0; time < 3; time++) {
+const bodyOf = (query: string, variables: string) =>
+  `{"query":${JSON.stringify(query)},"variables":${variables}}`;
+
+const ways: Record<string, Send> = {
+  'by POST': (query, variables, at) => post(at, '/graphql', json, bodyOf(query, variables)),
+  'in a batch': (query, variables, at) => post(at, '/graphql', json, `[${bodyOf(query, variables)}]`),
+  'as events': (query, variables, at) => post(at, '/graphql', 'text/event-stream', bodyOf(query, variables)),
+  'in parts': (query, variables, at) =>
+    post(at, '/graphql', 'multipart/mixed;subscriptionSpec=1.0', bodyOf(query, variables)),
+  'by GET': async (query, variables, at) => {
+    const headers = { Authorization: `Bearer ${alice.token}` };
+    const parameters = new URLSearchParams({ query, variables });
+    return (await fetch(`${at.url}/graphql?${parameters}`, { headers })).text();
+  },
+  'by a WebSocket': async (query, variables, at) => {
+    const socket = await connectSocket(at, alice.token);
+    socket.send(`{"id":"1","type":"subscribe","payload":${bodyOf(query, variables)}}`);
+    return JSON.stringify(await socket.next());
+  },
+  'by a tool': (query, variables, at) =>
+    post(
+      at,
+      '/mcp',
+      `${json}, text/event-stream`,
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphqlQuery","arguments":${bodyOf(query, variables)}}}`,
+    ),
+};
+const names = Object.keys(ways);
+
+/** What the responses to a request say, and how many executions each took. A repeated request takes the same way. */
+async function expectTwice(how: string, query: string, variables: string, says: RegExp, count: number) {
+  for (let time = 0; time < 2; time++) {
     const before = executions.compiled + executions.interpreted;
-    const text = await (await respond(request)).text();
-    found.push({ text, executions: executions.compiled + executions.interpreted - before });
+    expect(await ways[how]?.(query, variables, gateway), how).toMatch(says);
+    expect(executions.compiled + executions.interpreted - before, how).toBe(count);
   }
-  return found;
 }
 
 const size = 'query ($n: Int) { dttDevices(first: $n) { totalCount } }';
 const activate =
   'mutation { activateTemplate(template: { databaseId: 2147483647 }) { scheduleTypeChanged } }';
 
-describe('an operation is executed once', () => {
-  it.each<[what: string, request: Request, says: RegExp]>([
-    ['that succeeds', { query: '{ viewer { username } }' }, /"alice"/],
-    ['with an argument that is out of bounds', { query: size, variables: { n: 0 } }, /"BAD_USER_INPUT"/],
+describe.each(names)('%s an operation is executed once', (how) => {
+  it.each<[what: string, query: string, variables: string, says: RegExp]>([
+    ['that succeeds', '{ viewer { username } }', '{}', /"alice"/],
+    ['with an argument that is out of bounds', size, '{"n":0}', /first must be an integer/],
     [
       'with a null that is found when it runs',
-      { query: 'query ($n: Int = 1) { dttDevice(databaseId: $n) { id } }', variables: { n: null } },
+      'query ($n: Int = 1) { dttDevice(databaseId: $n) { id } }',
+      '{"n":null}',
       /must not be null/,
     ],
-    ['of several versions', { query: '{ viewer { id @skip(if: true) rank } }' }, /"rank":0/],
-  ])('%s', async (_, request, says) => {
-    for (const [how, respond] of ways)
-      for (const { text, executions: count } of await countsFor(request, respond)) {
-        expect(text, how).toMatch(says);
-        expect(count, how).toBe(1);
-      }
+    ['of several versions', '{ viewer { id @skip(if: true) rank } }', '{}', /"rank":0/],
+  ])('%s', async (_, query, variables, says) => {
+    await expectTwice(how, query, variables, says, 1);
   });
 
-  it('that writes and fails', async () => {
-    for (const [how, respond] of ways)
-      for (const { text, executions: count } of await countsFor({ query: activate }, respond)) {
-        expect(text, how).toMatch(how === 'by GET' ? /only perform a mutation/ : /"NOT_FOUND"/);
-        expect(count, how).toBe(how === 'by GET' ? 0 : 1);
-      }
+  it('that writes and fails, where it may write', async () => {
+    const mayWrite = how !== 'by GET' && how !== 'by a tool';
+    const says = mayWrite ? /Template not found/ : /only perform a mutation|Only queries are run/;
+    await expectTwice(how, activate, '{}', says, mayWrite ? 1 : 0);
   });
 
   it('that the database fails, with one statement', async () => {
     const { pool } = gateway.database;
     await pool.query('ALTER TABLE "DttDevice" RENAME TO "Elsewhere"');
-    try {
-      for (const [how, respond] of ways) {
-        const before = gateway.log.length;
-        for (const { text, executions: count } of await countsFor({ query: size }, respond)) {
-          expect(text, how).toMatch(/"INTERNAL_SERVER_ERROR"/);
-          expect(count, how).toBe(1);
-        }
-        expect(gateway.log.length - before, how).toBe(3);
-      }
-    } finally {
-      await pool.query('ALTER TABLE "Elsewhere" RENAME TO "DttDevice"');
-    }
+    const before = gateway.log.length;
+    await expectTwice(how, size, '{}', /Internal server error/, 1).finally(() =>
+      pool.query('ALTER TABLE "Elsewhere" RENAME TO "DttDevice"'),
+    );
+    expect(gateway.log.length - before, how).toBe(2);
   });
 });
 
-describe('nothing is executed of a request', () => {
-  it.each<[what: string, request: Request, says: RegExp]>([
-    ['with a syntax error', { query: '{' }, /Syntax Error/],
-    ['that is invalid', { query: '{ nobody }' }, /Cannot query field/],
-    ['with a wrong variable', { query: size, variables: { n: 'x' } }, /Variable \\"\$n\\" got invalid value/],
-    ['that is too deep', { query: `{${'viewer{'.repeat(21)}id${'}'.repeat(21)}}` }, /at most 20 are allowed/],
+const tooComplex = '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }';
+
+describe.each(names)('%s nothing is executed of an operation', (how) => {
+  it.each<[what: string, query: string, variables: string, says: RegExp]>([
+    ['with a syntax error', '{', '{}', /Syntax Error/],
+    ['that is invalid', '{ nobody }', '{}', /Cannot query field/],
+    ['with a wrong variable', size, '{"n":"x"}', /Variable \\"\$n\\" got invalid value/],
+    ['that is too deep', `{${'viewer{'.repeat(21)}id${'}'.repeat(21)}}`, '{}', /at most 20 are allowed/],
+    ['that is too complex', tooComplex, '{}', /complexity of 20202; at most 20000 is allowed/],
+    ['that has no name', 'query A { __typename } query B { __typename }', '{}', /has to name/],
+    ['with a number that is too large', size, '{"n":1e999}', /Int cannot represent/],
     [
-      'that is too complex',
-      { query: '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }' },
-      /complexity of 20202; at most 20000 is allowed/,
+      'with variables that are too deep',
+      size,
+      `{"n":${'['.repeat(90)}${']'.repeat(90)}}`,
+      /too deeply|one JSON-RPC request/,
     ],
-    ['that names no operation', { query: 'query A { __typename } query B { __typename }' }, /has to name/],
-  ])('%s', async (_, request, says) => {
-    for (const [how, respond] of ways)
-      for (const { text, executions: count } of await countsFor(request, respond)) {
-        expect(text, how).toMatch(says);
-        expect(count, how).toBe(0);
-      }
-  });
-
-  it('that is not well-formed', async () => {
-    const [id] = alice.dttTemplates;
-    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-    for (const odd of [{ other: 1 }, { variables: [] }, { operationName: 1 }, { extensions: 'x' }])
-      for (const accept of ['application/json', 'text/event-stream', 'multipart/mixed'])
-        for (const { text, executions: count } of await countsFor({ query, ...odd }, (request) =>
-          send(request, accept),
-        )) {
-          expect(text).toMatch(/"BAD_USER_INPUT"/);
-          expect(count).toBe(0);
-        }
+  ])('%s', async (_, query, variables, says) => {
+    await expectTwice(how, query, variables, says, 0);
   });
 });
+
+it('nothing is executed of a request that is not well-formed', async () => {
+  const [id] = alice.dttTemplates;
+  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
+  const before = executions.compiled + executions.interpreted;
+  for (const odd of [{ other: 1 }, { variables: [] }, { operationName: 1 }, { extensions: 'x' }])
+    for (const accept of [json, 'text/event-stream'])
+      expect(await post(gateway, '/graphql', accept, JSON.stringify({ query, ...odd }))).toMatch(
+        /"BAD_USER_INPUT"/,
+      );
+  expect(executions.compiled + executions.interpreted).toBe(before);
+});
+
+it.each(names)(
+  'a number that is too large is never taken for the null of a cached response: %s',
+  async (how) => {
+    for (const [n, says] of [
+      ['null', /totalCount/],
+      ['1e999', /Int cannot represent/],
+      ['-1e999', /Int cannot represent/],
+    ] as const)
+      for (let time = 0; time < 2; time++)
+        expect(await ways[how]?.(size, `{"n":${n}}`, caching)).toMatch(says);
+  },
+);

@@ -1,7 +1,5 @@
 /** The GraphQL handler: which methods, media types and parameters of requests it accepts. */
 
-import { type IncomingMessage, request } from 'node:http';
-import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
@@ -20,30 +18,6 @@ const get = (parameters: Record<string, string>, headers: Record<string, string>
     headers: { Authorization: `Bearer ${alice.token}`, ...headers },
   });
 
-describe('a request to upgrade to another protocol than WebSocket', () => {
-  const upgrade = (protocol: string, body?: string) =>
-    new Promise<IncomingMessage>((settle, fail) => {
-      const path = body ? '/graphql' : `/graphql?query=${encodeURIComponent('{ viewer { username } }')}`;
-      const headers = {
-        Authorization: `Bearer ${alice.token}`,
-        Connection: 'Upgrade',
-        Upgrade: protocol,
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      };
-      request(gateway.url + path, { method: body ? 'POST' : 'GET', headers }, settle)
-        .once('error', fail)
-        .end(body);
-    });
-
-  it('is handled as if it did not ask to upgrade, and its body is read', async () => {
-    const get = await upgrade('h2c');
-    expect(get.statusCode).toBe(200);
-    expect(await json(get)).toEqual({ data: { viewer: { username: 'alice' } } });
-    const post = await upgrade('h2c', '{"query":"{ viewer { username } }"}');
-    expect(await json(post)).toEqual({ data: { viewer: { username: 'alice' } } });
-  });
-});
-
 describe('GET', () => {
   it('responds to a query, with variables and the name of an operation', async () => {
     const query = `query Device($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }
@@ -59,22 +33,12 @@ describe('GET', () => {
   it('rejects a mutation and changes nothing', async () => {
     const [id] = alice.dttTemplates;
     const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-    for (const document of [
-      query,
-      `query Viewer { viewer { username } } ${query.replace('mutation', 'mutation M')}`,
-    ]) {
-      const response = await get({ query: document, ...(document !== query && { operationName: 'M' }) });
-      expect(response.status).toBe(405);
-      expect(response.headers.get('Allow')).toBe('POST');
-      expect(await response.json()).toEqual({
-        errors: [
-          {
-            message: 'Can only perform a mutation operation from a POST request.',
-            extensions: { code: 'BAD_USER_INPUT' },
-          },
-        ],
-      });
-    }
+    const response = await get({ query });
+    expect(response.status).toBe(405);
+    expect(response.headers.get('Allow')).toBe('POST');
+    expect((await response.json()).errors[0].message).toBe(
+      'Can only perform a mutation operation from a POST request.',
+    );
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
   });
 
@@ -91,56 +55,6 @@ describe('GET', () => {
       expect(gateway.log).toEqual([]);
     },
   );
-
-  it.each(['application/json', 'application/graphql-response+json', '*/*'])(
-    'responds 400 when there is no query (Accept: %s)',
-    async (accept) => {
-      for (const parameters of [{}, { query: '' }, { operationName: 'Viewer' }]) {
-        const response = await get(parameters, { Accept: accept });
-        expect(response.status).toBe(400);
-        expect(await response.json()).toEqual({
-          errors: [{ message: 'Must provide query string.', extensions: { code: 'BAD_USER_INPUT' } }],
-        });
-      }
-    },
-  );
-
-  it('responds with a different ETag for each media type', async () => {
-    const query = '{ viewer { username } }';
-    const tags = await Promise.all(
-      ['application/json', 'application/graphql-response+json', 'application/json'].map(async (Accept) =>
-        (await get({ query }, { Accept })).headers.get('ETag'),
-      ),
-    );
-    expect(tags[0]).toMatch(/^"[\w-]{43}"$/);
-    expect(tags[1]).not.toBe(tags[0]);
-    expect(tags[2]).toBe(tags[0]);
-  });
-
-  it('caches the response to the query that operationName selects, and sends no ETag without operationName', async () => {
-    const query = `query Viewer { viewer { username } } mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }`;
-    for (let time = 0; time < 2; time++) {
-      const response = await get({ query, operationName: 'Viewer' });
-      expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
-      expect(response.headers.get('ETag')).not.toBeNull();
-    }
-    const { hits } = gateway.responseCache.counters;
-    await (await get({ query, operationName: 'Viewer' })).text();
-    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
-    expect((await get({ query })).headers.get('ETag')).toBeNull();
-  });
-
-  it('responds 401 to an invalid token, as POST does', async () => {
-    const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
-    expect(response.status).toBe(401);
-    const problem = 'the token is unknown or revoked';
-    expect(response.headers.get('WWW-Authenticate')).toBe(
-      `Bearer error="invalid_token", error_description="${problem}"`,
-    );
-    expect(await response.json()).toEqual({
-      errors: [{ message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } }],
-    });
-  });
 });
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
@@ -159,48 +73,22 @@ async function post(body: string, headers: Record<string, string> = {}) {
   return responses[0];
 }
 
+const json = 'application/json; charset=utf-8';
+const graphqlJson = 'application/graphql-response+json; charset=utf-8';
+
 describe('POST', () => {
   const query = '{ viewer { username } }';
   const data = { viewer: { username: 'alice' } };
 
   it.each([
-    'application/json',
-    'Application/JSON',
-    'application/json; charset=utf-8',
-    'application/json ;charset=utf-8',
-  ])('accepts a body of the type %s', async (type) => {
-    expect(await post(JSON.stringify({ query }), { 'Content-Type': type })).toMatchObject({
-      status: 200,
-      data,
-    });
-  });
-
-  it.each([
-    ['application/json', 'application/json; charset=utf-8'],
-    ['*/*', 'application/json; charset=utf-8'],
-    ['text/html, */*;q=0.1', 'application/json; charset=utf-8'],
-    ['application/graphql-response+json', 'application/graphql-response+json; charset=utf-8'],
-    [
-      'application/graphql-response+json, application/json;q=0.9',
-      'application/graphql-response+json; charset=utf-8',
-    ],
-    ['application/json, application/graphql-response+json', 'application/json; charset=utf-8'],
-    [
-      'text/html,application/json;q=0.9 , application/graphql-response+json',
-      'application/graphql-response+json; charset=utf-8',
-    ],
-    [
-      'application/graphql-response+json;q=0, application/*;q=0.5, text/event-stream',
-      'application/json; charset=utf-8',
-    ],
-    [
-      'application/json; charset=iso-8859-1, application/graphql-response+json',
-      'application/graphql-response+json; charset=utf-8',
-    ],
-    [
-      'multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json',
-      'application/json; charset=utf-8',
-    ],
+    ['application/json', json],
+    ['*/*', json],
+    ['text/html, */*;q=0.1', json],
+    ['application/graphql-response+json, application/json;q=0.9', graphqlJson],
+    ['application/json, application/graphql-response+json', json],
+    ['application/graphql-response+json;q=0, application/*;q=0.5, text/event-stream', json],
+    ['application/json; charset=iso-8859-1, application/graphql-response+json', graphqlJson],
+    ['multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json', json],
   ])('responds in a media type that the client accepts: %s', async (accept, type) => {
     const status = type.startsWith('application/json') ? 200 : 400;
     const unsupported = 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }';
@@ -237,17 +125,11 @@ describe('POST', () => {
   });
 
   it.each<[what: string, odd: object, message: string]>([
-    ['an unknown parameter', { unknown: 1 }, 'Unexpected parameter "unknown"'],
+    ['an unknown parameter', { unknown: 1 }, 'There is no parameter "unknown"'],
     ['an operationName that is not a string', { operationName: 1 }, 'operationName must be a string'],
-    ['variables that are a list', { variables: [] }, 'Expected "variables" param'],
-    ['variables that are a string', { variables: 'x' }, 'Expected "variables" param'],
-    ['extensions that are a list', { extensions: [] }, 'Expected "extensions" param'],
-    ['extensions that are a number', { extensions: 1 }, 'Expected "extensions" param'],
-    [
-      'an operationName that the document does not have',
-      { operationName: 'Nobody' },
-      'There is no operation',
-    ],
+    ['variables that are a list', { variables: [] }, 'variables must be an object'],
+    ['extensions that are a number', { extensions: 1 }, 'extensions must be an object'],
+    ['a query that is not a string', { query: 1 }, 'query must be a string'],
   ])(
     'rejects %s each time it is repeated, also with a query whose response is cached',
     async (_, odd, message) => {
@@ -288,32 +170,17 @@ describe('a request that accepts no media type of GraphQL', () => {
   );
 });
 
-it('a request with an unsupported method gets 405 and the methods that are allowed', async () => {
-  const response = await fetch(`${gateway.url}/graphql`, {
-    method: 'PATCH',
-    headers: { Authorization: `Bearer ${alice.token}` },
-  });
-  expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD, POST']);
-});
-
 describe('a body of another type than JSON, such as a form of a page of another origin,', () => {
   const query = () =>
     `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
-  const boundary = 'xxx';
 
   it.each<[string, () => string]>([
     ['text/plain', () => JSON.stringify({ query: query() })],
     ['application/graphql', query],
-    ['application/graphql+json', () => JSON.stringify({ query: query() })],
     ['application/jsonp', () => JSON.stringify({ query: query() })],
     ['text/plain; application/json', () => JSON.stringify({ query: query() })],
     ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
-    [
-      `multipart/form-data; boundary=${boundary}`,
-      () =>
-        `--${boundary}\r\nContent-Disposition: form-data; name="operations"\r\n\r\n${JSON.stringify({ query: query() })}\r\n` +
-        `--${boundary}\r\nContent-Disposition: form-data; name="map"\r\n\r\n{}\r\n--${boundary}--\r\n`,
-    ],
+    ['multipart/form-data; boundary=xxx', query],
     ['', () => JSON.stringify({ query: query() })],
   ])('is rejected with 415 and runs nothing, even with a token: %s', async (type, body) => {
     const response = await fetch(`${gateway.url}/graphql`, {

@@ -4,7 +4,6 @@ import { executeSync, getIntrospectionQuery, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { subscribe } from '../support/events.ts';
 import { messagesOf, preparing } from '../support/execution.ts';
 import {
   graphqlOnce,
@@ -88,12 +87,6 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     ['The operation is 21 levels deep; at most 20 are allowed'],
   ],
   [
-    '21 levels in another of two operations',
-    `query A { viewer { id } } query B ${deep(21)} query C { viewer { id } }`,
-    {},
-    ['The operation is 21 levels deep; at most 20 are allowed'],
-  ],
-  [
     '31 aliases',
     `{ ${many(31, (index) => `a${index}: __typename`)} }`,
     {},
@@ -110,16 +103,6 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     `{ ${'a'.repeat(101)}: viewer { id } ${'b'.repeat(100)}: viewer { id } }`,
     {},
     ['The operation has an alias of 101 characters; at most 100 are allowed'],
-  ],
-  [
-    'too much of everything',
-    `{ ${many(31, (index) => `a${index}: viewer { id }`)} ${deep(41).slice(1, -1)} __typename ${many(300, () => '@a')} }`,
-    {},
-    [
-      'The operation is 41 levels deep; at most 20 are allowed',
-      'The operation has 31 aliases; at most 30 are allowed',
-      'The operation has 300 directives; at most 30 are allowed',
-    ],
   ],
   [
     '1001 tokens',
@@ -140,34 +123,19 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     ['The arguments of the operation have 20001 characters; at most 20000 are allowed'],
   ],
   [
-    '20,000 levels',
-    '{viewer'.repeat(20_000),
-    {},
-    ['The operation has more than 1000 tokens; at most 1000 are allowed'],
-  ],
-  [
     'lists in lists',
     '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }',
     {},
     [complexity(20_202)],
   ],
-  [
-    'lists in lists, without a size',
-    '{ dttDevices { nodes { sessions { edges { node { id name passed createdAt bubbleId ownerId databaseId } } } } } }',
-    {},
-    [complexity(20_102)],
-  ],
   ['lists of a size from a variable', lists, { n: 100 }, [complexity(20_202)]],
   ['lists of a size from a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
-  ...['constructor', 'valueOf', 'toString', 'hasOwnProperty', '__proto__'].flatMap((name): typeof hostile => {
-    const document = lists.replaceAll('$n', `$${name}`);
-    return [
-      [`lists of a size from the default of $${name}`, document.replace('Int)', 'Int = 100)'), {}],
-      [`lists of a size from $${name}`, document.replace('Int)', 'Int = 1)'), { [name]: 100 }],
-    ].map(
-      ([title, text, variables]) => [title, text, variables, [complexity(20_202)]] as (typeof hostile)[0],
-    );
-  }),
+  ...['constructor', '__proto__'].map((name): (typeof hostile)[0] => [
+    `lists of a size from the default of $${name}`,
+    lists.replaceAll('$n', `$${name}`).replace('Int)', 'Int = 100)'),
+    {},
+    [complexity(20_202)],
+  ]),
   [
     'a fragment under a short list, and then under a long one',
     `{ dttTemplates(first: 100) { nodes { few: sessions(first: 1) { ...S } many: sessions(first: 100) { ...S } } } }
@@ -181,39 +149,7 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     { ids: Array.from({ length: 100 }, () => 'x') },
     [complexity(20_201)],
   ],
-  [
-    'lists of sizes that are not allowed',
-    '{ dttTemplates(last: 2000000000) { nodes { sessions(first: 101) { nodes { id name } } } } }',
-    {},
-    [complexity(20_202)],
-  ],
-  [
-    'records by ids in the document',
-    `{ nodes(ids: [${many(100, () => '"x",')}]) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }`,
-    {},
-    [complexity(20_201)],
-  ],
-  [
-    'lists of negative sizes, which do not reduce the complexity of others',
-    `{ few: dttTemplates(first: -2000000000) { nodes { sessions { totalCount } } }
-       many: dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }`,
-    {},
-    [complexity(20_206)],
-  ],
-  [
-    'lists whose size is that of `last`, beside a smaller `first`',
-    '{ dttTemplates(first: 50, last: 100) { nodes { sessions(first: 50, last: 100) { nodes { id name } } } } }',
-    {},
-    [complexity(20_202)],
-  ],
   ['fragments that multiply the fields exponentially', bomb(7), {}, [complexity(60_073)]],
-  [
-    'a subscription to lists in lists',
-    `subscription { activeDttTemplate { sessions(first: 100) { nodes { template {
-      sessions(first: 100) { nodes { id name } } } } } } }`,
-    {},
-    [complexity(20_303)],
-  ],
   ['the whole schema five times', wholeSchema(5), {}, [complexity(fieldsOfResponse(wholeSchema(5)))]],
   [
     'types of the schema nested in each other',
@@ -256,14 +192,6 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
   ],
 ];
 
-/** Those that select nothing but the schema, which anonymous clients may read. */
-const onlyIntrospection = new Set([
-  '31 aliases',
-  '31 directives',
-  'types of the schema nested in each other',
-  'the same field 998 times',
-]);
-
 describe('a hostile document', () => {
   it.each(hostile)('is rejected with the reason: %s', async (_, document, variables, messages) => {
     const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document, variables);
@@ -274,41 +202,19 @@ describe('a hostile document', () => {
     expect(status).toBe(200);
   });
 
-  it.each(['21 levels', 'lists in lists', 'lists of a size from a variable'])(
-    'is rejected with 400 if the client accepts application/graphql-response+json: %s',
-    async (title) => {
-      const [, query, variables, messages] = hostile.find(([name]) => name === title) ?? expect.fail();
-      const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
-      const response = await fetch(`${gateway.url}/graphql?${parameters}`, {
-        headers: { Authorization: `Bearer ${alice.token}`, Accept: 'application/graphql-response+json' },
-      });
-      expect(response.status).toBe(400);
-      const { errors } = await response.json();
-      expect(errors.map(({ message }: { message: string }) => message)).toEqual(messages);
-    },
-  );
-
-  it.each(hostile)(
-    'of an anonymous client is rejected with 401, or with the reason if it selects only the schema: %s',
-    async (name, document, variables, messages) => {
-      const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
-      if (name === 'the whole schema five times') {
-        expect(errors?.[0]?.message).toMatch(
-          /^The operation has a complexity of \d+; at most \d{4,5} is allowed$/,
-        );
-      } else if (onlyIntrospection.has(name)) {
-        expect(errors?.map(({ message }) => message)).toEqual(messages);
-      } else {
-        expect(status).toBe(401);
-        expect(errors).toEqual([
-          {
-            message: expect.stringMatching(/^Unauthorized: the request has no Authorization header/),
-            extensions: { code: 'UNAUTHENTICATED' },
-          },
-        ]);
-      }
-    },
-  );
+  it('of an anonymous client is rejected with 401, or with the reason if it selects only the schema', async () => {
+    for (const [name, isSchema] of [
+      ['21 levels', false],
+      ['lists in lists', false],
+      ['31 aliases', true],
+      ['types of the schema nested in each other', true],
+    ] as const) {
+      const [, document = '', , messages] = hostile.find(([title]) => title === name) ?? [];
+      const { status, errors } = await graphqlOnce(gateway, undefined, document);
+      if (isSchema) expect(errors?.map(({ message }) => message)).toEqual(messages);
+      else expect([status, errors?.[0]?.extensions.code]).toEqual([401, 'UNAUTHENTICATED']);
+    }
+  });
 
   it('is not logged', () => {
     expect(gateway.log).toEqual([]);
@@ -320,19 +226,13 @@ describe('an introspection query', () => {
     'fields { name args { name defaultValue } type { ...T ofType { ...T ofType { ...T } } } }';
   it.each<[document: string, variables?: object]>([
     [getIntrospectionQuery()],
-    [wholeSchema(3)],
     [
       `{ __schema { types { ${typesInTypes} } } } fragment T on __Type { fields { description } possibleTypes { name } }`,
     ],
     ['{ __type(name: "DttSession") { fields { type { fields { name } } } enumValues { name } } }'],
-    ['{ __type(name: "Nothing") { fields { name } } __typename }'],
     [
       'query ($name: String!) { __type(name: $name) { fields(includeDeprecated: true) { name } } }',
       { name: 'User' },
-    ],
-    ['query ($name: String!) { __type(name: $name) { fields { name } } }', { name: 'PageInfo' }],
-    [
-      '{ __schema { ... on __Schema { directives { name args { name } locations } } queryType { ...N } } } fragment N on __Type { name }',
     ],
   ])('has a complexity of exactly the number of fields in its response: %s', (document, variables = {}) => {
     // With other variables first: the complexity must be computed again for these.
@@ -347,32 +247,20 @@ describe('an introspection query', () => {
     expect(Number(found)).toBe(fieldsOfResponse(wholeSchema(3)));
     expect(Number(most)).toBeLessThan(Number(found));
   });
-
-  it('of an anonymous client has a lower limit than others, and never one above MAX_COMPLEXITY', () => {
-    const most = (MAX_COMPLEXITY: string, isAnonymous: boolean) =>
-      messagesOf(preparing({ MAX_COMPLEXITY })(wholeSchema(3), { isAnonymous })).join();
-    expect(most('100000', false)).toBe('');
-    expect(most('100000', true)).toMatch(/at most 2\d{4} is allowed$/);
-    expect(most('5000', true)).toMatch(/at most 5000 is allowed$/);
-  });
 });
 
 describe('the complexity of a list', () => {
   it.each<[text: string, counts: number]>([
     ['nodes(ids: "x")', 2],
-    ['nodes(ids: 100)', 2],
-    ['nodes(ids: -100)', 2],
     ['nodes(ids: [])', 2],
     ['nodes(ids: [7, 8])', 3],
     ['nodes(ids: $ids)', 4],
     ['nodes(ids: $tooMany)', 101],
-    ['dttSessions(first: 0)', 3],
     ['dttSessions(first: -7)', 3],
     ['dttSessions(first: 7)', 9],
     ['dttSessions(first: 1000)', 102],
     ['dttSessions(first: 7, last: -7)', 3],
     ['dttSessions(first: $number)', 3],
-    ['dttSessions(last: $number)', 3],
     ['dttSessions(first: 7, last: null)', 9],
   ])('counts as many items as the list may have, and at least one: %s', (text, counts) => {
     const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
@@ -430,33 +318,15 @@ describe('the complexity of a filter', () => {
     expect(countComplexity(text, { where: { name: { in: 'a' } } }) - bare).toBe(111);
     expect(countComplexity(text)).toBe(bare);
   });
-
-  it('counts again wherever the filter is repeated', () => {
-    const heavy = `{ name: { in: [${many(100, () => '"a"').replaceAll(' ', ', ')}] } }`;
-    const once = countComplexity(`{ ${filtered(heavy)} }`);
-    expect(once).toBeGreaterThan(200);
-    expect(countComplexity(`{ ${many(30, (index) => `a${index}: ${filtered(heavy)}`)} }`)).toBe(30 * once);
-  });
 });
 
 describe('a document within the limits', () => {
   it.each([
     ['20 levels', deep(20)],
-    ['30 aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
-    ['30 directives', `{ ${many(30, () => '... @include(if: true) { __typename }')} }`],
-    ['1000 tokens', `{ viewer { id id id ${many(248, () => '... { id }')} } }`],
-    [
-      'the introspection query of explorers',
-      getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true }),
-    ],
     [
       // 2 + 99 * (2 + 100 * 2)
       'a complexity of 20000',
       '{ dttTemplates(first: 99) { nodes { sessions(first: 100) { nodes { id name } } } } }',
-    ],
-    [
-      'a page of 100 records',
-      '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',
     ],
   ])('is run: %s', async (_, document) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, document);
@@ -486,21 +356,6 @@ describe('errors', () => {
     expect(errors).toHaveLength(11);
     expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
     expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
-    for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
-  });
-
-  it('about an argument that is wrong for every record are few and short', async () => {
-    const wrongLists = many(
-      6,
-      (index) =>
-        `s${index}: sessions(first: 1, where: { name: { in: ["${index === 0 ? 'x'.repeat(10_000) : ''}", $x] } }) { totalCount }`,
-    );
-    const query = `query ($x: String = "a") { ${many(6, (index) => `t${index}: dttTemplates(first: 3) { nodes { ...F } }`)} }
-      fragment F on DttTemplate { ${wrongLists} }`;
-    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, { x: null });
-    expect(data.t5.nodes).toHaveLength(3);
-    expect(errors).toHaveLength(100);
-    expect(errors?.[0]?.message).toMatch(/^Argument "where" has invalid value \{name: \{in: \["x+…$/);
     for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
   });
 });
@@ -613,33 +468,17 @@ describe('a gateway with INTROSPECTION=off and GRAPHIQL=off', () => {
   it('suggests no fields of a variable either', async () => {
     const document = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
     const variables = { a: { nam: { eq: 'a' } } };
-    const message =
-      'Variable "$a" got invalid value { nam: { eq: "a" } }; Field "nam" is not defined by type "DttSessionFilter".';
     const { errors } = await graphqlOnEveryPath(closed, alice.token, document, variables);
-    expect(errors?.map((error) => error.message)).toEqual([message]);
+    expect(errors?.[0]?.message).toMatch(/Field "nam" is not defined by type "DttSessionFilter"\.$/);
     const open = await graphqlOnEveryPath(gateway, alice.token, document, variables);
     expect(open.errors?.[0]?.message).toMatch(/ Did you mean "name"/);
-    const events = await subscribe(closed, alice.token, document.replace('query', 'subscription'), {
-      variables,
-    });
-    expect(await events.response.text()).not.toContain('Did you mean');
   });
 
-  it('serves no other description of its APIs, and no link to one', async () => {
-    const home = await (await fetch(closed.url)).text();
-    for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/schema.graphql']) {
-      expect((await fetch(closed.url + path)).status).toBe(404);
-      expect(home).not.toContain(path);
-      expect((await fetch(gateway.url + path)).status).toBe(200);
-    }
-    expect(home).not.toContain('GraphiQL');
-    expect(home).toContain('/healthz');
-  });
-
-  it('does not show the GraphiQL page', async () => {
+  it('shows no GraphiQL page, and no other description of its APIs', async () => {
     const page = await fetch(`${closed.url}/graphql`, { headers: { Accept: 'text/html,*/*;q=0.8' } });
-    expect(page.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
     expect(await page.json()).toMatchObject({ errors: [{ message: 'Must provide query string.' }] });
+    for (const path of ['/docs', '/openapi.json', '/schema.graphql'])
+      expect((await fetch(closed.url + path)).status).toBe(404);
   });
 
   it('rejects a body that is larger than MAX_BODY_KB with 413', async () => {

@@ -73,20 +73,6 @@ describe('a node', () => {
       }
     }
   });
-
-  it('has the fields of the records that it is linked to', async () => {
-    const [id] = alice.dttSessions;
-    const { data } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      'query ($id: ID!) { node(id: $id) { ... on DttSession { trainer { bubbleId } segments { type } } } }',
-      { id: Buffer.from(`DttSession:${id}`).toString('base64url') },
-    );
-    expect(data.node).toEqual({
-      trainer: { bubbleId: 'alice-dtt-0' },
-      segments: [{ type: 'REPETITION' }, { type: 'ENDURANCE' }],
-    });
-  });
 });
 
 describe('nodes', () => {
@@ -106,51 +92,5 @@ describe('nodes', () => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
     expect(errors).toBeUndefined();
     expect(data.nodes).toEqual(ids.map(() => first));
-  });
-
-  it('may be none', async () => {
-    const { data } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids: [] });
-    expect(data).toEqual({ nodes: [] });
-  });
-
-  it('of different types have their own arguments and selections, although their paths are equal', async () => {
-    const ids = [`DttDevice:${alice.dttDevices[0]}`, `DttTemplate:${alice.dttTemplates[0]}`];
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      `query ($ids: [ID!]!) { nodes(ids: $ids) {
-        ... on DttDevice { sessions(first: 1) { nodes { template { sessions(first: 1) { nodes { databaseId } } } } } }
-        ... on DttTemplate { sessions(first: 1) { nodes { template {
-          sessions(first: 3) { nodes { databaseId segments { type } } }
-          segments { durationSeconds }
-        } } } }
-      } }`,
-      { ids: ids.map((id) => Buffer.from(id).toString('base64url')) },
-    );
-    expect(errors).toBeUndefined();
-    // Sessions 0, 2 and 4 were on the first device, and with the first template.
-    const [first, , second, , third] = alice.dttSessions;
-    const segments = [{ type: 'REPETITION' }, { type: 'ENDURANCE' }];
-    expect(data.nodes).toEqual([
-      { sessions: { nodes: [{ template: { sessions: { nodes: [{ databaseId: first }] } } }] } },
-      {
-        sessions: {
-          nodes: [
-            {
-              template: {
-                sessions: {
-                  nodes: [
-                    { databaseId: first, segments },
-                    { databaseId: second, segments },
-                    { databaseId: third, segments },
-                  ],
-                },
-                segments: [{ durationSeconds: 60 }, { durationSeconds: 300 }],
-              },
-            },
-          ],
-        },
-      },
-    ]);
   });
 });

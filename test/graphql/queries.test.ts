@@ -2,7 +2,6 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listedTypes } from '../../src/database/models.ts';
-import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, fieldOf, recordsOf } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -40,12 +39,6 @@ describe('a record', () => {
     (type) => [fieldOf(type), (account: Account) => recordsOf(account)[type]] as const,
   );
 
-  it('can be read by its databaseId with these fields and no others', () => {
-    const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
-    const byDatabaseId = fields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
-    expect(byDatabaseId.map(({ name }) => name).sort()).toEqual(records.map(([name]) => name).sort());
-  });
-
   it.each(records)('is found by its databaseId, and by its global id: %s', async (field, ids) => {
     for (const databaseId of ids(alice)) {
       const data = await ask(`{ ${field}(databaseId: ${databaseId}) { __typename id databaseId } }`);
@@ -59,20 +52,6 @@ describe('a record', () => {
   it.each(records)('is null when the viewer has none with the databaseId: %s', async (field, ids) => {
     for (const databaseId of [...ids(newcomer), 2 ** 31 - 1]) {
       expect(await ask(`{ ${field}(databaseId: ${databaseId}) { id } }`)).toEqual({ [field]: null });
-    }
-  });
-
-  it.each(records)('cannot be asked for by a databaseId below 1: %s', async (field) => {
-    for (const databaseId of [0, -1, -(2 ** 31)]) {
-      const query = `{ ${field}(databaseId: ${databaseId}) { id } }`;
-      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query);
-      expect(data).toEqual({ [field]: null });
-      expect(errors).toMatchObject([
-        {
-          message: 'databaseId must be an integer of at least 1',
-          extensions: { code: 'BAD_USER_INPUT', argument: 'databaseId' },
-        },
-      ]);
     }
   });
 });
@@ -101,35 +80,6 @@ describe('the viewer', () => {
       ),
     });
     expect(users).toEqual({ totalCount: 1, nodes: databaseIds([alice.userId]) });
-  });
-});
-
-describe('devices', () => {
-  it('of every kind are in one list, latest visit first, and devices that have never connected last', async () => {
-    const { devices } = await ask(
-      '{ devices { totalCount nodes { __typename bubbleId databaseId lastVisitedAt } } }',
-    );
-    const at = (minute: number) => `2026-01-01T00:${minute}:00.000Z`;
-    const device = (
-      kind: string,
-      index: string,
-      databaseId: number | undefined,
-      lastVisitedAt: string | null,
-    ) => ({
-      __typename: `${kind}Device`,
-      bubbleId: `alice-${kind.toLowerCase()}${index}`,
-      databaseId,
-      lastVisitedAt,
-    });
-    expect(devices.totalCount).toBe(6);
-    expect(devices.nodes).toEqual([
-      device('Dtt', '-0', alice.dttDevices[0], at(30)),
-      device('Lkbx', '-0', alice.lkbxDevices[0], at(30)),
-      device('Dtt', '-1', alice.dttDevices[1], at(20)),
-      device('Dtt', '-2', alice.dttDevices[2], null),
-      device('Lkbx', '-1', alice.lkbxDevices[1], null),
-      device('Ossm', '', alice.ossmDevices[0], null),
-    ]);
   });
 });
 
@@ -165,20 +115,6 @@ describe('the active or latest record', () => {
 
   it('is null when there is none', async () => {
     expect(await ask(query, newcomer)).toEqual(Object.fromEntries(fields.map((field) => [field, null])));
-  });
-
-  it('is null for the lock template when the active lock session has no template', async () => {
-    const { client } = gateway.database;
-    const where = { id: alice.lockSessions[0] };
-    await client.lockSession.update({ where, data: { templateId: null } });
-    try {
-      expect(await ask('{ activeLockTemplate { id } activeLockSession { template { id } } }')).toEqual({
-        activeLockTemplate: null,
-        activeLockSession: { template: null },
-      });
-    } finally {
-      await client.lockSession.update({ where, data: { templateId: alice.lockTemplates[0] } });
-    }
   });
 });
 
@@ -216,15 +152,6 @@ describe('a link', () => {
       session(1),
       session(0),
       withoutTemplate,
-    ]);
-  });
-
-  it('leads from a device to its sessions', async () => {
-    const { dttDevices } = await ask('{ dttDevices { nodes { sessions { nodes { databaseId } } } } }');
-    expect(dttDevices.nodes).toEqual([
-      { sessions: { nodes: sessions(even) } },
-      { sessions: { nodes: sessions([1, 3, 5]) } },
-      { sessions: { nodes: [] } },
     ]);
   });
 

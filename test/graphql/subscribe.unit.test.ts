@@ -1,105 +1,159 @@
-/** Which subscriptions are equal, and share a live query. */
+/** The results of a subscription. Each test controls its feed, its token and its results. */
 
 import { expect, it } from 'vitest';
-import type { Viewer } from '../../src/auth/viewer.ts';
-import { createLiveQueries } from '../../src/graphql/subscribe.ts';
+import { followChanges } from '../../src/graphql/subscribe.ts';
+import { createWatchViewer } from '../../src/schema/subscriptions.ts';
+import { createFakeFeed } from '../support/feed.ts';
 
-interface Subscription {
-  readonly viewer: Viewer;
-  readonly text?: string;
-  readonly operationName?: string;
-  readonly variables?: Record<string, unknown>;
-}
+const alice = { id: 1, tokenId: 10 };
 
-/** How many live queries are created for these subscriptions, which are read at the same time. All are stopped afterwards. */
-async function countLiveQueries(subscriptions: readonly Subscription[]): Promise<number> {
-  let created = 0;
-  let stopped = 0;
-  const follow = createLiveQueries({
-    watchViewer() {
-      created++;
-      return { isTrusted: false, recheckToken() {}, noteResult() {}, stop: () => stopped++ };
+/** Waits until all pending work is done. */
+const pendingWorkDone = () => new Promise((settle) => setTimeout(settle, 5));
+
+const resultOf = (n: number | null, code?: string) => ({
+  body: Buffer.from(JSON.stringify({ ...(code && { errors: [{ extensions: { code } }] }), data: { n } })),
+  errorCode: code,
+});
+
+function open() {
+  const fake = createFakeFeed();
+  const state = {
+    result: resultOf(0),
+    runs: 0,
+    /** Delays every run while it is set. */
+    held: undefined as Promise<void> | undefined,
+    isValid: async () => true,
+  };
+  const results = followChanges({
+    async run() {
+      state.runs++;
+      const { result } = state;
+      await state.held;
+      return result;
     },
-    createContext: () => {
-      throw new Error('nothing is run');
-    },
-    versions: { versionOf: () => undefined, settleVersion: async () => {}, noteRead() {} },
+    watch: (observer) =>
+      createWatchViewer({
+        feed: fake.feed,
+        viewers: { isValid: () => state.isValid() },
+        maxAge: 300,
+        retryDelay: 1,
+      })(alice, observer),
+    reason: async () => 'revoked',
   });
-  const readers = [];
-  for (const { viewer, text = one, operationName, variables = {} } of subscriptions) {
-    const results = follow(viewer, () => {}, {
-      request: { query: text, operationName, variables, extensions: undefined },
-      operation: {
-        text,
-        execute: () => {
-          throw new Error('nothing is run');
-        },
-      },
-    });
-    results.next().catch(() => {});
-    readers.push(results);
-  }
-  for (const reader of readers) await reader.return?.();
-  expect(stopped).toBe(created);
-  return created;
+  return {
+    ...fake,
+    state,
+    results,
+    /** The number in the next result, or why there is none. */
+    next: () =>
+      results.next().then(({ done, value }) => (done ? (value ?? 'complete') : JSON.parse(value).data.n)),
+    change(n: number) {
+      state.result = resultOf(n);
+      fake.announce(alice.id);
+    },
+    /** Delays every run until the returned function is called. */
+    hold() {
+      let release = () => {};
+      state.held = new Promise((settle) => {
+        release = () => {
+          state.held = undefined;
+          settle();
+        };
+      });
+      return () => release();
+    },
+  };
 }
 
-const one = 'subscription { viewer { id } }';
-const sized = 'subscription A($n: Int) { users(first: $n) { totalCount } } subscription B { viewer { id } }';
-const own = (id: number, tokenId: number): Viewer => ({ id, tokenId });
-const upstream: Viewer = { id: 1, tokenId: undefined };
+/** What a promise settles with once pending work is done, or 'nothing'. */
+const soon = (promise: Promise<unknown>) => Promise.race([promise, pendingWorkDone().then(() => 'nothing')]);
 
-const equal: [string, number, Subscription[]][] = [
-  ['of one token', 1, [{ viewer: own(1, 1) }, { viewer: own(1, 1) }]],
-  ['of two tokens of a user', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 2) }]],
-  ['of two users', 2, [{ viewer: own(1, 1) }, { viewer: own(2, 2) }]],
-  ['of one token of the upstream', 1, [{ viewer: upstream }, { viewer: upstream }]],
-  ['of two tokens of the upstream for one user', 2, [{ viewer: upstream }, { viewer: { ...upstream } }]],
-  ['of a token and one of the upstream', 2, [{ viewer: own(1, 1) }, { viewer: upstream }]],
-  ['with different texts', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 1), text: `${one} ` }]],
-  [
-    'with different operations of one text',
-    2,
-    ['A', 'B'].map((operationName) => ({ viewer: own(1, 1), text: sized, operationName })),
-  ],
-  [
-    'with different variables',
-    3,
-    [{ n: 1 }, { n: 2 }, { n: null }, { n: 1 }].map((variables) => ({
-      viewer: own(1, 1),
-      text: sized,
-      operationName: 'A',
-      variables,
-    })),
-  ],
-];
-
-it.each(equal)('the number of live queries for subscriptions %s is %i', async (_, count, subscriptions) => {
-  expect(await countLiveQueries(subscriptions)).toBe(count);
+it('a subscription runs only while its reader waits, and a slow reader gets the newest result', async () => {
+  const { next, state, change } = open();
+  expect(await next()).toBe(0);
+  for (let n = 1; n <= 100; n++) change(n);
+  await pendingWorkDone();
+  expect(state.runs).toBe(1);
+  expect(await next()).toBe(100);
+  expect(state.runs).toBe(2);
 });
 
-it('subscriptions with equal numbers that V8 represents differently share a live query', async () => {
-  // V8 stores an integer that was in a list with a fraction as a floating-point number.
-  const subscriptions = [[1], [1, 1.5].slice(0, 1)].map((list) => ({
-    viewer: own(1, 1),
-    text: sized,
-    operationName: 'A',
-    variables: { n: 1, list },
-  }));
-  expect(await countLiveQueries(subscriptions)).toBe(1);
+it('a subscription gives no result twice in a row', async () => {
+  const { next, state, change } = open();
+  await next();
+  const second = next();
+  await pendingWorkDone();
+  change(0);
+  expect(await soon(second)).toBe('nothing');
+  expect(state.runs).toBe(2);
+  change(1);
+  expect(await second).toBe(1);
 });
 
-it('subscriptions with an infinite number share no live query with others', async () => {
-  const variables = [
-    '{ "n": 1, "other": 1e999 }',
-    '{ "n": 1, "other": null }',
-    '{ "n": 1, "other": -1e999 }',
-  ];
-  const subscriptions = variables.map((text) => ({
-    viewer: own(1, 1),
-    text: sized,
-    operationName: 'A',
-    variables: JSON.parse(text),
-  }));
-  expect(await countLiveQueries(subscriptions)).toBe(3);
+it('a subscription delivers results even while changes come faster than runs end, and none is missed', async () => {
+  const { next, hold, change } = open();
+  await next();
+  for (let n = 1; n <= 3; n++) {
+    const release = hold();
+    const result = next();
+    change(2 * n);
+    await pendingWorkDone();
+    change(2 * n + 1);
+    release();
+    expect(await result).toBe(2 * n);
+    expect(await next()).toBe(2 * n + 1);
+  }
+});
+
+it('a subscription ends at once when its reader leaves, and follows the feed no longer', async () => {
+  const { results, next, followers } = open();
+  await next();
+  const waiting = next();
+  results.stop();
+  expect([await waiting, await next()]).toEqual(['complete', 'complete']);
+  expect(followers()).toBe(0);
+});
+
+it('a subscription withholds a result, also an error that would end it, while the token is checked', async () => {
+  for (const code of [undefined, 'BAD_USER_INPUT']) {
+    const { next, state, announce, hold } = open();
+    const release = hold();
+    state.result = resultOf(1, code);
+    const result = next();
+    await pendingWorkDone();
+    let settle: (isValid: boolean) => void = () => {};
+    state.isValid = () => new Promise((response) => (settle = response));
+    announce(alice.id, 'ApiToken');
+    release();
+    expect(await soon(result)).toBe('nothing');
+    settle(code === undefined);
+    expect(await result).toBe(code === undefined ? 1 : 'revoked');
+  }
+});
+
+it('a subscription ends with the reason when its token ends', async () => {
+  const { next, state, announce } = open();
+  await next();
+  const last = next();
+  state.isValid = async () => false;
+  announce(alice.id, 'ApiToken');
+  expect([await last, await next()]).toEqual(['revoked', 'revoked']);
+});
+
+it.each(['INTERNAL_SERVER_ERROR', 'SERVICE_UNAVAILABLE'])(
+  'a subscription runs again after the error %s, without a change',
+  async (code) => {
+    const { next, state } = open();
+    state.result = resultOf(null, code);
+    expect(await next()).toBe(null);
+    state.result = resultOf(1);
+    expect(await next()).toBe(1);
+  },
+);
+
+it('a subscription is complete after an error that the request has caused', async () => {
+  const { next, state } = open();
+  state.result = resultOf(null, 'BAD_USER_INPUT');
+  expect([await next(), await next()]).toEqual([null, 'complete']);
+  expect(state.runs).toBe(1);
 });

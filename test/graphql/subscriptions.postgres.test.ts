@@ -4,10 +4,9 @@ import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import {
-  graphqlOnce,
   openBeside,
   openTestDatabase,
   openTestGateway,
@@ -84,13 +83,10 @@ async function follow(
   return events;
 }
 
-const activeTemplate = 'subscription { activeDttTemplate { name owner { username } segments { type } } }';
 const activeName = 'subscription { activeDttTemplate { name } }';
 
 const activate = (account: Account, index: 0 | 1 | 2) =>
   postJson(gateway, account.token, `/dtt/templates/${account.dttTemplates[index]}`, { isActive: true });
-const rename = (account: Account, index: 0 | 1 | 2, name: string) =>
-  database.client.dttTemplate.update({ where: { id: account.dttTemplates[index] }, data: { name } });
 
 describe('a subscriber', () => {
   it('gets the current result, then one after every change, by POST and by GET', async () => {
@@ -114,50 +110,18 @@ describe('a subscriber', () => {
     }
   });
 
-  it('gets a stream by GET also when it accepts any media type', async () => {
-    const events = await follow(activeName, { method: 'GET', accept: '*/*' });
-    expect(await events.next()).toEqual({ activeDttTemplate: null });
-  });
-
-  it.each(['text/event-stream', 'multipart/mixed'])(
+  it.each(['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'])(
     'may request a query as a stream of %s, which ends by itself',
     async (accept) => {
       for (const method of ['POST', 'GET'] as const) {
         const query = '{ activeDttTemplate { name } }';
         const { response } = await subscribe(gateway, alice.token, query, { accept, method });
         expect(response.status).toBe(200);
-        expect(response.headers.get('Content-Type')).toMatch(accept);
+        expect(response.headers.get('Content-Type')).toContain(accept.split(';')[0]);
         expect(await response.text()).toContain('{"data":{"activeDttTemplate":null}}');
       }
     },
   );
-
-  it('receives changes through REST, Prisma, SQL and GraphQL', async () => {
-    const events = await follow(activeName);
-    await events.next();
-    await activate(alice, 0);
-    await events.next();
-    await rename(alice, 0, 'By Prisma');
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By Prisma' } });
-    const [id] = alice.dttTemplates;
-    await database.pool.query(`UPDATE "DttTemplate" SET name = 'By SQL' WHERE id = ${id}`);
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By SQL' } });
-    const document = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
-    await graphqlOnce(gateway, alice.token, document);
-    expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
-  });
-});
-
-describe('a subscription to a field', () => {
-  it('activeDttTemplate: receives changes that the owner of an imported template makes', async () => {
-    const [id] = bob.dttTemplates;
-    await importTemplate(database.client, alice, id);
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const events = await follow(activeTemplate);
-    expect((await events.next()).activeDttTemplate).toMatchObject({ owner: null });
-    await rename(bob, 0, 'Edited');
-    expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
-  });
 });
 
 describe('authentication of a subscriber', () => {
@@ -203,29 +167,16 @@ describe('authentication of a subscriber', () => {
       else expect((await events.rest()).at(-1)).toBe('complete');
     }
   });
-
-  it('ends the stream when its user is deleted', async () => {
-    const { id } = await database.client.user.create({
-      data: { username: 'gone', subscriptionTier: 'ultra' },
-    });
-    const { token } = await createToken(database.pool, 'gone', 'test');
-    const events = await follow(activeName, { token });
-    await events.next();
-    await database.client.user.delete({ where: { id } });
-    expect((await events.rest()).at(-1)).toBe('complete');
-  });
 });
 
 describe('a client that has disconnected', () => {
-  it('leaves no listener of the feed, of which equal subscriptions have one', async () => {
+  it('leaves no listener of the feed', async () => {
     await subscriptionsEnded();
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
-    const different = Array.from({ length: 12 }, (_, n) => activeName.replace('name', `name as${n}: id`));
-    const streams = await Promise.all([...different, ...different].map((query) => follow(query)));
+    const streams = await Promise.all(Array.from({ length: 12 }, () => follow(activeName)));
     await Promise.all(streams.map((events) => events.next()));
-    // Equal subscriptions have one listener.
     expect(feedListeners).toBe(ownFeedListeners + 12);
     for (const events of streams) events.leave();
     await subscriptionsEnded();
@@ -268,37 +219,6 @@ const ownFeedListeners = 3;
 const subscriptionsEnded = () => expect.poll(() => feedListeners).toBe(ownFeedListeners);
 
 describe('a client that stops reading', () => {
-  it('skips results, and gets the newest one when it reads again', async () => {
-    const size = 500_000;
-    const changes = 40;
-    const [id] = alice.dttTemplates;
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const socket = await sendSubscription(
-      gateway,
-      alice.token,
-      'subscription { activeDttTemplate { name message } }',
-    );
-    socket.pause();
-    for (let step = 1; step <= changes; step++) {
-      await database.client.dttTemplate.update({
-        where: { id },
-        data: { name: `Step ${step}.`, message: 'x'.repeat(size) },
-      });
-    }
-    const steps: number[] = [];
-    let text = '';
-    socket.on('data', (data: Buffer) => {
-      text += data.toString('latin1');
-      for (const [, step] of text.matchAll(/"name":"Step (\d+)\."/g)) steps.push(Number(step));
-      // A name may be split between two chunks.
-      text = text.slice(text.lastIndexOf('"name"') + 1).slice(0, 50);
-    });
-    socket.resume();
-    await expect.poll(() => steps.at(-1), { timeout: 20_000 }).toBe(changes);
-    expect(new Set(steps).size).toBeLessThan(changes);
-    socket.destroy();
-  });
-
   it('for half a minute is disconnected', async () => {
     const { timeout } = AbortSignal;
     const spy = vi
@@ -324,39 +244,7 @@ describe('a client that stops reading', () => {
   });
 });
 
-describe('a subscription', () => {
-  it('with an invalid argument gets an error and ends', async () => {
-    const events = await follow('subscription { devices(first: 0) { totalCount } }');
-    const { errors } = await events.nextResult();
-    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', argument: 'first' } }]);
-    expect(await events.rest()).toEqual(['complete']);
-  });
-});
-
 describe('a user', () => {
-  it('may open another subscription as soon as a client that does not read has disconnected', async () => {
-    const other = await openTestGateway(await openBeside(database), { settings: { MAX_SUBSCRIPTIONS: '1' } });
-    const [id] = alice.dttTemplates;
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-    const query = 'subscription { activeDttTemplate { message } }';
-    const socket = await sendSubscription(other, alice.token, query);
-    socket.pause();
-    for (let step = 1; step <= 20; step++) {
-      const data = { message: String(step).repeat(250_000) };
-      await database.client.dttTemplate.update({ where: { id }, data });
-    }
-    const another = async () => {
-      const { response } = await follow(activeName, { at: other });
-      await response.body?.cancel();
-      return response.status;
-    };
-    await expect.poll(another).toBe(429);
-    socket.destroy();
-    // This is sooner than a client that does not read is disconnected.
-    await expect.poll(async () => (await follow(activeName, { at: other })).response.status).toBe(200);
-    await other.close();
-  });
-
   it('may have MAX_SUBSCRIPTIONS subscriptions, and another one when one has ended', async () => {
     const settings = { MAX_SUBSCRIPTIONS: '2' };
     const other = await openTestGateway(await openBeside(database), { settings });
@@ -379,30 +267,6 @@ describe('a user', () => {
       .poll(async () => (await subscribe(other, alice.token, activeName)).response.status)
       .toBe(200);
     await other.close();
-  });
-});
-
-describe('a HEAD request for a subscription', () => {
-  it('gets the headers of a stream, and leaves no listener of the feed', async () => {
-    const before = feedListeners;
-    const response = await fetch(`${gateway.url}/graphql?${new URLSearchParams({ query: activeName })}`, {
-      method: 'HEAD',
-      headers: { Authorization: `Bearer ${alice.token}`, Accept: 'text/event-stream' },
-    });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    await expect.poll(() => feedListeners).toBe(before);
-  });
-});
-
-describe('a gateway that closes', () => {
-  it('breaks off its streams, so that clients do not take them for complete', async () => {
-    const other = await openTestGateway(await openBeside(database));
-    const events = await follow(activeName, { at: other });
-    await events.next();
-    const ending = expect(events.rest()).rejects.toThrow('terminated');
-    await other.close();
-    await ending;
   });
 });
 

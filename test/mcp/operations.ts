@@ -10,56 +10,25 @@ const operations = `
 query SessionsOfTrainer("The trainer." $trainer: Int!, $first: Int = 3, $where: DttSessionFilter) {
   dttDevice(databaseId: $trainer) {
     bubbleId
-    sessions(first: $first, where: $where) {
-      nodes {
-        databaseId
-        name
-        createdAt
-      }
-    }
+    sessions(first: $first, where: $where) { nodes { databaseId name createdAt } }
   }
 }
 
 "Activates a template."
 mutation Activate($template: Int!) {
-  activateTemplate(template: { databaseId: $template }) {
-    template {
-      databaseId
-    }
-  }
+  activateTemplate(template: { databaseId: $template }) { template { databaseId } }
 }
 
 "Devices of every kind."
-query Devices {
-  devices {
-    nodes {
-      databaseId
-      ... on OssmDevice {
-        chip
-      }
-    }
-  }
-}
+query Devices { devices { nodes { databaseId ... on OssmDevice { chip } } } }
 
 "Not a tool, since another tool has this name."
-query viewer {
-  viewer {
-    username
-  }
-}
+query viewer { viewer { username } }
 
-query WithoutDescription {
-  viewer {
-    username
-  }
-}
+query WithoutDescription { viewer { username } }
 
 "Not a tool, since it is a subscription."
-subscription Follow {
-  viewer {
-    username
-  }
-}
+subscription Follow { viewer { username } }
 `;
 
 /** Writes the file, which is removed after the tests. */

@@ -1,8 +1,8 @@
 /** Prepares operations as the gateway does, without a gateway. */
 
 import { readConfig } from '../../src/config/config.ts';
-import { createDocuments } from '../../src/graphql/documents.ts';
-import { createExecution, type Operation, type Rejected } from '../../src/graphql/execution.ts';
+import { createDocuments, type Rejected } from '../../src/graphql/documents.ts';
+import { createExecution, type Operation } from '../../src/graphql/execution.ts';
 import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 
 interface Asked {
@@ -17,7 +17,7 @@ export function preparing(
 ): (query: string, asked?: Asked) => Operation | Rejected {
   const config = readConfig(settings);
   const documents = createDocuments(config);
-  const persisted = createPersistedOperations({ config, file: { textOf: () => undefined } });
+  const persisted = createPersistedOperations({ config, file: { textOf: () => undefined, generation: 0 } });
   const { prepare } = createExecution({ config, documents, persisted });
   return (query, { operationName, variables = {}, isAnonymous = false } = {}) =>
     prepare(

@@ -3,8 +3,6 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, messages, unauthorizedMessage } from '../../errors.ts';
 import { readAccept } from '../../http/accept.ts';
-import type { LiveResult } from '../readers.ts';
-import { OperationFailed } from './operations.ts';
 
 /** How a media type frames results. */
 export interface Framing {
@@ -17,14 +15,14 @@ export interface Framing {
   readonly heartbeat: string;
   /**
    * The text after the last result.
-   * @param reason why there are no more results; undefined if they ended in order.
+   * @param ending why there are no more results; undefined if they ended in order.
    * @returns undefined if the stream has to break off instead.
    */
-  closing(reason: Reason | undefined): string | undefined;
+  closing(ending: Ending | undefined): string | undefined;
 }
 
 /** Why results ended although the client did not want them to. */
-export type Reason = keyof typeof endings;
+export type Ending = keyof typeof endings;
 
 const endings = {
   revoked: { message: unauthorizedMessage('invalid'), code: 'UNAUTHENTICATED' },
@@ -40,13 +38,11 @@ export const serverSentEvents: Framing = {
   opening: ':\n\n',
   result: nextEvent,
   heartbeat: ':\n\n',
-  closing(reason) {
+  closing(ending) {
     // Clients take a stream that breaks off for an error, and open it again.
-    if (reason === 'failed' || reason === 'closing') return undefined;
-    const complete = 'event: complete\ndata:\n\n';
-    return reason === 'revoked'
-      ? nextEvent(JSON.stringify({ errors: endingErrors(reason) })) + complete
-      : complete;
+    if (ending === 'failed' || ending === 'closing') return undefined;
+    const last = ending ? nextEvent(JSON.stringify({ errors: errorsOf(ending) })) : '';
+    return `${last}event: complete\ndata:\n\n`;
   },
 };
 
@@ -55,7 +51,7 @@ const boundary = 'graphql';
 /** A part, followed by the boundary: a reader knows by the boundary that the part is complete. */
 const part = (text: string) => `\r\nContent-Type: application/json\r\n\r\n${text}\r\n--${boundary}`;
 
-/** Apollo's multipart protocol for subscriptions over HTTP. */
+/** Apollo's multipart protocol for subscriptions over HTTP. Its clients take errors beside the payload for those of the transport. */
 export const multipart: Framing = {
   headers: {
     'Content-Type': `multipart/mixed;boundary="${boundary}";subscriptionSpec=1.0`,
@@ -65,15 +61,9 @@ export const multipart: Framing = {
   opening: `\r\n--${boundary}`,
   result: (text) => part(`{"payload":${text}}`),
   heartbeat: part('{}'),
-  closing: (reason) =>
-    `${reason === undefined ? '' : part(JSON.stringify({ payload: null, errors: endingErrors(reason) }))}--\r\n`,
+  closing: (ending) =>
+    `${ending ? part(JSON.stringify({ payload: null, errors: errorsOf(ending) })) : ''}--\r\n`,
 };
-
-/** The errors that end the results, though nothing is wrong with the operation. */
-export function endingErrors(reason: Reason): readonly GraphQLFormattedError[] {
-  const { message, code } = endings[reason];
-  return [{ message, extensions: { code } }];
-}
 
 /** Each result as a chunk of the stream, for WebSockets, which have heartbeats and an end of their own. */
 export const plain: Framing = {
@@ -81,8 +71,25 @@ export const plain: Framing = {
   opening: '',
   result: (text) => text,
   heartbeat: '',
-  closing: (reason) => (reason === undefined ? '' : undefined),
+  closing: (ending) => (ending ? undefined : ''),
 };
+
+/** The errors that end the results, though nothing is wrong with the operation. */
+export function errorsOf(ending: Ending): readonly GraphQLFormattedError[] {
+  const { message, code } = endings[ending];
+  return [{ message, extensions: { code } }];
+}
+
+/** The error of an operation whose client is to be sent these errors in place of a result. */
+export class OperationFailed extends Error {
+  override name = 'OperationFailed';
+  readonly errors: readonly GraphQLFormattedError[];
+
+  constructor(errors: readonly GraphQLFormattedError[]) {
+    super(errors[0]?.message);
+    this.errors = errors;
+  }
+}
 
 /** The framing that a client prefers, the first in `Accept` among equals; undefined if it accepts none. */
 export function framingFor(accept: string | undefined): Framing | undefined {
@@ -96,12 +103,18 @@ export function framingFor(accept: string | undefined): Framing | undefined {
   return wanted.some(({ type }) => type === '*/*' || type === 'text/*') ? serverSentEvents : undefined;
 }
 
+/** The results of a subscription, as their JSON texts. */
+export interface Results {
+  /** The next result, or why there is none; undefined if they ended in order. */
+  next(): Promise<IteratorResult<string, Ending | undefined>>;
+  /** Ends them at once: a pending call of `next` settles as well. */
+  stop(): void;
+}
+
 interface StreamOptions {
   readonly framing: Framing;
   /** In milliseconds. */
   readonly heartbeat: number;
-  /** Called when there are no more results. Settles with the reason, or with undefined if they ended in order. */
-  reason(): Promise<Reason | undefined>;
   /** Is told of errors that are hidden from the client. */
   report(error: unknown): void;
   /** Aborted when the gateway closes. */
@@ -113,55 +126,47 @@ interface StreamOptions {
  * break off does so with an `OperationFailed`.
  */
 export function streamOf(
-  results: AsyncIterable<Pick<LiveResult, 'stringify'>>,
-  { framing, heartbeat, reason, report, closing }: StreamOptions,
+  results: Results,
+  { framing, heartbeat, report, closing }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  const iterator = results[Symbol.asyncIterator]();
   let beat: NodeJS.Timeout | undefined;
-  let isClosing = false;
-
-  // Nobody waits for the next result any more, nor wants to know of its failure.
-  const stop = () => void iterator.return?.()?.catch(() => {});
-  const close = () => {
-    isClosing = true;
-    stop();
-  };
   const cleanUp = () => {
     clearInterval(beat);
-    closing.removeEventListener('abort', close);
+    closing.removeEventListener('abort', results.stop);
   };
 
   return new ReadableStream<Uint8Array>({
     start(controller) {
+      // A WebSocket gets its results, and closes, by itself.
       if (framing === plain) return;
       controller.enqueue(encoder.encode(framing.opening));
       beat = setInterval(() => {
         // A client that has not read what was sent needs no heartbeat.
         if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(framing.heartbeat));
       }, heartbeat);
-      closing.addEventListener('abort', close);
-      if (closing.aborted) close();
+      closing.addEventListener('abort', results.stop);
+      if (closing.aborted) results.stop();
     },
     async pull(controller) {
-      let ending: Reason | undefined;
+      let ending: Ending | undefined;
       try {
-        const step = await iterator.next();
-        if (!step.done) return controller.enqueue(encoder.encode(framing.result(step.value.stringify())));
-        ending = isClosing ? 'closing' : await reason();
+        const step = await results.next();
+        if (!step.done) return controller.enqueue(encoder.encode(framing.result(step.value)));
+        ending = closing.aborted && framing !== plain ? 'closing' : step.value;
       } catch (error) {
         report(error);
         ending = 'failed';
       }
       cleanUp();
       const last = framing.closing(ending);
-      if (last === undefined) return controller.error(new OperationFailed(endingErrors(ending ?? 'failed')));
+      if (last === undefined) return controller.error(new OperationFailed(errorsOf(ending ?? 'failed')));
       if (last !== '') controller.enqueue(encoder.encode(last));
       controller.close();
     },
     cancel() {
       cleanUp();
-      stop();
+      results.stop();
     },
   });
 }

@@ -1,22 +1,84 @@
 /** graphql-ws' server, with the hooks by which the pipeline authenticates its clients and runs their operations. */
 
-import { type FormattedExecutionResult, GraphQLSchema, parse } from 'graphql';
-import { CloseCode, type ConnectionInitMessage, makeServer, type Server } from 'graphql-ws';
+import type { IncomingMessage } from 'node:http';
+import {
+  type ExecutionResult,
+  type FormattedExecutionResult,
+  type GraphQLFormattedError,
+  GraphQLSchema,
+  parse,
+} from 'graphql';
+import {
+  CloseCode,
+  type ConnectionInitMessage,
+  makeServer,
+  type WebSocket as ServedSocket,
+  type Server,
+} from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { type TokenProblem, tokenProblems } from '../../errors.ts';
-import { isResponse } from '../../http/response.ts';
+import { type Exchange, endExchange } from '../../http/exchange.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
 import type { UserQuota } from '../userQuota.ts';
-import { endingErrors } from './framing.ts';
-import { OperationFailed, type PipelineAccess } from './operations.ts';
-import { resultsOf } from './socketOperation.ts';
-import { type Connection, closeCodes } from './webSocket.ts';
+import { errorsOf, OperationFailed } from './framing.ts';
+
+/** An operation, or the authentication of the client before its first operation. */
+export interface Incoming {
+  /** The request id in the log. */
+  readonly id: string;
+  /** The value that a request would have in its `Authorization` header. */
+  readonly authorization: string | undefined;
+  /** What a request would have in its body, parsed; nothing for the authentication. */
+  readonly content?: unknown;
+}
+
+/** How WebSockets have the pipeline authenticate their clients and run their operations, which come without a request of their own. */
+export interface PipelineAccess {
+  /**
+   * Runs an operation as if it were a request: it is counted, limited, cached, logged and measured as one.
+   * @param opening the request that opened the connection.
+   * @returns an exchange, which the caller has to end, and the response, which never rejects. The stream of a subscription
+   * has one result in each piece, and breaks off with an `OperationFailed`.
+   */
+  run(
+    opening: IncomingMessage,
+    incoming: Incoming,
+  ): { readonly exchange: Exchange; readonly response: Promise<HttpResponse | StreamedResponse> };
+  /**
+   * Authenticates a client, which counts as a request for the rate limit.
+   * @returns the viewer, null for a token that is not valid; or the error response of a rejected request. Never rejects.
+   */
+  identify(
+    opening: IncomingMessage,
+    incoming: Incoming,
+  ): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
+  /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
+  watch(viewer: Viewer, onEnded: () => void): () => void;
+}
+
+/** One WebSocket, as graphql-ws uses it and with what the hooks need. */
+export interface Connection extends ServedSocket {
+  /** The exchange of the request that has become the socket. */
+  readonly opening: Exchange;
+  /** The next id for the log: that of the socket and a number, which is 0 for the authentication. */
+  nextId(): string;
+  isOpen(): boolean;
+  close(code: number, reason: string): undefined;
+  /** Settles when another operation may run, with the function that ends its turn. */
+  takeTurn(): Promise<() => void>;
+  /** Calls back when the socket is closed. */
+  onClosed(cleanup: () => void): void;
+  /** Closes once all queries and mutations have their results. Subscriptions get no `complete`: clients subscribe elsewhere. */
+  leave(): Promise<void>;
+}
+
+/** Codes of the registry that RFC 6455 opens (section 11.7). Clients connect again after them. */
+export const closeCodes = { goingAway: 1001, tryAgainLater: 1013 } as const;
 
 export interface ProtocolOptions {
   readonly operations: PipelineAccess;
   /** How many sockets each user may have. */
   readonly connectionQuota: UserQuota;
-  /** Called when a client is authenticated. */
-  onKnown(connection: Connection): void;
 }
 
 /** How long, in milliseconds, the gateway waits for `connection_init`. */
@@ -45,11 +107,10 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
     onSubscribe: () => anyOperation,
     // The results come from the next hook, which is given what the client has sent.
     execute: () => ({}),
-    onOperation({ connectionParams, extra: connection }, _id, payload) {
+    onOperation({ connectionParams, extra: connection }, _id, content) {
       const authorization = authorizationOf(connection, connectionParams);
-      const body = Buffer.from(JSON.stringify(payload));
       return resultsOf(connection, (id) =>
-        operations.run(connection.opening.request, { id, authorization, body }),
+        operations.run(connection.opening.request, { id, authorization, content }),
       );
     },
 
@@ -59,7 +120,7 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
       const cause = error?.originalError;
       if (!(cause instanceof OperationFailed)) {
         connection.opening.report(error);
-        return endingErrors('failed');
+        return errorsOf('failed');
       }
       if (cause.errors.some(({ extensions }) => extensions?.code === 'UNAUTHENTICATED'))
         rejectToken(connection, 'invalid');
@@ -68,13 +129,8 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
   });
 }
 
-function close(connection: Connection, code: number, reason: string): undefined {
-  connection.close(code, reason);
-}
-
 const rejectToken = (connection: Connection, problem: TokenProblem) =>
-  close(
-    connection,
+  connection.close(
     CloseCode.Forbidden,
     problem === 'missing'
       ? 'Unauthorized: connection_init needs a payload such as {"Authorization":"Bearer TOKEN"}'
@@ -99,18 +155,18 @@ const authorizationOf = ({ opening }: Connection, payload: InitPayload) =>
 async function admit(
   connection: Connection,
   payload: InitPayload,
-  { operations, connectionQuota, onKnown }: ProtocolOptions,
+  { operations, connectionQuota }: ProtocolOptions,
 ): Promise<Viewer | undefined> {
   const authorization = authorizationOf(connection, payload);
   if ((tokenIn(payload) ?? authorization) !== authorization) {
     const reason = 'connection_init has another token than the Authorization header';
-    return close(connection, CloseCode.BadRequest, reason);
+    return connection.close(CloseCode.BadRequest, reason);
   }
-  const incoming = { id: connection.nextId(), authorization, body: Buffer.alloc(0) };
+  const incoming = { id: connection.nextId(), authorization };
   const who = await operations.identify(connection.opening.request, incoming);
   if (isResponse(who)) {
     const { errors } = JSON.parse(who.body.toString());
-    return close(connection, closeCodes.tryAgainLater, errors[0].message);
+    return connection.close(closeCodes.tryAgainLater, errors[0].message);
   }
   const { viewer } = who;
   if (!viewer) return rejectToken(connection, problemOf(authorization));
@@ -118,9 +174,89 @@ async function admit(
   if (!connectionQuota.acquire(viewer.id)) {
     const { limit } = connectionQuota;
     const reason = `There are ${limit} WebSockets open; at most ${limit} are allowed`;
-    return close(connection, closeCodes.tryAgainLater, reason);
+    return connection.close(closeCodes.tryAgainLater, reason);
   }
   connection.onClosed(() => connectionQuota.release(viewer.id));
-  onKnown(connection);
   return viewer;
+}
+
+type Turns = Pick<Connection, 'nextId' | 'takeTurn'>;
+type Run = (id: string) => ReturnType<PipelineAccess['run']>;
+
+/**
+ * The results of an operation. They end at once when graphql-ws stops them, which would then send a message for their id:
+ * but the client may have given it to another operation by now. So a stopped operation leaves graphql-ws waiting.
+ */
+function resultsOf(connection: Turns, run: Run): AsyncIterableIterator<ExecutionResult> {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const results = readResults(connection, run, signal);
+  const never = new Promise<never>(() => {});
+  return {
+    next: () => results.next().finally(() => (signal.aborted ? never : undefined)),
+    async return() {
+      stopping.abort();
+      results.return().catch(() => {});
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/**
+ * One result of a query or mutation, many of a subscription, each made when graphql-ws has sent the one before.
+ * @throws {OperationFailed}
+ */
+async function* readResults({ nextId, takeTurn }: Turns, run: Run, stopped: AbortSignal) {
+  const id = nextId();
+  const endTurn = await takeTurn();
+  try {
+    if (stopped.aborted) return;
+    const { exchange, response } = run(id);
+    let hasBegun = false;
+    // A stopped subscription is a success. The result of any other operation is read by nobody.
+    stopped.addEventListener('abort', () => endExchange(exchange, hasBegun ? 200 : undefined));
+    const given = await response;
+    if (!('stream' in given)) {
+      if (!stopped.aborted) yield wholeResult(exchange, given);
+      return;
+    }
+    hasBegun = true;
+    // A subscription lasts as long as the client wants, so nothing waits for its end.
+    endTurn();
+    const reader = given.stream?.getReader();
+    // A pending read of a cancelled stream ends at once.
+    const cancel = () => void reader?.cancel().catch(() => {});
+    if (stopped.aborted) cancel();
+    stopped.addEventListener('abort', cancel);
+    try {
+      for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read())
+        yield JSON.parse(Buffer.from(piece.value).toString());
+    } finally {
+      given.ended();
+      endExchange(exchange, 200);
+    }
+  } finally {
+    endTurn();
+  }
+}
+
+/** The result in the response to a query or mutation. */
+function wholeResult(exchange: Exchange, response: HttpResponse): ExecutionResult {
+  const { status, body, headers } = response;
+  exchange.operation ??= response.operation;
+  exchange.errorCode = response.errorCode;
+  endExchange(exchange, status);
+  const result = JSON.parse(body.toString());
+  if (status === 200) return result;
+  // A message has no header `Retry-After`, so each error says it.
+  const retryAfter = Number(headers['Retry-After'] ?? exchange.headers['Retry-After']);
+  const errors: readonly GraphQLFormattedError[] = result.errors;
+  throw new OperationFailed(
+    Number.isNaN(retryAfter)
+      ? errors
+      : errors.map((error) => ({ ...error, extensions: { retryAfter, ...error.extensions } })),
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * WebSockets: graphql-ws' own server over `ws`, which hands each operation to the pipeline. This file opens sockets, bounds how
- * many are not authenticated, and closes all with the gateway.
+ * WebSockets: graphql-ws' own server over `ws`, which hands each operation to the pipeline. This file opens sockets, bounds what
+ * each of them buffers and runs at a time, ends those whose client is silent, and closes all with the gateway.
  *
  * Promises: the protocol `graphql-transport-ws`; an operation is limited, cached, logged and measured like a POST; a socket ends
  * with its token; what a client causes and does not read is bounded. May be replaced by anything that calls the hooks of
@@ -8,17 +8,15 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { handleProtocols } from 'graphql-ws';
+import { CloseCode, handleProtocols } from 'graphql-ws';
+import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
-import { createProtocol, type ProtocolOptions } from './protocol.ts';
-import { type Connection, closeCodes, createConnection, goodbye } from './webSocket.ts';
+import { type Connection, closeCodes, createProtocol, type ProtocolOptions } from './protocol.ts';
 
-export interface WebSocketsOptions extends Pick<ProtocolOptions, 'operations' | 'connectionQuota'> {
+export interface WebSocketsOptions extends ProtocolOptions {
   /** How many bytes a message may have. */
   readonly longestMessage: number;
-  /** How many sockets may be open without being authenticated; 1,000 unless given. */
-  readonly mostUnknown?: number | undefined;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
 }
@@ -31,46 +29,22 @@ export interface WebSockets {
 /** The close codes of a client that leaves in order, or without a code. */
 const inOrder = new Set([1000, 1001, 1005, 1006]);
 
-export function createWebSockets({
-  longestMessage,
-  mostUnknown = 1_000,
-  closing,
-  ...options
-}: WebSocketsOptions): WebSockets {
-  const open = new Set<Connection>();
-  /** Those that are not authenticated yet, the oldest first. */
-  const unknown = new Set<Connection>();
+export function createWebSockets({ longestMessage, closing, ...options }: WebSocketsOptions): WebSockets {
   const server = createServer(longestMessage);
-  const protocol = createProtocol({
-    ...options,
-    onKnown: (connection) => unknown.delete(connection),
-  });
-  closing.addEventListener('abort', () => {
-    for (const connection of open) void connection.leave();
-  });
-
-  /** Closes the oldest socket that is not authenticated, if there are too many: usual clients authenticate at once. */
-  function makeRoom(): void {
-    const [oldest] = unknown;
-    if (!oldest || unknown.size <= mostUnknown) return;
-    unknown.delete(oldest);
-    oldest.close(closeCodes.tryAgainLater, 'Too many WebSockets have not said who they are');
-  }
+  const protocol = createProtocol(options);
 
   function serve(webSocket: WebSocket, exchange: Exchange): void {
     const connection = createConnection(webSocket, exchange);
-    open.add(connection);
-    unknown.add(connection);
-    makeRoom();
     const closed = protocol.opened(connection, connection);
+    const leave = () => void connection.leave();
+    closing.addEventListener('abort', leave);
     webSocket.once('close', (code, reason) => {
-      open.delete(connection);
-      unknown.delete(connection);
+      closing.removeEventListener('abort', leave);
       void closed(code, String(reason));
       if (!inOrder.has(code)) exchange.errorCode = String(code);
       endExchange(exchange, 101);
     });
-    if (closing.aborted) void connection.leave();
+    if (closing.aborted) leave();
   }
 
   return {
@@ -103,4 +77,104 @@ function createServer(longestMessage: number): WebSocketServer {
     handleProtocols,
   };
   return new WebSocketServer(options);
+}
+
+/** How many bytes may wait to be read by the client. Above that the gateway reads nothing of it. */
+const mostUnread = 64 * 1024;
+
+/** How many operations may run at a time, not counting subscriptions that have begun, which have a limit of their own. */
+const mostRunning = 100;
+
+/** How many milliseconds pass from one ping to the next, and after how many without a response there is no next. */
+const pings = { every: 12_000, most: 2 };
+
+/** How many milliseconds a client has to read the last that it was sent, and to close its side as well. */
+const goodbye = 2_000;
+
+/** @param opening the exchange of the request that has become the socket. */
+export function createConnection(socket: WebSocket, opening: Exchange): Connection {
+  const turns = pLimit(mostRunning);
+  let count = 0;
+  const isOpen = () => socket.readyState === socket.OPEN;
+
+  /** Has the client wait while it does not read, or has too many operations. */
+  function adjustReading(): void {
+    if (isOpen() && (socket.bufferedAmount > mostUnread || turns.pendingCount > 0)) socket.pause();
+    else socket.resume();
+  }
+
+  const takeTurn = () =>
+    new Promise<() => void>((begin) => {
+      void turns(() => {
+        adjustReading();
+        return new Promise<void>((end) => begin(end));
+      });
+      adjustReading();
+    });
+
+  function close(code: number, reason: string): undefined {
+    // A reason may have 123 bytes (RFC 6455, section 5.5).
+    socket.close(code, Buffer.byteLength(reason) > 123 ? '' : reason);
+    // A paused socket would not read the client's close frame.
+    socket.resume();
+  }
+
+  keepAlive(socket);
+  // Errors in the frames of the client: ws tells the client, and closes the socket.
+  socket.on('error', () => {});
+
+  return {
+    opening,
+    protocol: socket.protocol,
+    nextId: () => `${opening.id}.${count++}`,
+    isOpen,
+    close,
+    takeTurn,
+    onClosed: (cleanup) => void socket.once('close', cleanup),
+
+    send: (text) =>
+      new Promise((settle) => {
+        if (!isOpen()) return settle();
+        // The callback has an error if the socket is gone. The `close` event tells of that.
+        socket.send(text, () => {
+          adjustReading();
+          settle();
+        });
+        adjustReading();
+      }),
+
+    onMessage: (handle) =>
+      void socket.on('message', (data) => {
+        if (!isOpen()) return;
+        // graphql-ws throws for a message of a type that only servers send.
+        handle(String(data)).catch(() => close(CloseCode.BadRequest, 'Invalid message received'));
+      }),
+
+    async leave() {
+      const cut = setInterval(() => {
+        if (socket.bufferedAmount > mostUnread) socket.terminate();
+      }, goodbye);
+      socket.once('close', () => clearInterval(cut));
+      // The last turn, which nothing else runs beside.
+      turns.concurrency = 1;
+      await takeTurn();
+      close(closeCodes.goingAway, 'The gateway closes');
+    },
+  };
+}
+
+/** Sends pings, and ends the connection of a client that does not respond, or does not read. */
+function keepAlive(socket: WebSocket): void {
+  let missed = 0;
+  const onSign = () => {
+    missed = 0;
+  };
+  socket.on('pong', onSign).on('message', onSign);
+  const timer = setInterval(() => {
+    // No pong can be read while the client has to wait for its operations.
+    const waits = socket.isPaused && socket.bufferedAmount === 0;
+    if (!waits && ++missed > pings.most) return socket.terminate();
+    if (socket.readyState === socket.OPEN) socket.ping();
+  }, pings.every);
+  socket.once('close', () => clearInterval(timer));
 }

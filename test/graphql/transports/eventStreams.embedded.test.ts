@@ -4,7 +4,7 @@ import { createClient } from 'graphql-sse';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
-import { openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
+import { openBeside, openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -29,12 +29,13 @@ interface RequestOptions {
   readonly token?: string;
   readonly accept?: string;
   readonly body?: unknown;
+  readonly at?: TestGateway;
 }
 
-async function ask({ method = 'POST', token = alice.token, accept, body }: RequestOptions) {
+async function ask({ method = 'POST', token = alice.token, accept, body, at = gateway }: RequestOptions) {
   const left = new AbortController();
   leaving.push(left);
-  return fetch(`${gateway.url}/graphql`, {
+  return fetch(`${at.url}/graphql`, {
     method,
     signal: left.signal,
     headers: {
@@ -78,9 +79,9 @@ describe("graphql-sse's client", () => {
   });
 });
 
-describe("Apollo's multipart protocol", () => {
-  const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json';
+const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json';
 
+describe("Apollo's multipart protocol", () => {
   it('carries each result of a subscription in a part', async () => {
     await activate(0);
     const response = await ask({ accept, body: { query: activeName } });
@@ -138,4 +139,15 @@ it('a subscription of a client that accepts no stream is rejected with 406 and t
   expect((await response.json()).errors[0].message).toContain(
     'text/event-stream or multipart/mixed;subscriptionSpec=1.0 for a subscription',
   );
+});
+
+it('a stream of a gateway that closes does not look complete', async () => {
+  const closing = new AbortController();
+  const at = await openTestGateway(await openBeside(gateway.database), { closing: closing.signal });
+  const body = { query: activeName };
+  const [stream, parts] = [await ask({ at, accept: events, body }), await ask({ at, accept, body })];
+  closing.abort();
+  await expect(stream.text()).rejects.toThrow('terminated');
+  expect(await parts.text()).toMatch(/"payload":null,"errors":.*"SERVICE_UNAVAILABLE".*--graphql--\r\n$/s);
+  await at.close();
 });

@@ -58,9 +58,8 @@ async function allOf(socket: RawSocket, id: string): Promise<unknown[]> {
 }
 
 describe('a connection', () => {
-  it('is acknowledged with its request id, by which the log names its operations', async () => {
+  it('takes its token from the payload or from the header', async () => {
     for (const [headers, payload] of [
-      [{}, { Authorization: `Bearer ${alice.token}` }],
       [{}, { authorization: `bearer ${alice.token}` }],
       [{ authorization: `Bearer ${alice.token}` }, undefined],
     ] as const) {
@@ -77,36 +76,20 @@ describe('a connection', () => {
       { Authorization: `Bearer dvt_${'x'.repeat(43)}` },
       /^Unauthorized: the token is unknown or revoked$/,
     ],
-    [
-      'an Authorization that is not a string',
-      { Authorization: 5 },
-      /^Unauthorized: the Authorization header must have the form/,
-    ],
   ])('with %s is closed with 4403', async (_, payload, reason) => {
     const socket = await openSocket(gateway);
     socket.send({ type: 'connection_init', payload });
     expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
   });
 
-  it('with two different tokens is closed with 4400, which is in its line of the log', async () => {
-    const headers = { authorization: 'Bearer other', 'X-Request-Id': 'differing' };
+  it('with two different tokens is closed with 4400', async () => {
+    const headers = { authorization: 'Bearer other' };
     const socket = await openSocket(gateway, { headers });
     socket.send(initOf(alice.token));
     expect(await socket.closed).toEqual({
       code: 4400,
       reason: 'connection_init has another token than the Authorization header',
     });
-    const line = expect.stringMatching(/"request":"differing",.*"status":101,"code":"4400"/);
-    await expect.poll(() => gateway.log).toContainEqual(line);
-  });
-
-  it('responds to a ping with its payload, also before the acknowledgement, and to a pong with nothing', async () => {
-    const socket = await openSocket(gateway);
-    socket.send({ type: 'ping', payload: { it: 'is me' } });
-    expect(await socket.next()).toEqual({ type: 'pong', payload: { it: 'is me' } });
-    socket.send({ type: 'pong' });
-    socket.send({ type: 'ping' });
-    expect(await socket.next()).toEqual({ type: 'pong' });
   });
 
   it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
@@ -119,6 +102,7 @@ describe('a connection', () => {
   });
 });
 
+const subscribed = operation('1', activeName);
 /** Invalid messages, with the code and reason of the close. Each case starts with a socket that is not initialised. */
 const wrong: [string, unknown[], number, string][] = [
   ...[
@@ -126,22 +110,14 @@ const wrong: [string, unknown[], number, string][] = [
     [1],
     { type: 'start' },
     { type: 'connection_ack' },
-    { type: 'connection_init', payload: 'me' },
-    { type: 'subscribe', payload: { query: viewer } },
     { id: '1', type: 'subscribe', payload: {} },
-    `{"id":"1","type":"subscribe","payload":{"query":"{ a }","variables":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}}`,
   ].map((message): [string, unknown[], number, string] => [
-    `such as ${(typeof message === 'string' ? message : JSON.stringify(message)).slice(0, 60)}`,
+    `such as ${JSON.stringify(message)}`,
     ['init', 'ack', message],
     CloseCode.BadRequest,
     'Invalid message received',
   ]),
-  [
-    'of an operation before the acknowledgement',
-    [operation('1', viewer)],
-    CloseCode.Unauthorized,
-    'Unauthorized',
-  ],
+  ['of an operation before the acknowledgement', [subscribed], CloseCode.Unauthorized, 'Unauthorized'],
   [
     'that initialises the connection twice',
     ['init', 'init'],
@@ -149,14 +125,8 @@ const wrong: [string, unknown[], number, string][] = [
     'Too many initialisation requests',
   ],
   [
-    'that initialises the connection again after the acknowledgement',
-    ['init', 'ack', 'init'],
-    CloseCode.TooManyInitialisationRequests,
-    'Too many initialisation requests',
-  ],
-  [
     'with an id in use',
-    ['init', 'ack', operation('1', activeName), operation('1', viewer)],
+    ['init', 'ack', subscribed, operation('1', viewer)],
     CloseCode.SubscriberAlreadyExists,
     'Subscriber for 1 already exists',
   ],
@@ -177,13 +147,6 @@ describe('a message', () => {
     }
     expect(await socket.closed).toEqual({ code, reason });
   });
-
-  it('that completes an unknown operation is ignored', async () => {
-    const socket = await connect();
-    socket.send({ id: 'nothing', type: 'complete' });
-    socket.send(operation('1', viewer));
-    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
-  });
 });
 
 describe('an operation', () => {
@@ -201,29 +164,6 @@ describe('an operation', () => {
     expect(gateway.responseCache.counters.hits).toBeGreaterThan(hits);
   });
 
-  it('that is a mutation is visible to the next query, by HTTP and by WebSocket', async () => {
-    const socket = await connect();
-    const active = '{ activeDttTemplate { name } }';
-    for (const index of [0, 1] as const) {
-      const databaseId = alice.dttTemplates[index];
-      const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { template { name } } }`;
-      socket.send(operation('m', query));
-      const { name } = nameOf(index).activeDttTemplate;
-      expect(await allOf(socket, 'm')).toContainEqual({
-        id: 'm',
-        type: 'next',
-        payload: { data: { activateTemplate: { template: { name } } } },
-      });
-      expect((await graphqlOnce(gateway, alice.token, active)).data).toEqual(nameOf(index));
-      socket.send(operation('q', active));
-      expect(await allOf(socket, 'q')).toContainEqual({
-        id: 'q',
-        type: 'next',
-        payload: { data: nameOf(index) },
-      });
-    }
-  });
-
   it('that is a subscription gets the current result, then every change, until it is completed', async () => {
     await activate(2);
     const socket = await connect();
@@ -236,16 +176,6 @@ describe('an operation', () => {
     socket.send(operation('s', viewer));
     await activate(1);
     expect(await allOf(socket, 's')).toEqual(viewerOf('s'));
-  });
-
-  it('that is completed before its result gets none, even if its id is used again', async () => {
-    const socket = await connect();
-    socket.send(operation('1', '{ dttSessions(first: 5) { nodes { segments { type } } } }'));
-    socket.send({ id: '1', type: 'complete' });
-    socket.send(operation('1', viewer));
-    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
-    socket.send(operation('2', viewer));
-    expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
   });
 
   it('that is completed before it has started is not run', async () => {
@@ -265,78 +195,34 @@ describe('an operation', () => {
     );
   });
 
-  it('that is invalid gets an error message, and one with a failed field gets its result', async () => {
+  it('that is invalid gets an error message', async () => {
     const socket = await connect();
     socket.send(operation('1', '{ nothing }'));
-    const location = { line: 1, column: 3 };
-    expect(await allOf(socket, '1')).toEqual([
-      {
-        id: '1',
-        type: 'error',
-        payload: [
-          {
-            message: 'Cannot query field "nothing" on type "Query".',
-            locations: [location],
-            extensions: { code: 'BAD_USER_INPUT' },
-          },
-        ],
-      },
-    ]);
-    socket.send(operation('2', '{ dttSessions(first: 101) { totalCount } }'));
-    expect(await allOf(socket, '2')).toEqual([
-      {
-        id: '2',
-        type: 'next',
-        payload: {
-          errors: [expect.objectContaining({ path: ['dttSessions'] })],
-          data: { dttSessions: null },
-        },
-      },
-      { id: '2', type: 'complete' },
-    ]);
+    const error = {
+      message: 'Cannot query field "nothing" on type "Query".',
+      locations: [{ line: 1, column: 3 }],
+      extensions: { code: 'BAD_USER_INPUT' },
+    };
+    expect(await allOf(socket, '1')).toEqual([{ id: '1', type: 'error', payload: [error] }]);
   });
 
-  it('gets its own result while many others run', async () => {
-    const socket = await connect();
-    const ids = Array.from({ length: 150 }, (_, index) => `q${index}`);
-    for (const id of ids) socket.send(operation(id, `{ ${id}: __typename }`));
-    const got = new Map<string, unknown>();
-    while (got.size < ids.length) {
-      const message = await socket.next();
-      if (message.type === 'next') got.set(message.id, message.payload);
-    }
-    expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: 'Query' } }]).sort());
-  });
-
-  it('has a line in the log with a request id, as a request has', async () => {
+  it('has a line in the log by its socket and number, as a request has', async () => {
     const socket = await openSocket(gateway, { headers: { 'X-Request-Id': 'logged' } });
     socket.send(initOf(alice.token));
     await socket.next();
-    socket.send(operation('1', '{ viewer { username } }'));
+    socket.send(operation('1', viewer));
     await allOf(socket, '1');
     socket.send(operation('2', activeName));
     await socket.next();
     socket.socket.close(1000);
-    await vi.waitFor(() => {
-      const lines = gateway.log
-        .map((line) => JSON.parse(line))
-        .filter(({ request }) => /^logged/.test(request));
-      expect(lines).toEqual([
-        expect.objectContaining({ request: 'logged.0', operation: 'connection_init', status: 200 }),
-        expect.objectContaining({
-          request: 'logged.1',
-          transport: 'websocket',
-          operation: 'query viewer',
-          status: 200,
-        }),
-        expect.objectContaining({
-          request: 'logged.2',
-          operation: 'subscription activeDttTemplate',
-          status: 200,
-        }),
-        expect.objectContaining({ request: 'logged', method: 'GET', operation: 'websocket', status: 101 }),
-      ]);
-    }, 10_000);
+    const lines = () =>
+      gateway.log.map((line) => JSON.parse(line)).filter(({ request }) => /^logged/.test(request));
+    await expect.poll(lines).toMatchObject([
+      { request: 'logged.0', operation: 'connection_init', status: 200 },
+      { request: 'logged.1', transport: 'websocket', operation: 'query viewer', status: 200 },
+      { request: 'logged.2', operation: 'subscription activeDttTemplate', status: 200 },
+      { request: 'logged', method: 'GET', operation: 'websocket', status: 101 },
+    ]);
   });
 });
 
@@ -404,7 +290,6 @@ describe('a request for a WebSocket', () => {
       'and no other protocol beside it',
     ],
     ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
-    ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],
     [
       'from a page of an origin that is not allowed',
       '/graphql',
@@ -419,15 +304,6 @@ describe('a request for a WebSocket', () => {
     expect(response.headers.connection).toMatch(/\bclose$/);
     if (status === 426)
       expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
-  });
-
-  it('from a page of an allowed origin, or of the gateway itself, is accepted', async () => {
-    for (const origin of ['https://app.example', gateway.url]) await openSocket(gateway, { origin });
-  });
-
-  it('without a subprotocol is closed with 4406', async () => {
-    const socket = await openSocket(gateway, {}, []);
-    expect(await socket.closed).toEqual({ code: 4406, reason: 'Subprotocol not acceptable' });
   });
 });
 
@@ -448,7 +324,7 @@ describe("graphql-ws' client", () => {
     for (const created of clients.splice(0)) await created.dispose();
   });
 
-  it('runs queries, mutations and subscriptions, and gets errors', async () => {
+  it('runs queries, mutations and subscriptions', async () => {
     const created = client();
     const results = created.iterate({ query: viewer });
     expect((await results.next()).value).toEqual({ data: { viewer: { username: 'alice' } } });
@@ -459,9 +335,6 @@ describe("graphql-ws' client", () => {
     await created.iterate({ query }).next();
     expect((await changes.next()).value).toEqual({ data: nameOf(1) });
     await changes.return?.();
-    await expect(created.iterate({ query: '{ nothing }' }).next()).rejects.toEqual([
-      expect.objectContaining({ message: 'Cannot query field "nothing" on type "Query".' }),
-    ]);
   });
 
   it('continues its subscriptions after the connection was lost', async () => {
@@ -483,14 +356,4 @@ describe("graphql-ws' client", () => {
     await activate(2);
     expect((await changes.next()).value).toEqual({ data: nameOf(2) });
   });
-});
-
-it('a hundred sockets receive a change, each of them once', async () => {
-  await activate(0);
-  const sockets = await Promise.all(Array.from({ length: 100 }, connect));
-  for (const socket of sockets) socket.send(operation('s', activeName));
-  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(0));
-  await activate(1);
-  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(1));
-  expect(sockets.flatMap(({ unread }) => unread)).toEqual([]);
 });
