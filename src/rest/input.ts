@@ -129,7 +129,7 @@ export async function findBodyError(
 }
 
 /** What a body has in JSON; undefined if it is anything else. */
-const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(body.toString()) : undefined);
+const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined);
 
 function isJson({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
