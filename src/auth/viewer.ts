@@ -166,7 +166,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // The token may have been revoked in the meantime: then what was found must not outlive the requests that asked for it.
-      if (!feed.mayCache(id) || changed.anybody || changed.users.has(id)) return;
+      if (!feed.listening || changed.anybody || changed.users.has(id)) return;
       const digest = digestOf(token);
       known.set(digest, entry);
       digests.set(id, (digests.get(id) ?? new Set()).add(digest));
@@ -180,7 +180,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       // Nothing is remembered of a token that is not cached.
       if (!entry || digest === undefined) latest.delete(connection);
       else if (before === undefined) latest.set(header, digest, connection);
-      return entry && feed.mayCache(entry.viewer.id) ? entry : undefined;
+      return feed.listening ? entry : undefined;
     },
   };
 }

@@ -11,9 +11,9 @@ import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts'
 import { assertOwnFolder } from './embedded/owner.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
-import { listenToEngine } from './feed/engine.ts';
 import type { FeedReport } from './feed/keepListening.ts';
-import { listenToServer } from './feed/server.ts';
+import { listenToEngine, listenToServer } from './feed/notify.ts';
+
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { sessionSettings } from './pooler.ts';

@@ -47,7 +47,7 @@ export function createViewerVersions(feed: ChangeFeed) {
   const { noteRead, lastReadOf, isCaughtUp, catchUp } = createReadBarrier(feed);
   return {
     /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
-    versionOf: (viewerId: number) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
+    versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
     invalidate: versions.raise,
     noteRead,
     lastReadOf,

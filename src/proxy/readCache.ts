@@ -101,7 +101,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions):
     drop: accounts.drop,
     async read(read) {
       const { accountId, request } = read;
-      if (!(await hasHeardAll(accountId))) return { given: await read.send(request) };
+      if (!(await hasHeardAll())) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
       const found = await find(reads, read);
       // A write may have come in between.
@@ -154,18 +154,18 @@ const longestWait = 250;
 const pauseAfterTimeout = 1_000;
 
 /**
- * Returns whether every announcement about an account has arrived here that was made before the call. Any gateway may have
+ * Returns whether every announcement has arrived here that was made before the call. Any gateway may have
  * acknowledged a write before then.
  */
-function createHearing(feed: ChangeFeed): (accountId: number) => Promise<boolean> {
+function createHearing(feed: ChangeFeed): () => Promise<boolean> {
   let lastFailure = Number.NEGATIVE_INFINITY;
-  return async (accountId) => {
-    if (!feed.mayCache(accountId) || performance.now() - lastFailure < pauseAfterTimeout) return false;
+  return async () => {
+    if (!feed.listening || performance.now() - lastFailure < pauseAfterTimeout) return false;
     // No other process has the embedded engine open.
     if (!feed.catchUp) return true;
     const hasCaughtUp = await resultWithin(longestWait, feed.catchUp());
     if (!hasCaughtUp) lastFailure = performance.now();
-    return hasCaughtUp === true && feed.mayCache(accountId);
+    return hasCaughtUp === true && feed.listening;
   };
 }
 

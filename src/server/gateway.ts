@@ -16,7 +16,7 @@ import {
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
-import type { OnStandbyChange } from '../database/replicas/standbyConnection.ts';
+import type { OnStandbyChange } from '../database/replicas/standby.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';

@@ -13,7 +13,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { listenToServer } from '../../src/database/feed/server.ts';
+import { listenToServer } from '../../src/database/feed/notify.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   needsEngine,
@@ -139,7 +139,7 @@ async function read(place: number, account: Account, request: Read, temp?: Issue
   const shownBefore = shownTo(watched, account);
   // While the feed of a gateway is down, or has announced a change that cannot be read yet, the gateway reads from the database,
   // which has all that was acknowledged.
-  const begun = hasFeed && gateway.feed.mayCache(account.userId) ? floor.copy() : acknowledged.copy();
+  const begun = hasFeed && gateway.feed.listening ? floor.copy() : acknowledged.copy();
   begun.raiseTo(shownBefore);
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;

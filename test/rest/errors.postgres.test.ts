@@ -555,7 +555,6 @@ describe('an internal error', () => {
     // Without a feed, no response comes from the cache, which would hide that the database cannot be reached.
     const silentFeed: ChangeFeed = {
       kind: 'notify',
-      mayCache: () => false,
       listening: false,
       reconnects: 0,
       subscribe: () => () => {},

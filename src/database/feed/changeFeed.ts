@@ -1,14 +1,11 @@
 /**
  * The change feed: tells whose data has changed, whichever program changed it. The triggers in the migrations announce
- * changes; the modules of this folder receive the announcements: `keepListening.ts` whatever way they come, `server.ts` by
- * NOTIFY, `logical.ts` by messages in the log, `engine.ts` from the embedded engine. Promised is that a feed counts as
- * listening only while it hears itself. It may be replaced by one that never listens: then nothing is cached.
+ * changes; the modules of this folder receive the announcements: `keepListening.ts` however they come, `notify.ts` by
+ * NOTIFY, `log.ts` by messages in the write-ahead log. Promised is that a feed counts as listening only while it hears itself.
+ * It may be replaced by one that never listens: then nothing is cached.
  */
 
 import type { Prisma } from '../generated/prisma/client.ts';
-
-/** The channel of announcements by NOTIFY. */
-export const channel = 'dovetail';
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
@@ -32,11 +29,6 @@ export interface ChangeFeed {
   readonly kind: FeedKind;
   /** Whether announcements are proved to arrive. While they are not, nothing that was read before may be used again. */
   readonly listening: boolean;
-  /**
-   * Whether what is read of a user may be cached, and what is cached may be used: announcements are proved to arrive, and
-   * none is about a change of the user's that snapshots may not show yet.
-   */
-  mayCache(userId: number): boolean;
   /**
    * Waits until every change has been announced here that could be read when it was called, and returns whether that has
    * happened: a change can be read a moment before it is announced. Absent where it cannot (embedded engine).

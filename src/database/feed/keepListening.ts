@@ -1,6 +1,5 @@
 /**
- * Listens for announcements, and reconnects whenever they no longer arrive. How they arrive is up to the module that connects:
- * `engine.ts`, `server.ts` (NOTIFY) or `logical.ts` (messages in the log).
+ * Listens for announcements, and reconnects whenever they no longer arrive.
  *
  * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing. So the gateway sends itself a
  * heartbeat, at the start and every few seconds, and counts as listening only while its heartbeats arrive.
@@ -27,17 +26,15 @@ const longestDelay = 5_000;
 /** How long, in milliseconds, a start waits for announcements: the time of two heartbeats, each sent and delivered. */
 const longestStart = 4 * heartbeat;
 
-/**
- * Called with each announcement.
- * @param seen settles once snapshots show the change. Absent if they do already.
- */
-export type OnAnnouncement = (payload: string, seen?: Promise<void>) => void;
+/** How the payload of a heartbeat begins. It announces no change. */
+export const heartbeatPrefix = 'heartbeat ';
 
 /**
  * Begins to listen.
+ * @param hear called with the payload of each announcement, once what it announces can be read.
  * @param lost aborted by whichever part finds that a connection is lost. All of them are closed then.
  */
-export type Connect = (hear: OnAnnouncement, lost: AbortController) => Promise<FeedConnection>;
+export type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
 
 export interface FeedConnection {
   readonly kind: FeedKind;
@@ -48,33 +45,64 @@ export interface FeedConnection {
 /** Called with why announcements do not arrive, whenever that has changed; with undefined when they arrive again. */
 export type FeedReport = (problem: string | undefined) => void;
 
-interface ListeningOptions {
-  /** Whether every change is announced before it can be read. */
-  readonly isHeardFirst?: boolean;
-  readonly report?: FeedReport | undefined;
-}
-
-/** Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long. */
+/**
+ * Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long.
+ * @param isHeardFirst whether every change is announced before it can be read.
+ */
 export async function keepListening(
   connect: Connect,
-  { isHeardFirst = false, report }: ListeningOptions = {},
+  report?: FeedReport,
+  isHeardFirst = false,
 ): Promise<ChangeFeed> {
   const closing = new AbortController();
   const tried = createSignal();
-  const problems = createProblems(report, closing.signal);
   const audience = createAudience();
   const heartbeats = createHeartbeats();
   let delay = shortestDelay;
+  let problem: string | undefined;
 
-  function noteHeard(): void {
+  function note(now: string | undefined): void {
+    if (now === problem || closing.signal.aborted) return;
+    problem = now;
+    report?.(now);
+  }
+
+  function noteHeard(kind: FeedKind): void {
+    audience.set(true, kind);
     delay = shortestDelay;
-    problems.note(undefined);
+    note(undefined);
     tried.settle();
+  }
+
+  /** Listens until announcements no longer arrive, or it cannot connect. Returns why. */
+  async function attempt(): Promise<string> {
+    const lost = new AbortController();
+    const { signal } = lost;
+    const lose = () => lost.abort();
+    closing.signal.addEventListener('abort', lose);
+    signal.addEventListener('abort', heartbeats.giveUp);
+    try {
+      const connection = await connect((payload) => {
+        if (!signal.aborted && !heartbeats.hear(payload)) changesOf(payload).forEach(audience.tell);
+      }, lost);
+      const arrives = heartbeats.begin(connection);
+      do {
+        if (!(await arrives())) break;
+        if (!audience.listening) noteHeard(connection.kind);
+      } while (await pause(heartbeat, signal));
+      return abortReason(signal) ?? 'they do not arrive';
+    } catch (error) {
+      return abortReason(signal) ?? errorText(error);
+    } finally {
+      closing.signal.removeEventListener('abort', lose);
+      lose();
+      if (audience.listening) audience.set(false);
+    }
   }
 
   async function listen(): Promise<void> {
     while (!closing.signal.aborted) {
-      problems.note(await attempt({ connect, audience, heartbeats, closing: closing.signal, noteHeard }));
+      note(await attempt());
       tried.settle();
       const rest = delay;
       delay = Math.min(delay * 2, longestDelay);
@@ -82,110 +110,50 @@ export async function keepListening(
     }
   }
 
-  const listening = listen();
+  const ended = listen();
   // Not every pooler lets a connection listen. Without a feed the gateway works, and caches nothing.
   await resultWithin(longestStart, tried.promise);
-  if (!audience.isListening()) problems.noteFirst('none has arrived so far');
-
-  return {
-    get kind() {
-      return audience.kind();
-    },
-    ...(!isHeardFirst && { catchUp: heartbeats.catchUp }),
-    mayCache: (userId) => audience.isListening() && !audience.hasUnseenChange(userId),
-    get listening() {
-      return audience.isListening();
-    },
-    get reconnects() {
-      return audience.reconnects();
-    },
-    subscribe: audience.subscribe,
-    async close() {
-      closing.abort();
-      await listening;
-    },
+  if (!audience.listening) note(problem ?? 'none has arrived so far');
+  const close = async () => {
+    closing.abort();
+    await ended;
   };
+  return Object.assign(audience, { close, ...(!isHeardFirst && { catchUp: heartbeats.catchUp }) });
 }
-
-interface Attempt {
-  readonly connect: Connect;
-  readonly audience: ReturnType<typeof createAudience>;
-  readonly heartbeats: ReturnType<typeof createHeartbeats>;
-  readonly closing: AbortSignal;
-  /** Called when the first heartbeat has arrived. */
-  readonly noteHeard: () => void;
-}
-
-/** Listens until announcements no longer arrive, or it cannot connect. Returns why. */
-async function attempt({ connect, audience, heartbeats, closing, noteHeard }: Attempt): Promise<string> {
-  const lost = new AbortController();
-  const lose = () => lost.abort();
-  closing.addEventListener('abort', lose);
-  const receive = audience.begin(lost.signal);
-  try {
-    const connection = await connect((payload, seen) => {
-      if (!lost.signal.aborted && !heartbeats.hear(payload)) receive(payload, seen);
-    }, lost);
-    const arrives = heartbeats.begin(connection, lost.signal);
-    do {
-      if (!(await arrives())) break;
-      if (audience.isListening()) continue;
-      audience.set(true, connection.kind);
-      noteHeard();
-    } while (await pause(heartbeat, lost.signal));
-    return abortReason(lost.signal) ?? 'they do not arrive';
-  } catch (error) {
-    return abortReason(lost.signal) ?? errorText(error);
-  } finally {
-    closing.removeEventListener('abort', lose);
-    lose();
-    if (audience.isListening()) audience.set(false);
-  }
-}
-
-/** How the payload of a heartbeat begins. It announces no change. */
-const heartbeatPrefix = 'heartbeat ';
-
-export const isHeartbeat = (payload: string): boolean => payload.startsWith(heartbeatPrefix);
 
 /** Announcements that a gateway sends to itself, as proof that announcements arrive, and up to which point. */
 function createHeartbeats() {
-  /** The heartbeats in flight, and what to call when they arrive. */
-  const expected = new Map<string, () => void>();
+  /** The heartbeats in flight, and what to call when they arrive, or never will. */
+  const expected = new Map<string, (arrived: boolean) => void>();
   /** Sends a heartbeat over the present connections, and returns whether it has arrived in time. */
   let arrives = async () => false;
   let last = Number.NEGATIVE_INFINITY;
 
-  async function beat({ announce }: FeedConnection, lost: AbortSignal): Promise<boolean> {
+  async function beat({ announce }: FeedConnection): Promise<boolean> {
     const payload = heartbeatPrefix + randomUUID();
-    const waiting = new AbortController();
-    const stop = () => waiting.abort();
-    let heard = false;
-    expected.set(payload, () => {
-      heard = true;
-      stop();
-    });
-    lost.addEventListener('abort', stop);
+    const arrived = new Promise<boolean>((settle) => expected.set(payload, settle));
     try {
       await announce(payload);
-      await pause(longestDelivery, waiting.signal);
+      return (await resultWithin(longestDelivery, arrived)) ?? false;
     } finally {
-      lost.removeEventListener('abort', stop);
       expected.delete(payload);
     }
-    return heard;
   }
 
   return {
     /** Notes a heartbeat that has arrived. Returns whether the payload is one, of this gateway or of another. */
     hear(payload: string): boolean {
-      expected.get(payload)?.();
-      return isHeartbeat(payload);
+      expected.get(payload)?.(true);
+      return payload.startsWith(heartbeatPrefix);
     },
     /** Uses new connections from now on. Returns a function that sends a heartbeat and returns whether it arrives in time. */
-    begin(connection: FeedConnection, lost: AbortSignal): () => Promise<boolean> {
-      arrives = () => beat(connection, lost);
+    begin(connection: FeedConnection): () => Promise<boolean> {
+      arrives = () => beat(connection);
       return arrives;
+    },
+    /** Waits for no heartbeat any more, since the connections are lost. */
+    giveUp(): void {
+      for (const settle of expected.values()) settle(false);
     },
     /**
      * Sends a heartbeat, one for all callers that wait when it is sent: once it has arrived, everything that was announced
@@ -200,36 +168,29 @@ function createHeartbeats() {
   };
 }
 
-/** Reports why announcements do not arrive, and the same reason only once. */
-function createProblems(report: FeedReport | undefined, closing: AbortSignal) {
-  let last: string | undefined;
-  const note = (problem: string | undefined): void => {
-    if (problem === last || closing.aborted) return;
-    last = problem;
-    report?.(problem);
-  };
-  return { note, noteFirst: (problem: string) => note(last ?? problem) };
-}
-
-/** Those who are told of changes: of each change once snapshots show it, and of all when announcements may have been missed. */
+/** Those who are told of changes, and of all when announcements may have been missed. */
 function createAudience() {
   const listeners = new Set<ChangeListener>();
   let listening = false;
   let connections = 0;
   let kind: FeedKind = 'notify';
-  let unseen = countUnseen();
-  const tell = (change: Change) => {
+  function tell(change: Change): void {
     for (const listener of listeners) listener(change);
-  };
+  }
   return {
-    kind: () => kind,
-    isListening: () => listening,
-    reconnects: () => Math.max(connections - 1, 0),
+    tell,
+    get kind() {
+      return kind;
+    },
+    get listening() {
+      return listening;
+    },
+    get reconnects() {
+      return Math.max(connections - 1, 0);
+    },
     subscribe(listener: ChangeListener) {
       listeners.add(listener);
-      return () => {
-        listeners.delete(listener);
-      };
+      return () => void listeners.delete(listener);
     },
     set(now: boolean, by = kind): void {
       listening = now;
@@ -238,42 +199,5 @@ function createAudience() {
       // Everything that was read before may be stale: changes may have been missed.
       tell({ kind: 'all' });
     },
-    /** Whether a change of the user's was announced that snapshots may not show yet. */
-    hasUnseenChange: (userId: number) => unseen.affects(userId),
-    /**
-     * Receives from new connections. Changes that were not seen yet are forgotten, as is everything that was cached.
-     * @param lost aborted when the connections are lost.
-     */
-    begin(lost: AbortSignal): OnAnnouncement {
-      const own = countUnseen();
-      unseen = own;
-      return (payload, seen) => {
-        for (const change of changesOf(payload)) {
-          if (!seen) {
-            tell(change);
-            continue;
-          }
-          own.add(change, 1);
-          seen.then(() => {
-            own.add(change, -1);
-            if (!lost.aborted) tell(change);
-          });
-        }
-      };
-    },
-  };
-}
-
-/** Counts changes that were announced, but that snapshots may not show yet: of each user, and those that concern all users. */
-function countUnseen() {
-  const counts = new Map<number | 'all', number>();
-  return {
-    add(change: Change, more: 1 | -1): void {
-      const key = change.kind === 'user' ? change.userId : 'all';
-      const count = (counts.get(key) ?? 0) + more;
-      if (count > 0) counts.set(key, count);
-      else counts.delete(key);
-    },
-    affects: (userId: number) => counts.has('all') || counts.has(userId),
   };
 }

@@ -33,7 +33,7 @@ import {
 } from '../../../src/database/embedded/embedded.ts';
 import { lockFolder } from '../../../src/database/embedded/folderLock.ts';
 import type { Change } from '../../../src/database/feed/changeFeed.ts';
-import { listenToEngine } from '../../../src/database/feed/engine.ts';
+import { listenToEngine } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { openGateway } from '../../../src/server/gateway.ts';

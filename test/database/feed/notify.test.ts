@@ -18,7 +18,7 @@ import {
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { findSilentTriggers } from '../../../src/database/announcements.ts';
 import type { Change, ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
-import { listenToServer } from '../../../src/database/feed/server.ts';
+import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 import { openTcpProxy } from '../../support/tcpProxy.ts';

@@ -1,0 +1,163 @@
+/**
+ * Listens to a server, or to the embedded engine. Where a database announces by messages in its log, `log.ts` reads those
+ * besides.
+ *
+ * The database function `announce` returns the mode with each heartbeat. When the mode changes, the gateway reconnects, so a
+ * database may be switched at any moment. The gateway always listens to NOTIFY as well: transactions that began before the
+ * switch may announce by it.
+ */
+
+import pLimit from 'p-limit';
+import type pg from 'pg';
+import type { ServerConfig } from '../connection/client.ts';
+import type { EmbeddedPostgres } from '../embedded/embedded.ts';
+import { isPooled, shareSessions } from '../pooler.ts';
+import { createSession } from '../session.ts';
+import type { ChangeFeed, FeedKind } from './changeFeed.ts';
+import { type FeedReport, heartbeat, heartbeatPrefix, keepListening } from './keepListening.ts';
+
+/** The channel of announcements by NOTIFY. */
+const channel = 'dovetail';
+
+/** The payload that is announced when a database is switched to another mode. */
+const switched = 'switched';
+
+const switchedError = () => new Error('changes are announced in another way now');
+
+/**
+ * Listens to the embedded engine, in the process that runs it. The engine has one session, so a heartbeat may wait for as
+ * long as another client's transaction is open; nothing else can change in the meantime.
+ */
+export function listenToEngine(
+  { connection, listeners }: EmbeddedPostgres,
+  report?: FeedReport,
+): Promise<ChangeFeed> {
+  return keepListening(
+    async (hear, lost) => {
+      const listener = (from: string, payload: string) => {
+        if (from === channel) hear(payload);
+      };
+      listeners.add(listener);
+      lost.signal.addEventListener('abort', () => listeners.delete(listener), { once: true });
+      const client = await openConnection(connection, lost, 0);
+      await client.query(`LISTEN ${channel}`);
+      // The engine has no logical decoding: everything is announced by NOTIFY.
+      return { kind: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
+    },
+    report,
+    // Announcements arrive with the reply to the commit, and so before anything that is read afterwards in the one session.
+    true,
+  );
+}
+
+/**
+ * Listens on a connection that does nothing else: behind a pooler, any other statement could bring along notifications that
+ * were meant for another client.
+ * @param direct connects to the server itself.
+ * @param announcing connects as the pool does. Heartbeats are sent over it, so that they do not arrive if the two have come
+ * to lead to different servers.
+ * @param longestUse after how many milliseconds a heartbeat is sent over a new connection.
+ * @param report told why nothing arrives, and when something does again.
+ */
+export function listenToServer(
+  direct: ServerConfig,
+  announcing = direct,
+  { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
+): Promise<ChangeFeed> {
+  return keepListening(async (hear, lost) => {
+    const [listener, announcer] = await Promise.all([
+      openConnection(direct, lost),
+      openConnection(announcing, lost),
+    ]);
+    // The LISTEN would stay in a session that other clients use, and they would get the notifications.
+    if ((await isPooled(listener)) && (await shareSessions(listener, announcer)))
+      throw new Error('the pooler does not give each connection a session of its own');
+    let kind: FeedKind = 'notify';
+    listener.on('notification', ({ payload = '' }) => {
+      if (payload === switched) lost.abort(switchedError());
+      // Where messages are read, only a heartbeat among them proves that they arrive.
+      else if (kind === 'notify' || !payload.startsWith(heartbeatPrefix)) hear(payload);
+    });
+    await listener.query(`LISTEN ${channel}`);
+    const ask = createAsk(announcer);
+    const announce = createAnnounce(ask, announcing, longestUse);
+    kind = await announce(heartbeatPrefix);
+    if (kind === 'logical') {
+      const { readMessages } = await import('./log.ts');
+      await readMessages(direct, ask, hear, lost);
+    }
+    return {
+      kind,
+      async announce(payload) {
+        try {
+          if ((await announce(payload)) !== kind) throw switchedError();
+        } catch (error) {
+          // Not every caller handles a failure.
+          lost.abort(error);
+          throw error;
+        }
+      },
+    };
+  }, report);
+}
+
+/**
+ * Makes a function that announces something by the same mode as writes do, and returns the mode. Now and then it does so over a
+ * new connection: when the address comes to lead to another server, old connections go on working with the old server, while
+ * those of the pool move to the new one.
+ */
+function createAnnounce(ask: Ask, announcing: ServerConfig, longestUse: number) {
+  let began = performance.now();
+  let kind: FeedKind = 'logical';
+
+  async function announceOver(over: Ask, payload: string): Promise<FeedKind> {
+    // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
+    // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
+    const [row] = await over<{ way: string }>(
+      `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
+      [payload, kind === 'notify' ? 'off' : 'local'],
+    );
+    kind = row?.way === 'notify' ? 'notify' : 'logical';
+    return kind;
+  }
+
+  return async (payload: string): Promise<FeedKind> => {
+    if (performance.now() - began < longestUse) return announceOver(ask, payload);
+    began = performance.now();
+    const { client, connect, close } = createSession(announcing, heartbeat);
+    try {
+      await connect();
+      return await announceOver(createAsk(client), payload);
+    } finally {
+      void close();
+    }
+  };
+}
+
+export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
+
+/** Makes a function that runs statements on a connection one after the other, since `pg` takes one at a time. */
+export function createAsk(client: pg.Client): Ask {
+  const inTurn = pLimit(1);
+  return async <Row extends pg.QueryResultRow>(text: string, values: unknown[] = []) => {
+    const { rows } = await inTurn(() => client.query<Row>(text, values));
+    return rows;
+  };
+}
+
+/**
+ * Opens a connection of a feed.
+ * @param lost aborted when the connection is; the connection is closed when it is aborted.
+ * @param longest how long, in milliseconds, a statement may take; 0 for any time.
+ */
+export async function openConnection(
+  config: ServerConfig,
+  lost: AbortController,
+  longest = heartbeat,
+): Promise<pg.Client> {
+  const { client, connect, close } = createSession(config, longest);
+  client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
+  lost.signal.addEventListener('abort', () => void close(), { once: true });
+  await connect();
+  return client;
+}
