@@ -95,8 +95,8 @@ async function sharesSessions(client: pg.Client, server: ServerConfig): Promise<
 /** How changes are announced. The log of a start says why. */
 export async function checkAnnouncing({ client, direct }: Connected): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
-  const { mode, decodes, isPublished } = await readFeedSetup(direct.client);
-  if (mode === 'notify' || !decodes) return 'by NOTIFY';
+  const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
+  if (mode === 'notify' || walLevel !== 'logical') return 'by NOTIFY';
   const lack = isPublished
     ? await checkReplicationSlot(direct.server)
     : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };

@@ -3,7 +3,7 @@
  * server and the role are able to do. `announce_by` in the migrations explains why switching works this way.
  */
 
-import type pg from 'pg';
+import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
 import type { ServerConfig } from '../connection/client.ts';
@@ -11,17 +11,13 @@ import { announcedTables } from '../models.ts';
 import { createSession, isUnresponsive } from '../session.ts';
 import { newSlot } from './log.ts';
 
-/** `both` while the owner of the database switches it back to NOTIFY by hand. */
-export type AnnounceMode = 'notify' | 'logical' | 'both';
-
 export interface FeedSetup {
-  readonly mode: AnnounceMode;
-  /** Whether the server has logical decoding. Without it everything is announced by NOTIFY. */
-  readonly decodes: boolean;
-  /** The server's setting, and the role of the connection. */
+  /** `both` while the owner of the database switches it back to NOTIFY by hand. */
+  readonly mode: 'notify' | 'logical' | 'both';
+  /** The server's setting. With any other than `logical` everything is announced by NOTIFY. */
   readonly walLevel: string;
+  /** The role of the connection, and whether it owns the function `announce`, and so may switch the mode. */
   readonly role: string;
-  /** Whether the role owns the function `announce`, and so may switch the mode. */
   readonly owns: boolean;
   /** Whether the publication exists that a slot is read with. */
   readonly isPublished: boolean;
@@ -43,7 +39,7 @@ const longestTrial = 3_000;
 
 /** The mode that the database has come to, and why where it is not the one that was asked for. */
 export interface ChosenMode {
-  readonly mode: AnnounceMode;
+  readonly mode: FeedSetup['mode'];
   readonly why?: string;
 }
 
@@ -78,8 +74,7 @@ export async function chooseAnnounceMode(
 export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   const { rows } = await client.query<FeedSetup>(
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
-       current_setting('wal_level') = 'logical' AS decodes, current_setting('wal_level') AS "walLevel",
-       current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
+       current_setting('wal_level') AS "walLevel", current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
        EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
        CASE WHEN NOT has_database_privilege(current_database(), 'CREATE') THEN quote_ident(current_database()) END
          AS "lacksCreateOn"
@@ -92,8 +87,8 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
 
 /** What prevents announcing by messages, as far as the setup tells. */
 function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
-  const { decodes, walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
-  if (!decodes)
+  const { walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
+  if (walLevel !== 'logical')
     return {
       says: `the server has wal_level = ${walLevel}`,
       advice: 'Set wal_level = logical in its settings and start it again.',
@@ -111,6 +106,10 @@ function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   };
 }
 
+/** What is needed to make a slot, for errors of which PostgreSQL does not say what to do. */
+const slotNeeds =
+  'The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see docs/deployment.md.';
+
 /** Tries to make a slot. Gives undefined if it can be, or could be once transactions are over that write. */
 export async function checkReplicationSlot(direct: ServerConfig): Promise<Diagnosis | undefined> {
   // The types of `pg` do not have the parameter, which it passes on.
@@ -121,25 +120,12 @@ export async function checkReplicationSlot(direct: ServerConfig): Promise<Diagno
     await client.query(newSlot().create);
     return undefined;
   } catch (error) {
-    return isUnresponsive(error) ? undefined : { says: errorText(error), advice: adviceOn(error) };
+    if (isUnresponsive(error)) return undefined;
+    const { detail, hint } = error instanceof pg.DatabaseError ? error : {};
+    return { says: errorText(error), advice: hint ?? detail ?? slotNeeds };
   } finally {
     await close();
   }
-}
-
-const raise = (setting: string) =>
-  `Raise ${setting} and start the server again: one for each standby, one for each process of a gateway, and one more for a start.`;
-
-function adviceOn(error: unknown): string {
-  const code = systemCodeOf(error);
-  if (code === '42501')
-    return 'Give the role the right: ALTER ROLE … REPLICATION; hosted services have a role for it to be granted, such as rds_replication.';
-  if (code === '53400') return raise('max_replication_slots');
-  if (code === '53300') return raise('max_wal_senders');
-  if (code === '28000') return 'Let the role connect, in pg_hba.conf.';
-  if (/startup parameter/.test(errorText(error)))
-    return 'A pooler stands in between: name the server itself in DATABASE_DIRECT_URL.';
-  return 'Look at the log of the server.';
 }
 
 async function switchToNotify(client: pg.ClientBase, { mode, owns, role }: FeedSetup): Promise<ChosenMode> {

@@ -17,19 +17,14 @@ import type { Ask } from './notify.ts';
 /** The prefix of the gateway's messages, and the publication that `pgoutput` needs, which has no table. */
 const name = 'dovetail';
 
-/** How long, in milliseconds, a new slot may take. It waits for all transactions that write. */
-const longestCreation = 5 * 60_000;
-
 /** How often, in seconds, the server is told which part of the log was read, so that it can remove it. */
 const reportInterval = 5;
 
 /** Names a new slot, and writes the statement that creates it. */
 export function newSlot() {
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
-  return {
-    slot,
-    create: `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`,
-  };
+  const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
+  return { slot, create };
 }
 
 /** Reads from a slot that it creates over the same connection. */
@@ -85,8 +80,6 @@ export async function readMessages(
     if (isAsked) void service.acknowledge(position);
   });
   service.on('error', (error) => lost.abort(error));
-  const tooLong = new Error('a new slot waits too long for transactions that write');
-  const timer = setTimeout(() => lost.abort(tooLong), longestCreation);
   const begun = new Promise((settle) => service.once('start', settle));
   const plugin = new TemporarySlotPlugin({ protoVersion: 1, publicationNames: [name], messages: true });
   // Pending for as long as messages are read.
@@ -95,7 +88,7 @@ export async function readMessages(
     () => lost.abort(),
     (error: unknown) => lost.abort(error),
   );
-  await Promise.race([begun, reading]).finally(() => clearTimeout(timer));
+  await Promise.race([begun, reading]);
   await awaitWriters(ask, lost.signal);
 }
 

@@ -7,12 +7,11 @@
  * switch may announce by it.
  */
 
-import pLimit from 'p-limit';
-import type pg from 'pg';
+import pg from 'pg';
 import type { ServerConfig } from '../connection/client.ts';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
-import { isPooled, shareSessions } from '../pooler.ts';
-import { createSession } from '../session.ts';
+import { isPooled, makeSessionSettings, shareSessions } from '../pooler.ts';
+import { createSession, longestConnecting } from '../session.ts';
 import type { ChangeFeed, FeedKind } from './changeFeed.ts';
 import { type FeedReport, heartbeat, heartbeatPrefix, keepListening } from './keepListening.ts';
 
@@ -56,7 +55,7 @@ export function listenToEngine(
  * @param direct connects to the server itself.
  * @param announcing connects as the pool does. Heartbeats are sent over it, so that they do not arrive if the two have come
  * to lead to different servers.
- * @param longestUse after how many milliseconds a heartbeat is sent over a new connection.
+ * @param longestUse for how many milliseconds heartbeats are sent over one connection.
  * @param report told why nothing arrives, and when something does again.
  */
 export function listenToServer(
@@ -65,12 +64,10 @@ export function listenToServer(
   { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
 ): Promise<ChangeFeed> {
   return keepListening(async (hear, lost) => {
-    const [listener, announcer] = await Promise.all([
-      openConnection(direct, lost),
-      openConnection(announcing, lost),
-    ]);
+    const announcer = openAnnouncer(announcing, longestUse, lost);
+    const listener = await openConnection(direct, lost);
     // The LISTEN would stay in a session that other clients use, and they would get the notifications.
-    if ((await isPooled(listener)) && (await shareSessions(listener, announcer)))
+    if ((await isPooled(listener)) && (await sharesSessions(listener, announcer)))
       throw new Error('the pooler does not give each connection a session of its own');
     let kind: FeedKind = 'notify';
     listener.on('notification', ({ payload = '' }) => {
@@ -79,8 +76,19 @@ export function listenToServer(
       else if (kind === 'notify' || !payload.startsWith(heartbeatPrefix)) hear(payload);
     });
     await listener.query(`LISTEN ${channel}`);
-    const ask = createAsk(announcer);
-    const announce = createAnnounce(ask, announcing, longestUse);
+    const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
+
+    /** Announces something by the same mode as writes do, and returns the mode. */
+    async function announce(payload: string): Promise<FeedKind> {
+      // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
+      // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
+      const [row] = await ask<{ way: string }>(
+        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
+        [payload, kind === 'notify' ? 'off' : 'local'],
+      );
+      return row?.way === 'notify' ? 'notify' : 'logical';
+    }
+
     kind = await announce(heartbeatPrefix);
     if (kind === 'logical') {
       const { readMessages } = await import('./log.ts');
@@ -101,48 +109,32 @@ export function listenToServer(
   }, report);
 }
 
-/**
- * Makes a function that announces something by the same mode as writes do, and returns the mode. Now and then it does so over a
- * new connection: when the address comes to lead to another server, old connections go on working with the old server, while
- * those of the pool move to the new one.
- */
-function createAnnounce(ask: Ask, announcing: ServerConfig, longestUse: number) {
-  let began = performance.now();
-  let kind: FeedKind = 'logical';
-
-  async function announceOver(over: Ask, payload: string): Promise<FeedKind> {
-    // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
-    // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
-    const [row] = await over<{ way: string }>(
-      `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
-      [payload, kind === 'notify' ? 'off' : 'local'],
-    );
-    kind = row?.way === 'notify' ? 'notify' : 'logical';
-    return kind;
-  }
-
-  return async (payload: string): Promise<FeedKind> => {
-    if (performance.now() - began < longestUse) return announceOver(ask, payload);
-    began = performance.now();
-    const { client, connect, close } = createSession(announcing, heartbeat);
-    try {
-      await connect();
-      return await announceOver(createAsk(client), payload);
-    } finally {
-      void close();
-    }
-  };
-}
-
+/** Runs a statement on the server that a feed listens to, and returns its rows. */
 export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 
-/** Makes a function that runs statements on a connection one after the other, since `pg` takes one at a time. */
-export function createAsk(client: pg.Client): Ask {
-  const inTurn = pLimit(1);
-  return async <Row extends pg.QueryResultRow>(text: string, values: unknown[] = []) => {
-    const { rows } = await inTurn(() => client.query<Row>(text, values));
-    return rows;
-  };
+/**
+ * A pool of one connection, which is replaced now and then: when the address comes to lead to another server, old connections go
+ * on working with the old server, while those of the gateway's pool move to the new one.
+ */
+function openAnnouncer(server: ServerConfig, longestUse: number, lost: AbortController): pg.Pool {
+  const pool = new pg.Pool({
+    ...server,
+    max: 1,
+    maxLifetimeSeconds: longestUse / 1_000,
+    connectionTimeoutMillis: longestConnecting,
+    query_timeout: heartbeat,
+    allowExitOnIdle: true,
+    onConnect: (client) => makeSessionSettings(client as pg.Client, server),
+  });
+  pool.on('error', (error) => lost.abort(error));
+  lost.signal.addEventListener('abort', () => void pool.end(), { once: true });
+  return pool;
+}
+
+async function sharesSessions(listener: pg.Client, announcer: pg.Pool): Promise<boolean> {
+  const client = await announcer.connect();
+  // The pool makes clients of this class.
+  return shareSessions(listener, client as pg.PoolClient & pg.Client).finally(() => client.release());
 }
 
 /**
@@ -150,7 +142,7 @@ export function createAsk(client: pg.Client): Ask {
  * @param lost aborted when the connection is; the connection is closed when it is aborted.
  * @param longest how long, in milliseconds, a statement may take; 0 for any time.
  */
-export async function openConnection(
+async function openConnection(
   config: ServerConfig,
   lost: AbortController,
   longest = heartbeat,

@@ -30,26 +30,7 @@ import {
   type StandbyConnection,
 } from './standby.ts';
 
-export interface ReplicaFigures {
-  readonly primary: number;
-  /** How many reads failed on a standby and were repeated on the primary. */
-  readonly retried: number;
-  readonly standbys: readonly {
-    readonly name: string;
-    readonly isHealthy: boolean;
-    readonly status: string;
-    readonly reads: number;
-  }[];
-}
-
-export interface Replicas {
-  /** The SQL interface for one operation of the viewer: all its reads go to one server, the primary as soon as it has written. */
-  sqlFor(viewer: { readonly id: number }): Sql;
-  /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
-  noteChange(viewerId: number): void;
-  figures(): ReplicaFigures;
-  close(): Promise<void>;
-}
+export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
 
 export interface ReplicaOptions {
   readonly urls: readonly string[];
@@ -61,8 +42,7 @@ export interface ReplicaOptions {
 }
 
 /** @throws {SetupError} when the identity of the primary cannot be read. */
-export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
-  const { urls, sql, feed, bounds, onChange } = options;
+export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
   const places = urls.map((url): Place => {
     const connection = keepConnected({ url, bounds, primary }, onChange);
@@ -70,12 +50,13 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
     const { begin } = createSharedRuns(() => catchUp(sql, connection));
     return { ...connection, catchUp: begin, reads: 0 };
   });
-  await Promise.all(places.map(({ tried }) => tried));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
   return {
-    // Each viewer has one place. There is at least one.
-    sqlFor: ({ id }) => createOperationSql(sql, id, places[id % places.length] as Place, { viewers, counts }),
+    /** The SQL interface of one operation of the viewer. Each viewer has one place; there is at least one. */
+    sqlFor: ({ id }: { readonly id: number }) =>
+      createOperationSql(sql, id, places[id % places.length] as Place, { viewers, counts }),
+    /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
     noteChange: viewers.noteChange,
     figures: () => ({
       ...counts,
@@ -113,7 +94,9 @@ function createOperationSql(primary: Sql, viewerId: number, place: Place, { view
     const standby = place.current();
     if (!standby || standby.isBusy()) return undefined;
     const needed = await viewers.neededBy(viewerId);
-    return needed !== undefined && (await hasReplayed(standby, needed)) ? standby : undefined;
+    if (needed === undefined) return undefined;
+    if (!standby.hasReplayed(needed)) await standby.refresh();
+    return standby.lostAt() === undefined && standby.hasReplayed(needed) ? standby : undefined;
   }
 
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
@@ -156,12 +139,6 @@ function createOperationSql(primary: Sql, viewerId: number, place: Place, { view
   };
 }
 
-async function hasReplayed(standby: Standby, needed: Position): Promise<boolean> {
-  const has = () => (standby.replayed() ?? -1n) >= needed;
-  if (!has()) await standby.refresh().catch(() => {});
-  return standby.lostAt() === undefined && has();
-}
-
 /** Whether the server has stopped the statement, mostly because it took too long. */
 const wasStopped = (error: unknown) => error instanceof pg.DatabaseError && error.code === '57014';
 
@@ -186,16 +163,15 @@ async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promis
   const began = performance.now();
   const last = current() ? began : lostAt();
   if (last === undefined) return;
-  const read = async () => {
+  let left: readonly string[] | undefined;
+  for (;;) {
     const rows = await sql.run<{ commit: string }>(committing, [performance.now() - last]);
-    return new Set(rows.map(({ commit }) => commit));
-  };
-  for (let left = await read(); left.size > 0; ) {
+    const now = rows.map(({ commit }) => commit);
+    left = left?.filter((commit) => now.includes(commit)) ?? now;
+    if (left.length === 0) return;
     if (performance.now() - began > longestCatchUp)
       throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
     await sleep(catchUpPause);
-    const still = await read();
-    left = new Set([...left].filter((commit) => still.has(commit)));
   }
 }
 

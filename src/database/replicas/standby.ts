@@ -17,7 +17,7 @@ import { isPooled } from '../pooler.ts';
 import { createStatementNames } from '../preparedStatements.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
-import { createSignal, pause } from '../waiting.ts';
+import { pause } from '../waiting.ts';
 
 /** The database cluster and the database, which a standby has in common with its primary, and the role of the connection. */
 interface Identity {
@@ -29,21 +29,7 @@ interface Identity {
 const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
   (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database, current_user::text AS role`;
 
-export interface Standby {
-  readonly sql: Sql;
-  /** The position that it is known to have replayed; undefined until it shows all that was written before it was connected. */
-  replayed(): Position | undefined;
-  /** When it was lost, by `performance.now()`; undefined while it is healthy. */
-  lostAt(): number | undefined;
-  /** Whether as many reads wait for a connection as there are connections. */
-  isBusy(): boolean;
-  /** Reads its state. It is lost if it is no longer healthy. */
-  refresh(): Promise<unknown>;
-  /** Must be called with the error when a read failed there. */
-  failed(error: unknown): void;
-  /** Closes it, and returns why it was not healthy any more. */
-  close(): string;
-}
+export type Standby = Awaited<ReturnType<typeof connectStandby>>;
 
 /** The primary, with which standbys are compared. */
 export interface Primary {
@@ -96,7 +82,7 @@ interface State {
  * Connects to a standby.
  * @throws when it cannot be reached, or is not, or cannot be recognized as, a standby of the primary.
  */
-export async function connectStandby({ url, bounds, primary }: StandbyOptions): Promise<Standby> {
+export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
   const { watcher, pool, lose, lost } = openConnections(url, bounds);
   const health = createHealth(primary);
   async function refresh(): Promise<void> {
@@ -116,13 +102,19 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions): 
         // The rows have the column of the statement.
         check: ([row]) => health.note(row as { state: State }),
       }),
-      replayed: () => (health.replayed() >= least ? health.replayed() : undefined),
+      /** Whether it has replayed up to the position, and shows all that was written before it was connected. */
+      hasReplayed: (position: Position) => health.replayed() >= position && health.replayed() >= least,
+      /** When it was lost, by `performance.now()`; undefined while it is healthy. */
       lostAt: () => lost()?.at,
+      /** Whether as many reads wait for a connection as there are connections. */
       isBusy: () => pool.waitingCount >= bounds.connections,
+      /** Reads its state. It is lost if it is no longer healthy. */
       refresh: createSharedRuns(() => refresh().catch(lose)).begin,
-      failed(error) {
+      /** Must be called with the error when a read failed there. */
+      failed(error: unknown): void {
         if (!isOfStatement(error)) lose(error);
       },
+      /** Closes it, and returns why it was not healthy any more. */
       close: () => lose(new Error('it was closed')),
     };
   } catch (error) {
@@ -231,37 +223,23 @@ async function identify(watcher: pg.Client, { system, database, role }: Identity
 const reconnectPause = 1_000;
 const heartbeat = 500;
 
-export interface StandbyConnection {
-  /** Its host and port, without a password. */
-  readonly name: string;
-  /** The standby, if it is connected and healthy. */
-  current(): Standby | undefined;
-  /** When the last standby that was healthy was lost; undefined if none was. */
-  lostAt(): number | undefined;
-  /** Its state in words, for logs and metrics. */
-  status(): string;
-  /** Settles when the first attempt to connect has ended. */
-  readonly tried: Promise<void>;
-  close(): Promise<void>;
-}
+export type StandbyConnection = ReturnType<typeof keepConnected>;
 
 /** Called with the state of a standby, in words, whenever it has changed. */
 export type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
 
 /** Keeps a standby connected, and polls its state: without reads, nothing else would notice for a while that it is gone. */
-export function keepConnected(options: StandbyOptions, onChange: OnStandbyChange): StandbyConnection {
+export function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
   // A URL may have host and port in its query, or leave them out.
   const name = hostPortText(new pg.Client(serverOf(options.url)));
   const closing = new AbortController();
   const { signal } = closing;
-  const { promise: tried, settle } = createSignal();
   let current: Standby | undefined;
   let status = '';
 
   function setStatus(now: string, isReadFrom = false): void {
     if (now !== status && !signal.aborted) onChange(name, now, isReadFrom);
     status = now;
-    settle();
   }
 
   /** Connects, and returns why it is no longer connected. */
@@ -279,11 +257,14 @@ export function keepConnected(options: StandbyOptions, onChange: OnStandbyChange
 
   const running = reconnect();
   return {
+    /** Its host and port, without a password. */
     name,
+    /** The standby, if it is connected and healthy. */
     current: () => (current?.lostAt() === undefined ? current : undefined),
+    /** When the last standby that was healthy was lost; undefined if none was. */
     lostAt: () => current?.lostAt(),
+    /** Its state in words, for logs and metrics. */
     status: () => status,
-    tried,
     async close() {
       closing.abort();
       await running;

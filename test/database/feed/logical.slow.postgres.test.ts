@@ -10,7 +10,7 @@ import { openDatabase } from '../../../src/database/database.ts';
 import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
 import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
 import { awaitWriters, readMessages, selectOver } from '../../../src/database/feed/log.ts';
-import { createAsk, listenToServer, openConnection } from '../../../src/database/feed/notify.ts';
+import { type Ask, listenToServer } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -45,6 +45,8 @@ afterAll(async () => {
   await database?.close();
   await server?.stop();
 });
+
+const ask: Ask = async (text, values) => (await database.pool.query(text, values)).rows;
 
 const rankUp = ({ userId }: Account) =>
   database.pool.query('UPDATE "User" SET rank = coalesce(rank, 0) + 1 WHERE id = $1 RETURNING rank', [
@@ -134,7 +136,6 @@ describe('a change whose message arrives before its commit is visible', () => {
 
   it('is waited for by a feed that begins to read the log after its message', async () => {
     const lost = new AbortController();
-    const ask = createAsk(await openConnection(direct, lost));
     const release = await holdCommits();
     const updating = rankUp(alice);
     await sleep(100);
@@ -379,7 +380,6 @@ describe('announcing by messages is rejected', () => {
     await announceBy(database.pool, 'logical');
     await isListening('logical');
     const lost = new AbortController();
-    const ask = createAsk(await openConnection(direct, lost));
     await Promise.all(Array.from({ length: 3 }, () => readMessages(direct, ask, () => {}, lost)));
     expect(await modeOrError(direct)).toMatch(
       /all replication slots are in use.*Raise max_replication_slots/,
