@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
@@ -16,7 +15,6 @@ import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { endProcesses, startCli, written } from '../../support/processes.ts';
 import { openTcpProxy } from '../../support/tcpProxy.ts';
 
 let server: PostgresServer;
@@ -202,54 +200,6 @@ describe('a reader of the log', () => {
     );
     await expect.poll(retained, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
   });
-});
-
-it('each process of a gateway, including one that replaces another, receives changes through its own slot', async () => {
-  onTestFinished(endProcesses);
-  const { token } = await createToken(database.pool, 'alice', 'workers');
-  const settings = {
-    DATABASE_URL: `${server.url}/logical`,
-    PORT: '0',
-    CHANGE_FEED: 'logical',
-    LOG_LEVEL: 'info',
-  };
-  const gateway = startCli(['serve', '--workers', '2'], settings);
-  const [, url = ''] = /(http:\/\/\S+?)\/?\s/.exec(await written(gateway, /http:\/\/\S+\s/)) ?? [];
-  const workers = () =>
-    [...gateway.output.stderr.matchAll(/"pid":(\d+).*"msg":"serving"/g)].map(([, pid]) => Number(pid));
-  const slots = async () => {
-    const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
-    return rows.length;
-  };
-  /** Whether reads show a rank that was just written. There are many of them, since any of the processes may serve one. */
-  async function isReceived(): Promise<boolean> {
-    const { rows } = await rankUp(alice);
-    await sleep(200);
-    const ranks = await Promise.all(
-      Array.from({ length: 20 }, async () => {
-        const response = await fetch(`${url}/api/v1/users/me`, {
-          headers: { Authorization: `Bearer ${token}`, Connection: 'close' },
-        });
-        const { data } = await response.json();
-        return data.rank === rows[0]?.rank;
-      }),
-    );
-    return ranks.every(Boolean);
-  }
-  // One slot is that of this test.
-  await expect.poll(slots, { timeout: 15_000 }).toBe(3);
-  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
-  expect(gateway.output.stdout + gateway.output.stderr).toMatch(/logical/);
-  const before = workers();
-  const [first] = before;
-  if (first === undefined) throw new Error('no worker has said that it serves');
-  process.kill(first, 'SIGKILL');
-  await expect.poll(() => workers().length, { timeout: 20_000 }).toBeGreaterThan(before.length);
-  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
-  expect(await slots()).toBe(3);
-  gateway.child.kill('SIGTERM');
-  await gateway.exit;
-  await expect.poll(slots).toBe(1);
 });
 
 describe('a switch of the announcement mode', () => {
