@@ -10,8 +10,7 @@ import { endWhenSilent } from './connection/silence.ts';
 import { FolderInUse, findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { assertOwnFolder } from './embedded/owner.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
-import type { ChangeFeed } from './feed/changeFeed.ts';
-import type { FeedReport } from './feed/keepListening.ts';
+import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer } from './feed/notify.ts';
 
 import { type MigrationListener, migrate } from './migrate.ts';

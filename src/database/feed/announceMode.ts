@@ -19,10 +19,9 @@ export interface FeedSetup {
   /** The role of the connection, and whether it owns the function `announce`, and so may switch the mode. */
   readonly role: string;
   readonly owns: boolean;
-  /** Whether the publication exists that a slot is read with. */
+  /** Whether the publication exists that a slot is read with, and whether the role may create it. */
   readonly isPublished: boolean;
-  /** The name of the database, quoted for GRANT, if the role lacks the right to create the publication. */
-  readonly lacksCreateOn: string | null;
+  readonly mayPublish: boolean;
 }
 
 /** The advisory lock under which one gateway at a time switches the mode. `announce_by` takes it as well. */
@@ -76,8 +75,7 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
        current_setting('wal_level') AS "walLevel", current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
        EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
-       CASE WHEN NOT has_database_privilege(current_database(), 'CREATE') THEN quote_ident(current_database()) END
-         AS "lacksCreateOn"
+       has_database_privilege(current_database(), 'CREATE') AS "mayPublish"
      FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
   );
   const [setup] = rows;
@@ -87,22 +85,16 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
 
 /** What prevents announcing by messages, as far as the setup tells. */
 function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
-  const { walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
+  const { walLevel, mode, isPublished, mayPublish, owns, role } = setup;
   if (walLevel !== 'logical')
     return {
       says: `the server has wal_level = ${walLevel}`,
       advice: 'Set wal_level = logical in its settings and start it again.',
     };
-  if (mode === 'logical' && isPublished) return undefined;
-  if (owns && !isPublished && lacksCreateOn !== null)
-    return {
-      says: `the role ${JSON.stringify(role)} may not create the publication that the messages are read with`,
-      advice: `As the owner of the database: GRANT CREATE ON DATABASE ${lacksCreateOn} TO "${role.replaceAll('"', '""')}";`,
-    };
-  if (owns) return undefined;
+  if (isPublished ? mode === 'logical' || owns : mayPublish && owns) return undefined;
   return {
-    says: `the role ${JSON.stringify(role)} does not own the function announce, and cannot switch the database`,
-    advice: `As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    says: `the role ${JSON.stringify(role)} ${owns ? 'may not create the publication that the messages are read with' : 'does not own the function announce, and cannot switch the database'}`,
+    advice: `As the owner of the database: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
   };
 }
 

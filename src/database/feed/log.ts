@@ -64,10 +64,8 @@ export async function readMessages(
     },
     { acknowledge: { auto: false, timeoutSeconds: reportInterval } },
   );
-  lost.signal.addEventListener('abort', () => {
-    socket.destroy();
-    service.destroy().catch(() => {});
-  });
+  // Not `service.destroy()`, after which a connection that is being made neither succeeds nor fails.
+  lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
   const hearVisible = createVisibility(ask, hear, lost);
   let transaction = '';
   service.on('data', (_, message: Pgoutput.Message) => {
@@ -84,10 +82,12 @@ export async function readMessages(
   const plugin = new TemporarySlotPlugin({ protoVersion: 1, publicationNames: [name], messages: true });
   // Pending for as long as messages are read.
   const reading = service.subscribe(plugin, '');
-  reading.then(
-    () => lost.abort(),
-    (error: unknown) => lost.abort(error),
-  );
+  reading
+    .then(
+      () => lost.abort(),
+      (error: unknown) => lost.abort(error),
+    )
+    .finally(() => service.destroy().catch(() => {}));
   await Promise.race([begun, reading]);
   await awaitWriters(ask, lost.signal);
 }

@@ -12,8 +12,14 @@ import type { ServerConfig } from '../connection/client.ts';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { isPooled, makeSessionSettings, shareSessions } from '../pooler.ts';
 import { createSession, longestConnecting } from '../session.ts';
-import type { ChangeFeed, FeedKind } from './changeFeed.ts';
-import { type FeedReport, heartbeat, heartbeatPrefix, keepListening } from './keepListening.ts';
+import {
+  type ChangeFeed,
+  type FeedKind,
+  type FeedReport,
+  heartbeat,
+  heartbeatPrefix,
+  keepListening,
+} from './changeFeed.ts';
 
 /** The channel of announcements by NOTIFY. */
 const channel = 'dovetail';
@@ -147,9 +153,10 @@ async function openConnection(
   lost: AbortController,
   longest = heartbeat,
 ): Promise<pg.Client> {
-  const { client, connect, close } = createSession(config, longest);
+  const { client, connect } = createSession(config, longest);
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
-  lost.signal.addEventListener('abort', () => void close(), { once: true });
+  // Not `client.end()`, which waits for what a dead connection never says.
+  lost.signal.addEventListener('abort', () => client.connection.stream.destroy(), { once: true });
   await connect();
   return client;
 }
