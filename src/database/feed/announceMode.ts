@@ -94,7 +94,7 @@ function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   if (isPublished ? mode === 'logical' || owns : mayPublish && owns) return undefined;
   return {
     says: `the role ${JSON.stringify(role)} ${owns ? 'may not create the publication that the messages are read with' : 'does not own the function announce, and cannot switch the database'}`,
-    advice: `As the owner of the database: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    advice: `As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
   };
 }
 

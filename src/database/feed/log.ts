@@ -17,9 +17,6 @@ import type { Ask } from './notify.ts';
 /** The prefix of the gateway's messages, and the publication that `pgoutput` needs, which has no table. */
 const name = 'dovetail';
 
-/** How often, in seconds, the server is told which part of the log was read, so that it can remove it. */
-const reportInterval = 5;
-
 /** Names a new slot, and writes the statement that creates it. */
 export function newSlot() {
   const slot = `dovetail_${randomBytes(8).toString('hex')}`;
@@ -62,7 +59,8 @@ export async function readMessages(
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     },
-    { acknowledge: { auto: false, timeoutSeconds: reportInterval } },
+    // Tells the server every five seconds which part of the log was read, so that the server can remove it.
+    { acknowledge: { auto: false, timeoutSeconds: 5 } },
   );
   // Not `service.destroy()`, after which a connection that is being made neither succeeds nor fails.
   lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
@@ -96,20 +94,9 @@ export async function readMessages(
 export async function awaitWriters(ask: Ask, lost: AbortSignal): Promise<void> {
   // A transaction id of our own, which comes after theirs. The upper bound of a snapshot would not do: the last writer may be above it.
   const [mark] = await ask<{ own: string }>('SELECT pg_current_xact_id()::text AS own');
-  const areOver = async () => {
-    const [row] = await ask<{ over: boolean }>(
-      'SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 AS over',
-      [mark?.own],
-    );
-    return row?.over ?? false;
-  };
-  while (!(await areOver())) await pause(20, lost);
+  const statement = 'SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 AS over';
+  while (!(await ask<{ over: boolean }>(statement, [mark?.own]))[0]?.over) await pause(20, lost);
 }
-
-/** The rest, in milliseconds, after a snapshot that showed many transactions: one serves all that come meanwhile. */
-const longestRest = 10;
-/** The longest rest after one that showed none. The first is a millisecond, and each is twice the one before. */
-const longestRetry = 50;
 
 /**
  * Selects the transactions that are over for a snapshot: it shows what they have written, or they have failed. The log has the
@@ -144,7 +131,8 @@ export function createVisibility(
         waiting.delete(transaction);
         payloads.forEach(hear);
       }
-      rest = over.size > 0 ? Math.min(over.size, longestRest) : Math.min(2 * rest || 1, longestRetry);
+      // After a snapshot that showed many, one serves all that come meanwhile. After one that showed none, longer each time.
+      rest = over.size > 0 ? Math.min(over.size, 10) : Math.min(2 * rest || 1, 50);
       await pause(rest, lost.signal);
     }
     isPassing = false;

@@ -75,14 +75,8 @@ export function listenToServer(
     // The LISTEN would stay in a session that other clients use, and they would get the notifications.
     if ((await isPooled(listener)) && (await sharesSessions(listener, announcer)))
       throw new Error('the pooler does not give each connection a session of its own');
-    let kind: FeedKind = 'notify';
-    listener.on('notification', ({ payload = '' }) => {
-      if (payload === switched) lost.abort(switchedError());
-      // Where messages are read, only a heartbeat among them proves that they arrive.
-      else if (kind === 'notify' || !payload.startsWith(heartbeatPrefix)) hear(payload);
-    });
-    await listener.query(`LISTEN ${channel}`);
     const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
+    let kind: FeedKind | undefined;
 
     /** Announces something by the same mode as writes do, and returns the mode. */
     async function announce(payload: string): Promise<FeedKind> {
@@ -90,28 +84,25 @@ export function listenToServer(
       // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
       const [row] = await ask<{ way: string }>(
         `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
-        [payload, kind === 'notify' ? 'off' : 'local'],
+        [payload, kind === 'logical' ? 'local' : 'off'],
       );
-      return row?.way === 'notify' ? 'notify' : 'logical';
+      const way = row?.way === 'notify' ? 'notify' : 'logical';
+      if (way !== (kind ?? way)) lost.abort(switchedError());
+      return way;
     }
 
+    listener.on('notification', ({ payload = '' }) => {
+      if (payload === switched) lost.abort(switchedError());
+      // Where messages are read, only a heartbeat among them proves that they arrive.
+      else if (kind !== 'logical' || !payload.startsWith(heartbeatPrefix)) hear(payload);
+    });
+    await listener.query(`LISTEN ${channel}`);
     kind = await announce(heartbeatPrefix);
     if (kind === 'logical') {
       const { readMessages } = await import('./log.ts');
       await readMessages(direct, ask, hear, lost);
     }
-    return {
-      kind,
-      async announce(payload) {
-        try {
-          if ((await announce(payload)) !== kind) throw switchedError();
-        } catch (error) {
-          // Not every caller handles a failure.
-          lost.abort(error);
-          throw error;
-        }
-      },
-    };
+    return { kind, announce };
   }, report);
 }
 

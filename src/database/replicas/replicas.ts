@@ -55,7 +55,7 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   return {
     /** The SQL interface of one operation of the viewer. Each viewer has one place; there is at least one. */
     sqlFor: ({ id }: { readonly id: number }) =>
-      createOperationSql(sql, id, places[id % places.length] as Place, { viewers, counts }),
+      createOperationSql(sql, id, places[id % places.length] as Place, viewers, counts),
     /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
     noteChange: viewers.noteChange,
     figures: () => ({
@@ -81,13 +81,14 @@ interface Place extends StandbyConnection {
   reads: number;
 }
 
-interface Shared {
-  readonly viewers: ReturnType<typeof trackViewers>;
-  readonly counts: { primary: number; retried: number };
-}
-
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
-function createOperationSql(primary: Sql, viewerId: number, place: Place, { viewers, counts }: Shared): Sql {
+function createOperationSql(
+  primary: Sql,
+  viewerId: number,
+  place: Place,
+  viewers: ReturnType<typeof trackViewers>,
+  counts: { primary: number; retried: number },
+): Sql {
   let choosing: Promise<Standby | undefined> | undefined;
 
   async function choose(): Promise<Standby | undefined> {
@@ -110,8 +111,8 @@ function createOperationSql(primary: Sql, viewerId: number, place: Place, { view
       return rows;
     } catch (error) {
       standby.failed(error);
-      // On the primary it would probably take as long.
-      if (wasStopped(error)) throw error;
+      // The server has stopped it, mostly since it took too long. On the primary it would probably take as long.
+      if (error instanceof pg.DatabaseError && error.code === '57014') throw error;
       counts.retried++;
       return usePrimary(use);
     }
@@ -138,9 +139,6 @@ function createOperationSql(primary: Sql, viewerId: number, place: Place, { view
     writeAndFind: (...given) => usePrimary((sql) => sql.writeAndFind(...given)),
   };
 }
-
-/** Whether the server has stopped the statement, mostly because it took too long. */
-const wasStopped = (error: unknown) => error instanceof pg.DatabaseError && error.code === '57014';
 
 /**
  * The commits on their way from the disk to where they can be read, or that wait for synchronous replication, of transactions
