@@ -17,7 +17,7 @@ import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { sessionSettings } from './pooler.ts';
 import { createStatementNames } from './preparedStatements.ts';
-import { createSql, type Sql } from './reader/sql.ts';
+import { createSql, type ReadCheck, type Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
 export interface Connected {
@@ -184,11 +184,11 @@ const longestIdle = 60_000;
 const longestOfCommand = 60_000;
 
 /** The limits that hold also where the server is gone without a word. Those of a gateway are completed by `limitSilence`. */
-export const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
+const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
   bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand };
 
 /** Must be called for each new connection of a pool. */
-export function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
+function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
   if (bounds) endWhenSilent(client, bounds.statement + lateness);
 }
 
@@ -214,20 +214,22 @@ export function sessionSettingsOf(
 interface ConnectOptions {
   readonly bounds?: PoolLimits | undefined;
   readonly nameOf?: (text: string) => string;
+  readonly readCheck?: ReadCheck;
   /** Prepares a new connection for its first statement. */
   prepare?(client: pg.ClientBase): Promise<unknown>;
   /** Called once all connections are closed. */
   release?(): Promise<void>;
 }
 
-function connectTo(
+/** Opens a pool, and the SQL interface over it. */
+export function connectTo(
   connection: pg.PoolConfig,
-  { bounds, nameOf, prepare, release }: ConnectOptions,
+  { bounds, nameOf, readCheck, prepare, release }: ConnectOptions,
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
     ...poolLimits(bounds),
-    connectionTimeoutMillis: longestConnecting,
+    connectionTimeoutMillis: connection.connectionTimeoutMillis ?? longestConnecting,
     // Probes find a server that is gone without a word while nobody asks.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -245,7 +247,7 @@ function connectTo(
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,
-    sql: createSql(pool, nameOf),
+    sql: createSql(pool, nameOf, readCheck),
     async close() {
       await pool.end();
       await release?.();

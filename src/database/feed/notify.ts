@@ -124,6 +124,8 @@ function openAnnouncer(server: ServerConfig, longestUse: number, lost: AbortCont
     onConnect: (client) => makeSessionSettings(client as pg.Client, server),
   });
   pool.on('error', (error) => lost.abort(error));
+  // As in `connectTo`: without a listener, an error while the connection is handed out would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}));
   lost.signal.addEventListener('abort', () => void pool.end(), { once: true });
   return pool;
 }

@@ -6,16 +6,11 @@
 import pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
 import { hostPortText, serverOf } from '../connection/client.ts';
-import { limitSilence, type PoolLimits, poolLimits, sessionSettingsOf } from '../database.ts';
-import {
-  createPositionReader,
-  type Position,
-  type PrimaryPositionReader,
-  parsePosition,
-} from '../logPosition.ts';
+import { connectTo, type PoolLimits, sessionSettingsOf } from '../database.ts';
+import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from '../logPosition.ts';
 import { isPooled } from '../pooler.ts';
 import { createStatementNames } from '../preparedStatements.ts';
-import { createSql, type Sql } from '../reader/sql.ts';
+import type { ReadCheck, Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
 import { pause } from '../waiting.ts';
 
@@ -31,29 +26,24 @@ const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_contro
 
 export type Standby = Awaited<ReturnType<typeof connectStandby>>;
 
-/** The primary, with which standbys are compared. */
-export interface Primary {
-  readonly identity: Identity;
-  /** The timeline that it writes, as it was last read. */
-  timeline: number;
-  readonly take: PrimaryPositionReader;
-}
-
 export interface StandbyOptions {
   readonly url: string;
   readonly bounds: PoolLimits;
   readonly primary: Primary;
 }
 
+export type Primary = Awaited<ReturnType<typeof readPrimary>>;
+
 /** Reads what standbys are compared with. @throws {SetupError} when the primary does not say which server it is. */
-export async function readPrimary(sql: Pick<Sql, 'run'>): Promise<Primary> {
+export async function readPrimary(sql: Pick<Sql, 'run'>) {
   const [identity] = await sql.run<Identity>(identityStatement, []);
   if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
   const read = createPositionReader(sql);
   const primary = {
     identity,
+    /** The timeline that it writes, as it was last read. */
     timeline: 0,
-    async take() {
+    async take(): Promise<PrimaryPosition> {
       const taken = await read();
       primary.timeline = taken.timeline;
       return taken;
@@ -83,8 +73,12 @@ interface State {
  * @throws when it cannot be reached, or is not, or cannot be recognized as, a standby of the primary.
  */
 export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
-  const { watcher, pool, lose, lost } = openConnections(url, bounds);
   const health = createHealth(primary);
+  const { watcher, pool, sql, lose, lost } = openConnections(url, bounds, {
+    statement: { text: stateStatement, values: [], columns: [{ name: 'state', read: JSON.parse }] },
+    // The rows have the column of the statement.
+    check: ([row]) => health.note(row as { state: State }),
+  });
   async function refresh(): Promise<void> {
     const { rows } = await watcher.query<{ state: State }>({ name: 'state', text: stateStatement });
     // After a promotion, the primary writes a new timeline.
@@ -97,11 +91,7 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
     const { position: least } = await primary.take();
     await refresh();
     return {
-      sql: createSql(pool, createStatementNames(), {
-        statement: { text: stateStatement, values: [], columns: [{ name: 'state', read: JSON.parse }] },
-        // The rows have the column of the statement.
-        check: ([row]) => health.note(row as { state: State }),
-      }),
+      sql,
       /** Whether it has replayed up to the position, and shows all that was written before it was connected. */
       hasReplayed: (position: Position) => health.replayed() >= position && health.replayed() >= least,
       /** When it was lost, by `performance.now()`; undefined while it is healthy. */
@@ -127,7 +117,7 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
  * Makes the connections to a standby: one that watches it, and those that reads use. When one is lost, all are closed, so that
  * no read waits for a server that is silent.
  */
-function openConnections(url: string, bounds: PoolLimits) {
+function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) {
   const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout };
   const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
   const clients = new Set([watcher]);
@@ -135,19 +125,17 @@ function openConnections(url: string, bounds: PoolLimits) {
   // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
   const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
   const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
-  const pool = new pg.Pool({
-    ...server,
-    ...poolLimits(bounds),
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    async onConnect(client) {
+  const { pool, sql } = connectTo(server, {
+    bounds,
+    nameOf: createStatementNames(),
+    readCheck,
+    prepare(client) {
       // The pool makes clients of this class.
       const added = client as pg.Client;
       clients.add(added);
       added.once('end', () => clients.delete(added));
       if (lost) added.connection.stream.destroy();
-      limitSilence(client, bounds);
-      await makeSettings(client);
+      return makeSettings(client);
     },
   });
   /** @returns why they were lost first. */
@@ -160,9 +148,7 @@ function openConnections(url: string, bounds: PoolLimits) {
   }
   watcher.on('error', lose).once('end', () => lose(new Error('it has ended the connection')));
   pool.on('error', lose);
-  // As in `connectTo`: without a listener, an error while a connection is handed out would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
-  return { watcher, pool, lose, lost: () => lost };
+  return { watcher, pool, sql, lose, lost: () => lost };
 }
 
 /** Checks each state that was read, and remembers the replayed position. */
