@@ -138,12 +138,11 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // The token may have been revoked in the meantime: then what was found must not outlive the requests that asked for it.
-      if (feed.mayCache(id) && !changed.anybody && !changed.users.has(id)) known.set(token, entry);
+      if (feed.listening && !changed.anybody && !changed.users.has(id)) known.set(token, entry);
     },
 
     get(token: string): Known | undefined {
-      const entry = known.get(token);
-      return entry && feed.mayCache(entry.viewer.id) ? entry : undefined;
+      return feed.listening ? known.get(token) : undefined;
     },
   };
 }

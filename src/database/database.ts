@@ -10,14 +10,13 @@ import { FolderInUse } from './embedded/folderLock.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
 import { assertOwn } from './embedded/owner.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
-import type { ChangeFeed } from './feed/changeFeed.ts';
-import { listenToEngine } from './feed/engine.ts';
-import type { FeedReport } from './feed/keepListening.ts';
-import { listenToServer } from './feed/server.ts';
+import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
+import { listenToEngine, listenToServer } from './feed/notify.ts';
+
 import { type MigrationListener, migrate } from './migrate.ts';
 import { sessionSettings } from './pooler.ts';
 import { statementName } from './reader/batch.ts';
-import { createSql, type Sql } from './reader/sql.ts';
+import { createSql, type ReadCheck, type Sql } from './reader/sql.ts';
 import { endWhenSilent, longestConnecting } from './session.ts';
 
 export interface Connected {
@@ -166,11 +165,11 @@ const longestIdle = 60_000;
 const longestOfCommand = 60_000;
 
 /** The limits that hold also where the server is gone without a word. Those of a gateway are completed by `limitSilence`. */
-export const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
+const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
   bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand };
 
 /** Must be called for each new connection of a pool. */
-export function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
+function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
   if (bounds) endWhenSilent(client, bounds.statement + lateness);
 }
 
@@ -196,20 +195,22 @@ export function sessionSettingsOf(
 interface ConnectOptions {
   readonly bounds?: PoolLimits | undefined;
   readonly nameOf?: (text: string) => string;
+  readonly readCheck?: ReadCheck;
   /** Prepares a new connection for its first statement. */
   prepare?(client: pg.ClientBase): Promise<unknown>;
   /** Called once all connections are closed. */
   release?(): Promise<void>;
 }
 
-function connectTo(
+/** Opens a pool, and the SQL interface over it. */
+export function connectTo(
   connection: pg.PoolConfig,
-  { bounds, nameOf, prepare, release }: ConnectOptions = {},
+  { bounds, nameOf, readCheck, prepare, release }: ConnectOptions = {},
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
     ...poolLimits(bounds),
-    connectionTimeoutMillis: longestConnecting,
+    connectionTimeoutMillis: connection.connectionTimeoutMillis ?? longestConnecting,
     // Probes find a server that is gone without a word while nobody asks.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -227,7 +228,7 @@ function connectTo(
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,
-    sql: createSql(pool, nameOf),
+    sql: createSql(pool, nameOf, readCheck),
     async close() {
       await pool.end();
       await release?.();

@@ -48,7 +48,7 @@ export function createViewerVersions(feed: ChangeFeed) {
   return {
     ...barrier,
     /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
-    versionOf: (viewerId: number) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
+    versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
     /** Must be called after a write through this process, before it is acknowledged. */
     invalidate: versions.raise,
     /** Raises the version if the viewer may have seen newer data than it stands for. */

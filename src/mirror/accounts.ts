@@ -165,7 +165,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
       const account = getOrAdd(userId);
       // Another process may have noted a write that was not announced here.
-      if (!feed.mayCache(userId)) account.freshness.markStale();
+      if (!feed.listening) account.freshness.markStale();
       await account.freshness.ensureLoaded();
       return account;
     },

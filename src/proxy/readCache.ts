@@ -147,7 +147,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     async read(read: Read): Promise<ReadResult> {
       const { request, target } = read;
       const { accountId, reader, budget } = read.access;
-      if (!(await hasHeardAll(feed, accountId))) return { given: await read.send(request) };
+      if (!(await hasHeardAll(feed))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
       const found = await find(reads, read);
       // A write may have come in between.
@@ -192,12 +192,12 @@ function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamR
 const longestWait = 250;
 
 /**
- * Whether every announcement about an account has arrived here that was made before the call. Any gateway may have acknowledged a
+ * Whether every announcement has arrived here that was made before the call. Any gateway may have acknowledged a
  * write before then.
  */
-async function hasHeardAll(feed: ChangeFeed, accountId: number): Promise<boolean> {
-  if (!feed.mayCache(accountId)) return false;
+async function hasHeardAll(feed: ChangeFeed): Promise<boolean> {
+  if (!feed.listening) return false;
   // No other process has the embedded engine open.
   if (!feed.catchUp) return true;
-  return (await resultWithin(longestWait, feed.catchUp())) === true && feed.mayCache(accountId);
+  return (await resultWithin(longestWait, feed.catchUp())) === true && feed.listening;
 }

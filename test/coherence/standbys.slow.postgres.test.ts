@@ -2,12 +2,9 @@
  * Coherence with standbys: random reads and writes through several gateways over a primary with two standbys, which are
  * paused, cut off and stopped meanwhile. No read may return a state that is older than what was known when it began: to its
  * gateway, to its client by the position of a write through another gateway, or by what the viewer has read there before.
- *
- * `SEED=…` generates the same programs again, and `FUZZ_MINUTES=…` sets how long the tests run.
  */
 
 import { tmpdir } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,21 +15,11 @@ import { type Cluster, startCluster } from '../support/cluster.ts';
 import { openTestGateway, type TestGatewayOptions, withClient } from '../support/gateway.ts';
 import type { TcpProxy } from '../support/tcpProxy.ts';
 import { type Activation, Floor, findStale, type Seen } from './floor.ts';
-import { ask, favourites, type Read, reads, rejected } from './reads.ts';
-import {
-  activateAt,
-  at,
-  changeDirectly,
-  type DirectChange,
-  hasCaughtUp,
-  shownTo,
-  type Watched,
-  watch,
-} from './watched.ts';
-import { leaves, preparation, tables, write } from './writes.ts';
+import { minutes, runPrograms, type Step, seed, stepsOf, where } from './programs.ts';
+import { ask, type Read, reads, rejected } from './reads.ts';
+import { activateAt, at, changeDirectly, hasCaughtUp, shownTo, type Watched, watch } from './watched.ts';
+import { preparation, write } from './writes.ts';
 
-const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
-const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 2 : 2_000;
 
 const name = 'things';
@@ -122,74 +109,15 @@ async function mend(index: number): Promise<void> {
   await standby.resumeReplay();
 }
 
-type Step = {
-  readonly pause: 'none' | 'moment' | 'all';
-  readonly account: number;
-  readonly place: number;
-} & (
-  | {
-      readonly kind: 'read';
-      readonly request: number;
-      readonly times: number;
-      readonly sendsPosition: boolean;
-    }
-  | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
-  | DirectChange
-  | { readonly kind: 'fault'; readonly fault: (typeof faults)[number] }
-);
+type FaultStep = { readonly kind: 'fault'; readonly fault: (typeof faults)[number] };
 
-const where = {
-  pause: fc.constantFrom('none' as const, 'none' as const, 'moment' as const, 'all' as const),
-  account: fc.constantFrom(0, 0, 1),
-  place: fc.nat(2),
-};
-const held = fc.record({
-  level: fc.constantFrom('READ COMMITTED' as const, 'SERIALIZABLE' as const),
-  before: fc.constantFrom(0, 5),
-  after: fc.constantFrom(0, 5, 20),
-});
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 24,
-    arbitrary: fc.record({
-      ...where,
-      kind: fc.constant('read' as const),
-      request: fc.oneof(fc.constantFrom(...favourites), fc.nat(reads.length - 1)),
-      times: fc.integer({ min: 1, max: 5 }),
-      sendsPosition: fc.boolean(),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      ...where,
-      kind: fc.constant('activate' as const),
-      template: fc.nat(2),
-      endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
-    }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      ...where,
-      kind: fc.constant('write' as const),
-      table: fc.constantFrom(...tables),
-      asReplica: fc.boolean(),
-      held,
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ ...where, kind: fc.constant('import' as const), wanted: fc.boolean(), held }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      ...where,
-      kind: fc.constant('restore' as const),
-      table: fc.constantFrom(...leaves),
-    }),
-  },
+const stepOf = stepsOf(true);
+const step: fc.Arbitrary<Step<FaultStep>> = fc.oneof(
+  { weight: 24, arbitrary: stepOf.read },
+  { weight: 4, arbitrary: stepOf.activate },
+  { weight: 6, arbitrary: stepOf.write },
+  { weight: 2, arbitrary: stepOf.import },
+  { weight: 1, arbitrary: stepOf.restore },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -200,20 +128,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-async function run(program: readonly Step[]): Promise<Seen[]> {
-  const seen: Seen[] = [];
-  let inFlight: Promise<unknown>[] = [];
-  for (const next of program) {
-    if (next.pause === 'moment') await sleep(3);
-    if (next.pause === 'all') await Promise.all(inFlight.splice(0));
-    inFlight.push(take(next, seen));
-    if (inFlight.length >= 16) inFlight = [Promise.all(inFlight)];
-  }
-  await Promise.all(inFlight);
-  return seen;
-}
-
-async function take(next: Step, seen: Seen[]): Promise<void> {
+async function take(next: Step<FaultStep>, seen: Seen[]): Promise<void> {
   const account = at(accounts, next.account);
   if (next.kind === 'read')
     for (let time = 0; time < next.times; time++)
@@ -278,13 +193,18 @@ describe.each(['notify', 'logical'] as const)(
       `while standbys lag, are cut off and stop (seed ${seed})`,
       async () => {
         const end = Date.now() + timeLimit;
-        const property = fc.asyncProperty(
-          fc.array(step, { minLength: 40, maxLength: 120, size: 'max' }),
-          async (program) => {
-            for (const { floor } of gateways) floor.activations.length = 0;
-            acknowledged.activations.length = 0;
+        let seen: Seen[] = [];
+        await runPrograms(
+          step,
+          (next) => take(next, seen),
+          // On a slow machine one program may take all the time, with the standbys unavailable from its beginning.
+          () => Date.now() < end || fewestReads() <= enoughReads,
+          async (run) => {
+            seen = [];
+            for (const { activations } of [acknowledged, ...gateways.map(({ floor }) => floor)])
+              activations.length = 0;
             written.clear();
-            const seen = await run(program);
+            await run();
             await haveCaughtUp();
             seen.push(...(await readAll()));
             for (const account of accounts) acknowledged.raise(await write(own, account, 'User'));
@@ -295,9 +215,6 @@ describe.each(['notify', 'logical'] as const)(
             for (const [index] of proxies.entries()) await mend(index);
           },
         );
-        // On a slow machine one program may take all the time, with the standbys unavailable from its beginning.
-        for (let next = seed; Date.now() < end || fewestReads() <= enoughReads; next++)
-          await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
       },
       timeLimit + 60_000,
     );

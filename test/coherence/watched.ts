@@ -8,9 +8,9 @@ import type { TestGateway } from '../support/gateway.ts';
 import { type Activation, type Counts, Floor } from './floor.ts';
 import { activate } from './reads.ts';
 import {
+  atOnce,
   type Holding,
   hold,
-  ignoreConflict,
   type leaves,
   marker,
   restore,
@@ -74,28 +74,25 @@ export async function activateAt(
 }
 
 export type DirectChange =
-  | { readonly kind: 'write'; readonly table: Table; readonly asReplica: boolean; readonly held?: Holding }
-  | { readonly kind: 'import'; readonly wanted: boolean; readonly held?: Holding }
+  | { readonly kind: 'write'; readonly table: Table; readonly asReplica: boolean; readonly held: Holding }
+  | { readonly kind: 'import'; readonly wanted: boolean; readonly held: Holding }
   | { readonly kind: 'restore'; readonly table: (typeof leaves)[number] };
 
 /** Changes data directly in the database, and returns the new counts once the change is acknowledged. */
-export async function changeDirectly(
+export function changeDirectly(
   own: pg.Pool,
   accounts: readonly Account[],
   account: Account,
   next: DirectChange,
 ): Promise<Counts> {
-  const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'restore') return hold(own, atOnce, (client) => restore(client, next.table));
   if (next.kind === 'import') {
-    const [alice, bob] = accounts;
-    const template = at((account === alice ? bob : alice)?.dttTemplates ?? [], 0);
-    return hold(own, next.held ?? atOnce, (client) => setImport(client, account, template, next.wanted));
+    const other = accounts.find((each) => each !== account);
+    const template = at(other?.dttTemplates ?? [], 0);
+    return hold(own, next.held, (client) => setImport(client, account, template, next.wanted));
   }
-  if (next.asReplica)
-    return hold(own, next.held ?? atOnce, (client) => writeAsReplica(client, account, next.table));
-  if (next.held) return hold(own, next.held, (client) => write(client, account, next.table));
-  return write(own, account, next.table).catch(ignoreConflict);
+  const change = next.asReplica ? writeAsReplica : write;
+  return hold(own, next.held, (client) => change(client, account, next.table));
 }
 
 /** Waits until the gateway has processed the announcements of all acknowledged changes. */

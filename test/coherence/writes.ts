@@ -178,14 +178,15 @@ function copy(client: pg.ClientBase, text: string, rows: Buffer = Buffer.alloc(0
 }
 
 export const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
-export type Level = (typeof levels)[number];
 
 export interface Holding {
-  readonly level: Level;
+  readonly level: (typeof levels)[number];
   /** How long, in milliseconds, the transaction is open before the write, with its snapshot taken, and after it. */
   readonly before: number;
   readonly after: number;
 }
+
+export const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
 
 /** Acts in a transaction that is held open. If it fails because of a conflict with another one, it returns no counts. */
 export async function hold(
@@ -213,7 +214,7 @@ export async function hold(
 }
 
 /** A serialization failure, or a deadlock: nothing was written. */
-export function ignoreConflict(error: unknown): Counts {
+function ignoreConflict(error: unknown): Counts {
   if (error instanceof Error && 'code' in error && /^40/.test(String(error.code))) return [];
   throw error;
 }

@@ -2,7 +2,7 @@
 
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { timeouts } from '../../src/http/connections.ts';
 import { type Account, createAccount } from '../support/accounts.ts';

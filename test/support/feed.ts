@@ -9,7 +9,6 @@ import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/databa
 export function createFakeFeed(catchUp?: () => Promise<boolean>) {
   const listeners = new Set<ChangeListener>();
   let listening = true;
-  const doubted = new Set<number>();
   const tell = (change: Change) => {
     for (const listener of listeners) listener(change);
   };
@@ -18,7 +17,6 @@ export function createFakeFeed(catchUp?: () => Promise<boolean>) {
       return listening;
     },
     kind: 'notify',
-    mayCache: (userId) => listening && !doubted.has(userId),
     reconnects: 0,
     ...(catchUp && { catchUp }),
     subscribe(listener) {
@@ -34,9 +32,6 @@ export function createFakeFeed(catchUp?: () => Promise<boolean>) {
     followers: () => listeners.size,
     announce: (userId: number, table: Table = 'DttDevice') => tell({ kind: 'user', userId, table }),
     announceAll: (table?: Table) => tell({ kind: 'all', ...(table && { table }) }),
-    /** Marks a user who has a change that snapshots do not show yet: the feed does not vouch for their data until `believe`. */
-    doubt: (userId: number) => doubted.add(userId),
-    believe: (userId: number) => doubted.delete(userId),
     lose() {
       listening = false;
       tell({ kind: 'all' });

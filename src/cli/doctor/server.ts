@@ -219,8 +219,8 @@ async function checkFeed({ client, server }: Connected): Promise<Found> {
 /** How changes are announced. The log of a start says why. */
 async function checkAnnouncing({ client, direct, server }: Connected): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
-  const { mode, decodes, isPublished } = await readFeedSetup(direct.client);
-  if (mode === 'notify' || !decodes) return 'by NOTIFY';
+  const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
+  if (mode === 'notify' || !walLevel) return 'by NOTIFY';
   const lack = isPublished
     ? await checkReplicationSlot(server)
     : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };

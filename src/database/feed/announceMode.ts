@@ -3,44 +3,42 @@
  * server and the role are able to do. `announce_by` in the migrations explains why switching works this way.
  */
 
-import { randomBytes } from 'node:crypto';
-import type pg from 'pg';
+import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import { createSession } from '../session.ts';
-import { pause } from '../waiting.ts';
-import { openReplication } from './slot.ts';
-
-/** `both` during a switch back to NOTIFY. */
-export type AnnounceMode = 'notify' | 'logical' | 'both';
+import type { ServerConfig } from '../connection/client.ts';
+import { announcedTables } from '../models.ts';
+import { createSession, isUnresponsive } from '../session.ts';
+import { newSlot } from './log.ts';
 
 export interface FeedSetup {
-  readonly mode: AnnounceMode;
-  /** Whether the server has logical decoding. Without it everything is announced by NOTIFY. */
-  readonly decodes: boolean;
-  /** The server's setting, and the role of the connection. */
+  /** `both` while the owner of the database switches it back to NOTIFY by hand. */
+  readonly mode: 'notify' | 'logical' | 'both';
+  /** The server's setting. With any other than `logical` everything is announced by NOTIFY. */
   readonly walLevel: string;
+  /** The role of the connection, and whether it owns the function `announce`, and so may switch the mode. */
   readonly role: string;
-  /** Whether the role owns the function `announce`, and so may switch the mode. */
   readonly owns: boolean;
-  /** Whether the publication exists that a slot is read with. */
+  /** Whether the publication exists that a slot is read with, and whether the role may create it. */
   readonly isPublished: boolean;
-  /** The name of the database, quoted for GRANT, if the role lacks the right to create the publication. */
-  readonly lacksCreateOn: string | null;
+  readonly mayPublish: boolean;
 }
 
-/** The advisory lock under which one gateway at a time switches the mode. */
+/** The advisory lock under which one gateway at a time switches the mode. `announce_by` takes it as well. */
 const switchLock = 0xd07e7a12;
 
-/** How long, in milliseconds, a start waits for running writers before it switches the database back to NOTIFY. */
-const longestWait = 2_000;
+/**
+ * How long, in milliseconds, a switch to NOTIFY may wait for writers. It has to be less than the usual `deadlock_timeout`, so that
+ * in a deadlock with a writer the switch fails, and not the writer.
+ */
+const longestLocking = 500;
 
 /** How long, in milliseconds, a slot is waited for on trial: one that can be made waits for those who write. */
 const longestTrial = 3_000;
 
 /** The mode that the database has come to, and why where it is not the one that was asked for. */
 export interface ChosenMode {
-  readonly mode: AnnounceMode;
+  readonly mode: FeedSetup['mode'];
   readonly why?: string;
 }
 
@@ -50,7 +48,7 @@ export interface ChosenMode {
  */
 export async function chooseAnnounceMode(
   wanted: Config['CHANGE_FEED'],
-  direct: pg.ClientConfig,
+  direct: ServerConfig,
 ): Promise<ChosenMode> {
   const { client, connect, close } = createSession(direct);
   try {
@@ -59,30 +57,25 @@ export async function chooseAnnounceMode(
     if (wanted === 'notify') return await switchToNotify(client, setup);
     if (wanted === 'auto' && setup.mode !== 'notify') return { mode: setup.mode };
     const problem = findSetupProblem(setup) ?? (await checkReplicationSlot(direct));
-    if (problem && wanted === 'auto') return { mode: 'notify', why: `${problem.says}. ${problem.advice}` };
-    if (problem) throw unavailable(wanted, `${problem.says}. ${problem.advice}`);
+    if (problem) throw new Error(`${problem.says}. ${problem.advice}`);
     await switchTo(client, 'logical');
     return { mode: 'logical' };
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    if (wanted === 'auto') return { mode: 'notify', why: errorText(error) };
-    throw unavailable(wanted, errorText(error));
+    const why = errorText(error);
+    if (wanted === 'auto') return { mode: 'notify', why };
+    throw new SetupError(`CHANGE_FEED is ${wanted}, which cannot be had: ${why}`);
   } finally {
     await close();
   }
 }
 
-const unavailable = (wanted: Config['CHANGE_FEED'], why: string) =>
-  new SetupError(`CHANGE_FEED is ${wanted}, which cannot be had: ${why}`);
-
 export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   const { rows } = await client.query<FeedSetup>(
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
-       current_setting('wal_level') = 'logical' AS decodes, current_setting('wal_level') AS "walLevel",
-       current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
+       current_setting('wal_level') AS "walLevel", current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
        EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
-       CASE WHEN NOT has_database_privilege(current_database(), 'CREATE') THEN quote_ident(current_database()) END
-         AS "lacksCreateOn"
+       has_database_privilege(current_database(), 'CREATE') AS "mayPublish"
      FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
   );
   const [setup] = rows;
@@ -91,111 +84,73 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
 }
 
 /** What prevents announcing by messages, as far as the setup tells. */
-export function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
-  const { decodes, walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
-  if (!decodes)
+function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
+  const { walLevel, mode, isPublished, mayPublish, owns, role } = setup;
+  if (walLevel !== 'logical')
     return {
       says: `the server has wal_level = ${walLevel}`,
       advice: 'Set wal_level = logical in its settings and start it again.',
     };
-  if (mode === 'logical' && isPublished) return undefined;
-  if (owns && !isPublished && lacksCreateOn !== null)
-    return {
-      says: `the role ${JSON.stringify(role)} may not create the publication that the messages are read with`,
-      advice: `As the owner of the database: GRANT CREATE ON DATABASE ${lacksCreateOn} TO "${role.replaceAll('"', '""')}";`,
-    };
-  if (owns) return undefined;
+  if (isPublished ? mode === 'logical' || owns : mayPublish && owns) return undefined;
   return {
-    says: `the role ${JSON.stringify(role)} does not own the function announce, and cannot switch the database`,
-    advice: `As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    says: `the role ${JSON.stringify(role)} ${owns ? 'may not create the publication that the messages are read with' : 'does not own the function announce, and cannot switch the database'}`,
+    advice: `As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
   };
 }
 
+/** What is needed to make a slot, for errors of which PostgreSQL does not say what to do. */
+const slotNeeds =
+  'The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see docs/deployment.md.';
+
 /** Tries to make a slot. Gives undefined if it can be, or could be once transactions are over that write. */
-export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {
-  const over = new AbortController();
+export async function checkReplicationSlot(direct: ServerConfig): Promise<Diagnosis | undefined> {
+  // The types of `pg` do not have the parameter, which it passes on.
+  const config: ServerConfig & { replication: 'database' } = { ...direct, replication: 'database' };
+  const { client, connect, close } = createSession(config, longestTrial);
   try {
-    const client = await openReplication(direct, over);
-    const slot = `dovetail_trial_${randomBytes(8).toString('hex')}`;
-    const made = client.query(
-      `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`,
-    );
-    await Promise.race([made, pause(longestTrial, over.signal)]);
-    made.catch(() => {});
+    await connect();
+    await client.query(newSlot().create);
     return undefined;
   } catch (error) {
-    return { says: errorText(error), advice: adviceOn(error) };
+    if (isUnresponsive(error)) return undefined;
+    const { detail, hint } = error instanceof pg.DatabaseError ? error : {};
+    return { says: errorText(error), advice: hint ?? detail ?? slotNeeds };
   } finally {
-    over.abort();
+    await close();
   }
 }
 
-const raise = (setting: string) =>
-  `Raise ${setting} and start the server again: one for each standby, one for each process of a gateway, and one more for a start.`;
-
-function adviceOn(error: unknown): string {
-  const code = systemCodeOf(error);
-  if (code === '42501')
-    return 'Give the role the right: ALTER ROLE … REPLICATION; hosted services have a role for it to be granted, such as rds_replication.';
-  if (code === '53400') return raise('max_replication_slots');
-  if (code === '53300') return raise('max_wal_senders');
-  if (code === '28000') return 'Let the role connect, in pg_hba.conf.';
-  if (/startup parameter/.test(errorText(error)))
-    return 'A pooler stands in between: name the server itself in DATABASE_DIRECT_URL.';
-  return 'Look at the log of the server.';
-}
-
-async function switchToNotify(
-  client: pg.ClientBase,
-  { mode, owns, role, decodes }: FeedSetup,
-): Promise<ChosenMode> {
+async function switchToNotify(client: pg.ClientBase, { mode, owns, role }: FeedSetup): Promise<ChosenMode> {
   if (mode === 'notify') return { mode };
   if (!owns)
     throw new SetupError(
       `CHANGE_FEED is notify, but the database is switched to messages, and the role ${JSON.stringify(role)} does not own the function announce. As its owner: SELECT announce_by('both'); and, once all have ended that write by then, SELECT announce_by('notify');`,
     );
-  // Gateways read messages until no transaction is left that may send one.
-  if (decodes) await switchTo(client, 'both');
-  if (decodes && !(await awaitWriters(client)))
-    return { mode: 'both', why: 'somebody writes who began before; the next start looks again' };
-  await switchTo(client, 'notify');
-  return { mode: 'notify' };
+  try {
+    await switchTo(client, 'notify');
+    return { mode: 'notify' };
+  } catch (error) {
+    if (systemCodeOf(error) !== '57014') throw error;
+    return { mode, why: 'somebody writes who began before; the next start looks again' };
+  }
 }
 
 /** Switches the mode, unless another gateway has done so meanwhile. Gateways are told, and reconnect. */
-async function switchTo(client: pg.ClientBase, wanted: AnnounceMode): Promise<void> {
+async function switchTo(client: pg.ClientBase, wanted: 'notify' | 'logical'): Promise<void> {
   // Stated, since the role may have other defaults.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
     const { mode, isPublished } = await readFeedSetup(client);
-    if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
+    // Nobody reads messages any more after a switch to NOTIFY, so it waits for all who may still send one.
+    if (wanted === 'notify') {
+      await client.query(`SET LOCAL statement_timeout = ${longestLocking}`);
+      await client.query(`LOCK TABLE "${announcedTables.join('", "')}" IN SHARE MODE`);
+    } else if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
     if (mode !== wanted) await client.query('SELECT announce_by($1)', [wanted]);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
-  }
-}
-
-/** Selects the transactions that write, or have written, to tables whose changes are announced. */
-const writers = `
-  SELECT virtualtransaction AS id FROM pg_locks
-  WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND relation IN (SELECT tgrelid FROM pg_trigger WHERE tgname LIKE 'announce\\_%')
-    AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`;
-
-/** Waits for a while until all transactions that write now have ended. Returns whether they have. */
-async function awaitWriters(client: pg.ClientBase): Promise<boolean> {
-  const { rows } = await client.query<{ id: string }>(writers);
-  const begun = rows.map(({ id }) => id);
-  const over = AbortSignal.timeout(longestWait);
-  for (;;) {
-    const left = await client.query<{ left: boolean }>(
-      `SELECT EXISTS (SELECT FROM (${writers}) AS writers WHERE id = ANY ($1)) AS left`,
-      [begun],
-    );
-    if (!left.rows[0]?.left) return true;
-    if (!(await pause(20, over))) return false;
   }
 }

@@ -1,14 +1,18 @@
 /**
  * The change feed: tells whose data has changed, whichever program changed it. The triggers in the migrations announce
- * changes; the modules of this folder receive the announcements: `keepListening.ts` whatever way they come, `server.ts` by
- * NOTIFY, `logical.ts` by messages in the log, `engine.ts` from the embedded engine. Promised is that a feed counts as
- * listening only while it hears itself. It may be replaced by one that never listens: then nothing is cached.
+ * changes; `notify.ts` receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. Promised is that a
+ * feed counts as listening only while it hears itself. It may be replaced by one that never listens: then nothing is cached.
+ *
+ * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing. So the gateway sends itself a
+ * heartbeat, at the start and every few seconds, and counts as listening only while its heartbeats arrive.
  */
 
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '../../errors.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-
-/** The channel of announcements by NOTIFY. */
-export const channel = 'dovetail';
+import { createSharedRuns } from '../sharedRuns.ts';
+import { abortReason, createSignal, pause, resultWithin } from '../waiting.ts';
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
@@ -33,11 +37,6 @@ export interface ChangeFeed {
   /** Whether announcements are proved to arrive. While they are not, nothing that was read before may be used again. */
   readonly listening: boolean;
   /**
-   * Whether what is read of a user may be cached, and what is cached may be used: announcements are proved to arrive, and
-   * none is about a change of the user's that snapshots may not show yet.
-   */
-  mayCache(userId: number): boolean;
-  /**
    * Waits until every change has been announced here that could be read when it was called, and returns whether that has
    * happened: a change can be read a moment before it is announced. Absent where it cannot (embedded engine).
    */
@@ -59,4 +58,186 @@ export function changesOf(payload: string): Change[] {
   if (/^\d+(,\d+)?$/.test(users))
     return users.split(',').map((user) => ({ kind: 'user', userId: Number(user), table: table as Table }));
   return [users === '*' && table !== '' ? { kind: 'all', table: table as Table } : { kind: 'all' }];
+}
+
+/** The interval between heartbeats, in milliseconds. */
+export const heartbeat = 2_000;
+/** How long, in milliseconds, a heartbeat may take to arrive once it is announced. */
+const longestDelivery = 2_000;
+/** The shortest time, in milliseconds, between two heartbeats that requests wait for: each is a write. */
+const shortestGap = 5;
+
+/** The pause after a failed attempt to listen, in milliseconds. */
+const pauseAfterFailure = 500;
+
+/** How long, in milliseconds, a start waits for announcements: the time of two heartbeats, each sent and delivered. */
+const longestStart = 4 * heartbeat;
+
+/** How the payload of a heartbeat begins. It announces no change. */
+export const heartbeatPrefix = 'heartbeat ';
+
+/**
+ * Begins to listen.
+ * @param hear called with the payload of each announcement, once what it announces can be read.
+ * @param lost aborted by whichever part finds that a connection is lost. All of them are closed then.
+ */
+export type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
+
+export interface FeedConnection {
+  readonly kind: FeedKind;
+  /** Announces something by the same mode as writes do. */
+  announce(payload: string): Promise<unknown>;
+}
+
+/** Called with why announcements do not arrive, whenever that has changed; with undefined when they arrive again. */
+export type FeedReport = (problem: string | undefined) => void;
+
+/**
+ * Listens until the feed is closed. Resolves once announcements arrive, or when the first attempt has failed or takes long.
+ * @param isHeardFirst whether every change is announced before it can be read.
+ */
+export async function keepListening(
+  connect: Connect,
+  report?: FeedReport,
+  isHeardFirst = false,
+): Promise<ChangeFeed> {
+  const closing = new AbortController();
+  const tried = createSignal();
+  const audience = createAudience();
+  const heartbeats = createHeartbeats();
+  let problem: string | undefined;
+
+  function note(now: string | undefined): void {
+    if (now === problem || closing.signal.aborted) return;
+    problem = now;
+    report?.(now);
+  }
+
+  /** Listens until announcements no longer arrive, or it cannot connect. Returns why. */
+  async function attempt(): Promise<string> {
+    const lost = new AbortController();
+    const { signal } = lost;
+    const lose = () => lost.abort();
+    closing.signal.addEventListener('abort', lose);
+    signal.addEventListener('abort', heartbeats.giveUp);
+    try {
+      const connection = await connect((payload) => {
+        if (!signal.aborted && !heartbeats.hear(payload)) changesOf(payload).forEach(audience.tell);
+      }, lost);
+      const arrives = heartbeats.begin(connection);
+      do {
+        if (!(await arrives())) break;
+        if (audience.listening) continue;
+        audience.set(true, connection.kind);
+        note(undefined);
+        tried.settle();
+      } while (await pause(heartbeat, signal));
+      return abortReason(signal) ?? 'they do not arrive';
+    } catch (error) {
+      return abortReason(signal) ?? errorText(error);
+    } finally {
+      closing.signal.removeEventListener('abort', lose);
+      lose();
+      if (audience.listening) audience.set(false);
+    }
+  }
+
+  async function listen(): Promise<void> {
+    while (!closing.signal.aborted) {
+      note(await attempt());
+      tried.settle();
+      await pause(pauseAfterFailure, closing.signal);
+    }
+  }
+
+  const ended = listen();
+  // Not every pooler lets a connection listen. Without a feed the gateway works, and caches nothing.
+  await resultWithin(longestStart, tried.promise);
+  if (!audience.listening) note(problem ?? 'none has arrived so far');
+  const close = async () => {
+    closing.abort();
+    await ended;
+  };
+  return Object.assign(audience, { close, ...(!isHeardFirst && { catchUp: heartbeats.catchUp }) });
+}
+
+/** Announcements that a gateway sends to itself, as proof that announcements arrive, and up to which point. */
+function createHeartbeats() {
+  /** The heartbeats in flight, and what to call when they arrive, or never will. */
+  const expected = new Map<string, (arrived: boolean) => void>();
+  /** Sends a heartbeat over the present connections, and returns whether it has arrived in time. */
+  let arrives = async () => false;
+  let last = Number.NEGATIVE_INFINITY;
+
+  async function beat({ announce }: FeedConnection): Promise<boolean> {
+    const payload = heartbeatPrefix + randomUUID();
+    const arrived = new Promise<boolean>((settle) => expected.set(payload, settle));
+    try {
+      await announce(payload);
+      return (await resultWithin(longestDelivery, arrived)) ?? false;
+    } finally {
+      expected.delete(payload);
+    }
+  }
+
+  return {
+    /** Notes a heartbeat that has arrived. Returns whether the payload is one, of this gateway or of another. */
+    hear(payload: string): boolean {
+      expected.get(payload)?.(true);
+      return payload.startsWith(heartbeatPrefix);
+    },
+    /** Uses new connections from now on. Returns a function that sends a heartbeat and returns whether it arrives in time. */
+    begin(connection: FeedConnection): () => Promise<boolean> {
+      arrives = () => beat(connection);
+      return arrives;
+    },
+    /** Waits for no heartbeat any more, since the connections are lost. */
+    giveUp(): void {
+      for (const settle of expected.values()) settle(false);
+    },
+    /**
+     * Sends a heartbeat, one for all callers that wait when it is sent: once it has arrived, everything that was announced
+     * before it has arrived too.
+     */
+    catchUp: createSharedRuns(async () => {
+      const rest = last + shortestGap - performance.now();
+      if (rest > 0) await sleep(rest);
+      last = performance.now();
+      return arrives().catch(() => false);
+    }).begin,
+  };
+}
+
+/** Those who are told of changes, and of all when announcements may have been missed. */
+function createAudience() {
+  const listeners = new Set<ChangeListener>();
+  let listening = false;
+  let connections = 0;
+  let kind: FeedKind = 'notify';
+  function tell(change: Change): void {
+    for (const listener of listeners) listener(change);
+  }
+  return {
+    tell,
+    get kind() {
+      return kind;
+    },
+    get listening() {
+      return listening;
+    },
+    get reconnects() {
+      return Math.max(connections - 1, 0);
+    },
+    subscribe(listener: ChangeListener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    set(now: boolean, by = kind): void {
+      listening = now;
+      kind = by;
+      if (now) connections++;
+      // Everything that was read before may be stale: changes may have been missed.
+      tell({ kind: 'all' });
+    },
+  };
 }

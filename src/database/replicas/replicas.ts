@@ -4,47 +4,33 @@
  * that is silent or lost delays no read for long. It may be replaced by reading everything from the primary.
  *
  * Why the response cache may store a response that was computed on a standby: it stores the response under the version of
- * the viewer's data at which the computation began. A change raises that version, and the position that a standby needs,
- * before anybody else hears of the change (`viewers.ts`). So a computation reads from a server that shows every change that
- * its version counts, and a later change raises the version, which invalidates the response.
+ * the viewer's data at which the computation began. A change raises that version, and makes unknown what a standby needs,
+ * before anybody else hears of the change. So a computation reads from a server that shows every change that its version
+ * counts, and a later change raises the version, which invalidates the response.
  *
- * Why a viewer never reads older data than before: while a standby is connected, its position only grows. A viewer leaves it
- * for the primary only, which by then shows what the standby has shown (`catchUp.ts`). A viewer who has read on the primary
- * reads from a standby that has replayed the position after that read.
+ * Why a viewer never reads older data than before: each viewer has one standby, whose position only grows while it is
+ * connected, and which is used again after a loss only once it shows everything that it may have shown before. A viewer leaves
+ * it for the primary only, which by then shows what the standby has shown (`catchUp`). A viewer who has read on the primary
+ * reads from the standby once that has replayed the position after that read.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { clientError, messages } from '../../errors.ts';
 import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
-import type { Position } from '../logPosition.ts';
+import type { Position, PrimaryPositionReader } from '../logPosition.ts';
 import type { Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
-import { catchUp } from './catchUp.ts';
-import { createOperationSql } from './operationSql.ts';
-import { readPrimary, type Standby } from './standby.ts';
-import { keepConnected, type OnStandbyChange, type StandbyConnection } from './standbyConnection.ts';
-import { trackViewers, type Viewers } from './viewers.ts';
+import {
+  keepConnected,
+  type OnStandbyChange,
+  readPrimary,
+  type Standby,
+  type StandbyConnection,
+} from './standby.ts';
 
-export interface ReplicaFigures {
-  readonly primary: number;
-  /** How many reads failed on a standby and were repeated on the primary. */
-  readonly retried: number;
-  readonly standbys: readonly {
-    readonly name: string;
-    readonly isHealthy: boolean;
-    readonly status: string;
-    readonly reads: number;
-    readonly connections: number;
-  }[];
-}
-
-export interface Replicas {
-  /** The SQL interface for one operation of the viewer: all its reads go to one server. */
-  sqlFor(viewer: { readonly id: number }): Sql;
-  /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
-  noteChange(viewerId: number): void;
-  figures(): ReplicaFigures;
-  close(): Promise<void>;
-}
+export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
 
 export interface ReplicaOptions {
   readonly urls: readonly string[];
@@ -56,89 +42,206 @@ export interface ReplicaOptions {
 }
 
 /** @throws {SetupError} when the identity of the primary cannot be read. */
-export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
-  const { urls, sql, feed, bounds, onChange } = options;
+export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
-  const standbys = urls.map((url) => keepConnected({ url, bounds, primary }, onChange));
-  await Promise.all(standbys.map(({ tried }) => tried));
-  const viewers = trackViewers<Standby>(feed, primary.take);
-  const choose = createStandbySelector(standbys, viewers, feed);
-  const catchUpWith = shareCatchUps(sql);
-  const counts = createCounts();
+  const places = urls.map((url): Place => {
+    const connection = keepConnected({ url, bounds, primary }, onChange);
+    // All viewers of a standby share one wait.
+    const { begin } = createSharedRuns(() => catchUp(sql, connection));
+    return { ...connection, catchUp: begin, reads: 0 };
+  });
+  const viewers = trackViewers(feed, primary.take);
+  const counts = { primary: 0, retried: 0 };
   return {
-    sqlFor: ({ id }) =>
-      createOperationSql(sql, {
-        longest: bounds.statement,
-        choose: () => choose(id),
-        readyPrimary: () => viewers.catchUp(id, catchUpWith),
-        noteUse(standby) {
-          if (standby) viewers.noteUse(id, standby);
-          else viewers.noteChange(id);
-          counts.add(standby?.name);
-        },
-        retried: counts.retried,
-      }),
+    /** The SQL interface of one operation of the viewer. Each viewer has one place; there is at least one. */
+    sqlFor: ({ id }: { readonly id: number }) =>
+      createOperationSql(sql, id, places[id % places.length] as Place, viewers, counts),
+    /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
     noteChange: viewers.noteChange,
-    figures: () => counts.figures(standbys),
+    figures: () => ({
+      ...counts,
+      standbys: places.map(({ name, current, status, reads }) => ({
+        name,
+        isHealthy: current() !== undefined,
+        status: status(),
+        reads,
+      })),
+    }),
     async close() {
       viewers.close();
-      await Promise.all(standbys.map((standby) => standby.close()));
+      await Promise.all(places.map(({ close }) => close()));
     },
   };
 }
 
-/** Makes a function that selects the standby that a viewer reads from; undefined for the primary. */
-function createStandbySelector(
-  standbys: readonly StandbyConnection[],
-  viewers: Viewers<Standby>,
-  feed: ChangeFeed,
-) {
-  return async (viewerId: number): Promise<Standby | undefined> => {
-    const seenAt = viewers.seenBy(viewerId);
-    const healthy = standbys.flatMap(({ current }) => current() ?? []);
-    const standby = seenAt.find(({ isHealthy }) => isHealthy) ?? healthy[viewerId % healthy.length];
-    // What another standby has shown, this one may not show. The primary does, once it has caught up.
-    if (!standby || standby.isBusy || seenAt.some((each) => each !== standby)) return undefined;
-    // The change feed may have missed changes of this viewer. A standby that has replayed the present position has them.
-    if (!feed.mayCache(viewerId)) viewers.noteChange(viewerId);
+/** A standby, whichever server it is at present. */
+interface Place extends StandbyConnection {
+  /** Waits until the primary shows what the standby has shown. */
+  catchUp(): Promise<void>;
+  reads: number;
+}
+
+/** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
+function createOperationSql(
+  primary: Sql,
+  viewerId: number,
+  place: Place,
+  viewers: ReturnType<typeof trackViewers>,
+  counts: { primary: number; retried: number },
+): Sql {
+  let choosing: Promise<Standby | undefined> | undefined;
+
+  async function choose(): Promise<Standby | undefined> {
+    const standby = place.current();
+    if (!standby || standby.isBusy()) return undefined;
     const needed = await viewers.neededBy(viewerId);
-    if (needed === undefined || !(await hasReplayed(standby, needed))) return undefined;
-    viewers.noteUse(viewerId, standby);
-    return standby;
-  };
-}
+    if (needed === undefined) return undefined;
+    if (!standby.hasReplayed(needed)) await standby.refresh();
+    return standby.lostAt() === undefined && standby.hasReplayed(needed) ? standby : undefined;
+  }
 
-async function hasReplayed(standby: Standby, needed: Position): Promise<boolean> {
-  if (standby.replayed < needed) await standby.refresh().catch(() => {});
-  return standby.isHealthy && standby.replayed >= needed;
-}
+  async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+    choosing ??= choose();
+    const standby = await choosing;
+    if (!standby) return usePrimary(use);
+    try {
+      const rows = await use(standby.sql);
+      place.reads++;
+      viewers.noteRead(viewerId);
+      return rows;
+    } catch (error) {
+      standby.failed(error);
+      // The server has stopped it, mostly since it took too long. On the primary it would probably take as long.
+      if (error instanceof pg.DatabaseError && error.code === '57014') throw error;
+      counts.retried++;
+      return usePrimary(use);
+    }
+  }
 
-/** Makes a function that waits until the primary shows what a standby has shown. All viewers of a standby share one wait. */
-function shareCatchUps(sql: Sql) {
-  const waits = new WeakMap<Standby, () => Promise<void>>();
-  return (standby: Standby): Promise<void> => {
-    const wait = waits.get(standby) ?? createSharedRuns(() => catchUp(sql, standby)).begin;
-    waits.set(standby, wait);
-    return wait();
-  };
-}
+  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+    // Later reads have to show what was written, or read here.
+    choosing = Promise.resolve(undefined);
+    await viewers.showOnPrimary(viewerId, place.catchUp);
+    try {
+      return await use(primary);
+    } finally {
+      counts.primary++;
+      viewers.noteChange(viewerId);
+    }
+  }
 
-function createCounts() {
-  const reads = new Map<string | undefined, number>();
-  let retried = 0;
   return {
-    add: (name: string | undefined) => void reads.set(name, (reads.get(name) ?? 0) + 1),
-    retried: () => void retried++,
-    figures: (standbys: readonly StandbyConnection[]): ReplicaFigures => ({
-      primary: reads.get(undefined) ?? 0,
-      retried,
-      standbys: standbys.map(({ name, current, status }) => ({
-        name,
-        isHealthy: current() !== undefined,
-        status: status(),
-        reads: reads.get(name) ?? 0,
-        connections: current()?.connections ?? 0,
-      })),
-    }),
+    findMany: (...given) => read((sql) => sql.findMany(...given)),
+    count: (...given) => read((sql) => sql.count(...given)),
+    run: <Row extends object>(...given: Parameters<Sql['run']>) => read((sql) => sql.run<Row>(...given)),
+    write: <Row extends object>(...given: Parameters<Sql['write']>) =>
+      usePrimary((sql) => sql.write<Row>(...given)),
+    writeAndFind: (...given) => usePrimary((sql) => sql.writeAndFind(...given)),
+  };
+}
+
+/**
+ * The commits on their way from the disk to where they can be read, or that wait for synchronous replication, of transactions
+ * that began before so many milliseconds.
+ */
+const committing = `SELECT concat(pid, ' ', xact_start) AS commit FROM pg_stat_activity
+  WHERE lower(wait_event) IN ('syncrep', 'walwrite', 'walsync') AND xact_start < now() - $1 * interval '1 millisecond'`;
+
+/** How long to wait for the primary, and how long between two checks, both in milliseconds. */
+const longestCatchUp = 2_000;
+const catchUpPause = 5;
+
+/**
+ * Waits until the primary shows everything that the standby has shown to anybody until now. A standby may show a commit before
+ * the primary does: the primary shows it when the process that commits has finished, which with synchronous replication waits
+ * for the standby. A standby that was lost can only have shown what began before.
+ * @throws SERVICE_UNAVAILABLE when the primary does not show it in time.
+ */
+async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promise<void> {
+  const began = performance.now();
+  const last = current() ? began : lostAt();
+  if (last === undefined) return;
+  let left: readonly string[] | undefined;
+  for (;;) {
+    const rows = await sql.run<{ commit: string }>(committing, [performance.now() - last]);
+    const now = rows.map(({ commit }) => commit);
+    left = left?.filter((commit) => now.includes(commit)) ?? now;
+    if (left.length === 0) return;
+    if (performance.now() - began > longestCatchUp)
+      throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
+    await sleep(catchUpPause);
+  }
+}
+
+/** What a viewer needs to see. */
+interface Viewer {
+  /**
+   * The position of the primary after the last change, the last write and the last read there; undefined if it could not be
+   * read. A standby that has replayed it shows all of them. A position that is read where a change is made, before its commit,
+   * would be too early.
+   */
+  needed: Promise<Position | undefined>;
+  /** The number of the last read that may have shown, on the standby, what the primary does not show yet. */
+  lastRead: number | undefined;
+}
+
+/** How many viewers are remembered. When there are more, all are forgotten. */
+const maxViewers = 100_000;
+
+/** How long, in milliseconds, changes are collected before one statement reads their position. */
+const batchDelay = 5;
+
+function trackViewers(feed: ChangeFeed, take: PrimaryPositionReader) {
+  const viewers = new Map<number, Viewer>();
+  let reads = 0;
+  let next: Promise<Position | undefined> | undefined;
+
+  /** The position after this moment, which is read a little later, in advance of any read that needs it. */
+  function positionAfterNow(): Promise<Position | undefined> {
+    next ??= sleep(batchDelay).then(async () => {
+      // What happens from here on, the position may not include.
+      next = undefined;
+      return (await take().catch(() => undefined))?.position;
+    });
+    return next;
+  }
+
+  /** A viewer of whom nothing is known may have seen anything. */
+  function find(viewerId: number): Viewer {
+    const known = viewers.get(viewerId);
+    if (known) return known;
+    if (viewers.size >= maxViewers) viewers.clear();
+    const made = { needed: positionAfterNow(), lastRead: ++reads };
+    viewers.set(viewerId, made);
+    return made;
+  }
+
+  function noteChange(viewerId: number): void {
+    find(viewerId).needed = positionAfterNow();
+  }
+  const unsubscribe = feed.subscribe((change) => {
+    if (change.kind === 'all') viewers.clear();
+    else if (viewers.has(change.userId)) noteChange(change.userId);
+  });
+
+  return {
+    noteChange,
+    noteRead(viewerId: number): void {
+      find(viewerId).lastRead = ++reads;
+    },
+    /** The position that a standby has to have replayed for the viewer; undefined if it cannot be read. */
+    neededBy: (viewerId: number): Promise<Position | undefined> =>
+      // Without a feed, changes may have been missed. A standby that has replayed the present position has them.
+      feed.listening ? find(viewerId).needed : positionAfterNow(),
+    /** Waits until the primary shows everything that the viewer has seen on the standby. */
+    async showOnPrimary(viewerId: number, wait: () => Promise<void>): Promise<void> {
+      const viewer = find(viewerId);
+      const { lastRead } = viewer;
+      if (lastRead === undefined) return;
+      await wait();
+      // A read that has ended there meanwhile may have shown more.
+      if (viewer.lastRead === lastRead) viewer.lastRead = undefined;
+    },
+    close: unsubscribe,
   };
 }

@@ -4,22 +4,17 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
 import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
-import { awaitWriters } from '../../../src/database/feed/logical.ts';
-import { createAsk, listenToServer, openConnection } from '../../../src/database/feed/server.ts';
-import { readMessages } from '../../../src/database/feed/slot.ts';
+import { awaitWriters, selectOver } from '../../../src/database/feed/log.ts';
+import { type Ask, listenToServer } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
-import { createViewerVersions } from '../../../src/database/viewerVersions.ts';
-import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { endProcesses, startCli, written } from '../../support/processes.ts';
 import { openTcpProxy } from '../../support/tcpProxy.ts';
 
 let server: PostgresServer;
@@ -48,6 +43,8 @@ afterAll(async () => {
   await database?.close();
   await server?.stop();
 });
+
+const ask: Ask = async (text, values) => (await database.pool.query(text, values)).rows;
 
 const rankUp = ({ userId }: Account) =>
   database.pool.query('UPDATE "User" SET rank = coalesce(rank, 0) + 1 WHERE id = $1 RETURNING rank', [
@@ -82,7 +79,6 @@ it('the feed announces changes that arrive as messages', async () => {
   announced = [];
   await rankUp(alice);
   await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
-  expect(feed.mayCache(alice.userId)).toBe(true);
 });
 
 it('the feed announces nothing that was rolled back', async () => {
@@ -109,69 +105,38 @@ it('the feed announces one change of a transaction once, and both owners of a ro
   await expect.poll(() => announced).toEqual([ofAlice, ofAlice, ofBob, ofAlice]);
 });
 
-it('the feed ignores a message of no transaction', async () => {
-  announced = [];
-  await database.pool.query(`SELECT pg_logical_emit_message(false, 'dovetail', '3 User')`);
-  await rankUp(alice);
-  await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
-});
-
-it.each(['99999999999999 User', '3 * User', '3', '* User', '', ' ', '1,2,3 User', '\u{1f512}'])(
-  'a message that any client of the database can send (%j) keeps no response out of the cache for long',
-  async (text) => {
+it.each([
+  ['of no transaction', false, '3 User'],
+  ['that announces nothing', true, '\u{1f512} 1,2,3 User'],
+])(
+  'a message %s, which any client of the database can send, does not stop the feed',
+  async (_, isIn, text) => {
     announced = [];
-    await database.pool.query(`SELECT pg_logical_emit_message(true, 'dovetail', $1)`, [text]);
+    await database.pool.query(`SELECT pg_logical_emit_message($1, 'dovetail', $2)`, [isIn, text]);
     await rankUp(alice);
-    await expect.poll(() => announced).toContain(`${alice.userId} User`);
-    expect([alice, bob].map(({ userId }) => feed.mayCache(userId))).toEqual([true, true]);
+    const others = isIn ? ['all, true'] : [];
+    await expect.poll(() => announced).toEqual([...others, `${alice.userId} User`]);
   },
 );
 
 describe('a change whose message arrives before its commit is visible', () => {
-  it('is announced once it is visible, and responses of its user are not cached until then', async () => {
-    const cache = createResponseCache(createViewerVersions(feed), { maxBytes: 1_000_000, maxAge: 60 });
-    const ranks = async ({ userId }: Account) => {
-      const { rows } = await database.pool.query('SELECT rank FROM "User" WHERE id = $1', [userId]);
-      return JSON.stringify(rows);
-    };
-    const read = async (account: Account) => {
-      const cached = await cache.get(account.userId, 'rank');
-      if (cached) return `cached ${Buffer.from(cached.body)}`;
-      const response = await cache.compute(account.userId, 'rank', async () => ({
-        response: { status: 200, headers: {}, body: Buffer.from(await ranks(account)) },
-        isCacheable: true,
-      }));
-      return String(Buffer.from(response.body));
-    };
-    const before = await read(alice);
-    expect(await read(alice)).toBe(`cached ${before}`);
-    await read(bob);
-
+  it('is announced once it is visible, and nothing else has to wait', async () => {
     announced = [];
     const release = await holdCommits();
     const updating = rankUp(alice);
-    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
     // Longer than the interval of the heartbeats, which do not have to wait.
     await sleep(2_500);
-    expect([feed.listening, feed.mayCache(bob.userId), announced]).toEqual([true, true, []]);
-    expect([await read(alice), await read(alice)]).toEqual([before, before]);
-    expect(await read(bob)).toMatch(/^cached/);
-
+    expect([feed.listening, await feed.catchUp?.(), announced]).toEqual([true, true, []]);
     await release();
     await updating;
     await expect.poll(() => announced).toEqual([`${alice.userId} User`]);
-    expect(feed.mayCache(alice.userId)).toBe(true);
-    const after = await read(alice);
-    expect(after).not.toBe(before);
-    expect(await read(alice)).toBe(`cached ${after}`);
   });
 
   it('is waited for by a feed that begins to read the log after its message', async () => {
     const lost = new AbortController();
-    const ask = createAsk(await openConnection(direct, lost));
     const release = await holdCommits();
     const updating = rankUp(alice);
-    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
+    await sleep(100);
     const order: string[] = [];
     const waiting = awaitWriters(ask, lost.signal).then(() => order.push('begins to read'));
     await sleep(100);
@@ -180,9 +145,28 @@ describe('a change whose message arrives before its commit is visible', () => {
     await Promise.all([updating, waiting]);
     expect(order).toEqual(['is visible', 'begins to read']);
     lost.abort();
-    // It is announced before the next test begins.
-    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(true);
   });
+
+  it('has announced to the gateway all that could be read, once catchUp has ended', async () => {
+    for (let time = 0; time < 20; time++) {
+      announced = [];
+      await rankUp(alice);
+      expect([await feed.catchUp?.(), announced]).toEqual([true, [`${alice.userId} User`]]);
+    }
+  });
+});
+
+it.each([
+  ['the first ids', 3n, 60n],
+  ['ids whose lower 32 bits begin again', 2n ** 32n - 30n, 2n ** 32n + 30n],
+  ['ids of a server that has run for years', 2n ** 40n - 2n ** 31n + 99n, 2n ** 40n + 50n],
+])('the lower half of the id of a transaction tells whether it is over: %s', async (_, xmin, xmax) => {
+  const middle = (xmin + xmax) / 2n + 5n;
+  const ids = [xmin - 1n, xmin, xmin + 1n, middle, middle + 1n, xmax - 1n, xmax, xmax + 9n];
+  const snapshot = `'${xmin}:${xmax}:${xmin},${middle}'::pg_snapshot`;
+  const half = (id: bigint) => String(BigInt.asUintN(32, id));
+  const { rows } = await database.pool.query<{ id: string }>(selectOver(snapshot), [ids.map(half)]);
+  expect(rows.map(({ id }) => id)).toEqual([xmin - 1n, xmin + 1n, middle + 1n, xmax - 1n].map(half));
 });
 
 describe('a reader of the log', () => {
@@ -216,82 +200,26 @@ describe('a reader of the log', () => {
     );
     await expect.poll(retained, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
   });
-
-  it.concurrent.each(['SET client_connection_check_interval', 'START_REPLICATION'])(
-    'closes its connection when the server does not respond to %s',
-    async (text) => {
-      const line = await openTcpProxy(database);
-      line.stallAt(text);
-      const lost = new AbortController();
-      await expect(readMessages({ connectionString: line.url }, () => {}, lost)).rejects.toThrow();
-      expect(lost.signal.aborted).toBe(true);
-      await line.close();
-    },
-  );
-});
-
-it('each process of a gateway, including one that replaces another, receives changes through its own slot', async () => {
-  onTestFinished(endProcesses);
-  const { token } = await createToken(database.pool, 'alice', 'workers');
-  const settings = {
-    DATABASE_URL: `${server.url}/logical`,
-    PORT: '0',
-    CHANGE_FEED: 'logical',
-    LOG_LEVEL: 'info',
-  };
-  const gateway = startCli(['serve', '--workers', '2'], settings);
-  const [, url = ''] = /(http:\/\/\S+?)\/?\s/.exec(await written(gateway, /http:\/\/\S+\s/)) ?? [];
-  const workers = () =>
-    [...gateway.output.stderr.matchAll(/"pid":(\d+).*"msg":"serving"/g)].map(([, pid]) => Number(pid));
-  const slots = async () => {
-    const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
-    return rows.length;
-  };
-  /** Whether reads show a rank that was just written. There are many of them, since any of the processes may serve one. */
-  async function isReceived(): Promise<boolean> {
-    const { rows } = await rankUp(alice);
-    await sleep(200);
-    const ranks = await Promise.all(
-      Array.from({ length: 20 }, async () => {
-        const response = await fetch(`${url}/api/v1/users/me`, {
-          headers: { Authorization: `Bearer ${token}`, Connection: 'close' },
-        });
-        const { data } = await response.json();
-        return data.rank === rows[0]?.rank;
-      }),
-    );
-    return ranks.every(Boolean);
-  }
-  // One slot is that of this test.
-  await expect.poll(slots, { timeout: 15_000 }).toBe(3);
-  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
-  expect(gateway.output.stdout + gateway.output.stderr).toMatch(/logical/);
-  const before = workers();
-  const [first] = before;
-  if (first === undefined) throw new Error('no worker has said that it serves');
-  process.kill(first, 'SIGKILL');
-  await expect.poll(() => workers().length, { timeout: 20_000 }).toBeGreaterThan(before.length);
-  for (let time = 0; time < 3; time++) expect(await isReceived()).toBe(true);
-  expect(await slots()).toBe(3);
-  gateway.child.kill('SIGTERM');
-  await gateway.exit;
-  await expect.poll(slots).toBe(1);
 });
 
 describe('a switch of the announcement mode', () => {
-  it('to notifications takes effect once no transaction is left that announces by messages only', async () => {
+  it('to notifications waits for transactions that announce by messages only, or is left to the next start', async () => {
     const writer = new pg.Client(direct);
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query('UPDATE "User" SET rank = 1 WHERE id = $1', [alice.userId]);
-    expect(await chooseAnnounceMode('notify', direct)).toMatchObject({ mode: 'both' });
-    expect(feed.listening).toBe(true);
+    expect(await chooseAnnounceMode('notify', direct)).toMatchObject({
+      mode: 'logical',
+      why: expect.stringContaining('somebody writes'),
+    });
+    const switching = chooseAnnounceMode('notify', direct);
+    await sleep(100);
     announced = [];
     await writer.query('COMMIT');
-    await expect.poll(() => announced).toContain(`${alice.userId} User`);
     await writer.end();
-    expect(await chooseAnnounceMode('notify', direct)).toEqual({ mode: 'notify' });
+    expect(await switching).toEqual({ mode: 'notify' });
     await isListening('notify');
+    expect(announced.at(-1)).toBe('all, true');
     announced = [];
     await rankUp(bob);
     await expect.poll(() => announced).toContain(`${bob.userId} User`);
@@ -354,7 +282,7 @@ describe('announcing by messages is rejected', () => {
       `CREATE ROLE plain LOGIN PASSWORD 'x'; CREATE ROLE reader LOGIN REPLICATION PASSWORD 'x'`,
     );
     expect(await modeOrError(as('plain'))).toMatch(
-      /^CHANGE_FEED is logical, which cannot be had: permission denied .*ALTER ROLE/,
+      /^CHANGE_FEED is logical, which cannot be had: permission denied .*REPLICATION/,
     );
     expect(await modeOrError(as('reader'))).toBe('logical');
     await expect(chooseAnnounceMode('notify', as('reader'))).rejects.toThrow(
@@ -362,11 +290,11 @@ describe('announcing by messages is rejected', () => {
     );
     await announceBy(database.pool, 'notify');
     expect(await modeOrError(as('reader'))).toBe(
-      `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+      `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
     expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({
       mode: 'notify',
-      why: `the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+      why: `the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     });
     // A start chooses by the role of DATABASE_DIRECT_URL, and so does the doctor.
     await database.pool.query('GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader');
@@ -389,9 +317,11 @@ describe('announcing by messages is rejected', () => {
     expect(await chooseAnnounceMode('auto', owner)).toMatchObject({ mode: 'notify' });
     const error = await modeOrError(owner);
     expect(error).toBe(
-      `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As the owner of the database: GRANT CREATE ON DATABASE "of another" TO "owning Me";`,
+      `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
-    await admin.query(error.split('database: ')[1] ?? '');
+    await admin.query(error.split('may: ')[1] ?? '');
+    expect(await modeOrError(owner)).toBe('logical');
+    await admin.query(`SELECT announce_by('notify')`);
     // Transactions of this role are read-only by default.
     await admin.query('ALTER ROLE "owning Me" SET default_transaction_read_only = on');
     expect(await modeOrError(owner)).toBe('logical');
@@ -399,13 +329,12 @@ describe('announcing by messages is rejected', () => {
   });
 
   it('when all replication slots are in use', async () => {
-    await announceBy(database.pool, 'logical');
-    await isListening('logical');
-    const lost = new AbortController();
-    await Promise.all(Array.from({ length: 3 }, () => readMessages(direct, () => {}, lost)));
-    expect(await modeOrError(direct)).toMatch(
-      /all replication slots are in use.*Raise max_replication_slots/,
+    const names = [1, 2, 3, 4].map((count) => `filler${count}`);
+    for (const name of names)
+      await database.pool.query('SELECT pg_create_physical_replication_slot($1)', [name]).catch(() => {});
+    expect(await modeOrError(direct)).toMatch(/all replication slots are in use.*max_replication_slots/);
+    await database.pool.query(
+      `SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name LIKE 'filler%'`,
     );
-    lost.abort();
   });
 });

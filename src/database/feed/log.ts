@@ -1,0 +1,149 @@
+/**
+ * Reads announcements from the server's write-ahead log, where they are messages. Loaded only if the database announces so.
+ *
+ * They are read through a temporary replication slot, which is dropped with its connection, so that the server retains no log
+ * for a gateway that is gone. A gateway that has lost its slot takes everything as changed.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { Socket } from 'node:net';
+import type pg from 'pg';
+import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
+import type { ServerConfig } from '../connection/client.ts';
+import { longestConnecting } from '../session.ts';
+import { pause } from '../waiting.ts';
+import type { Ask } from './notify.ts';
+
+/** The prefix of the gateway's messages, and the publication that `pgoutput` needs, which has no table. */
+const name = 'dovetail';
+
+/** Names a new slot, and writes the statement that creates it. */
+export function newSlot() {
+  const slot = `dovetail_${randomBytes(8).toString('hex')}`;
+  const create = `CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`;
+  return { slot, create };
+}
+
+/** Reads from a slot that it creates over the same connection. */
+class TemporarySlotPlugin extends PgoutputPlugin {
+  override async start(client: pg.Client, _: string, position: string): Promise<unknown> {
+    const { slot, create } = newSlot();
+    // The server stops waiting for a slot once this client is gone. Not every operating system supports it.
+    await client.query(`SET client_connection_check_interval = '2s'`).catch(() => {});
+    await client.query(create);
+    return super.start(client, slot, position);
+  }
+}
+
+/**
+ * Starts to read messages. Once it has resolved, none is missed about a change that snapshots do not show yet.
+ *
+ * A slot delivers only what commits after it was created. Changes that are in the log already, but that snapshots do not
+ * show yet, would be missed: so this waits for all transactions that have begun to write.
+ * @param ask asks the server that the messages are from.
+ * @param lost aborted by whichever part finds that they are no longer read.
+ */
+export async function readMessages(
+  direct: ServerConfig,
+  ask: Ask,
+  hear: (payload: string) => void,
+  lost: AbortController,
+): Promise<void> {
+  const socket = new Socket();
+  const service = new LogicalReplicationService(
+    {
+      ...direct,
+      stream: () => socket,
+      connectionTimeoutMillis: longestConnecting,
+      // Detects that the server is gone while it is silent for a good reason: a new slot waits for transactions that write.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    },
+    // Tells the server every five seconds which part of the log was read, so that the server can remove it.
+    { acknowledge: { auto: false, timeoutSeconds: 5 } },
+  );
+  // Not `service.destroy()`, after which a connection that is being made neither succeeds nor fails.
+  lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
+  const hearVisible = createVisibility(ask, hear, lost);
+  let transaction = '';
+  service.on('data', (_, message: Pgoutput.Message) => {
+    if (message.tag === 'begin') transaction = String(message.xid >>> 0);
+    // Any role may send a message that belongs to no transaction.
+    if (message.tag === 'message' && message.prefix === name && message.transactional)
+      hearVisible(transaction, Buffer.from(message.content).toString());
+  });
+  service.on('heartbeat', (position, _, isAsked) => {
+    if (isAsked) void service.acknowledge(position);
+  });
+  service.on('error', (error) => lost.abort(error));
+  const begun = new Promise((settle) => service.once('start', settle));
+  const plugin = new TemporarySlotPlugin({ protoVersion: 1, publicationNames: [name], messages: true });
+  // Pending for as long as messages are read.
+  const reading = service.subscribe(plugin, '');
+  reading
+    .then(
+      () => lost.abort(),
+      (error: unknown) => lost.abort(error),
+    )
+    .finally(() => service.destroy().catch(() => {}));
+  await Promise.race([begun, reading]);
+  await awaitWriters(ask, lost.signal);
+}
+
+/** Waits until all transactions that have begun to write by now have ended. */
+export async function awaitWriters(ask: Ask, lost: AbortSignal): Promise<void> {
+  // A transaction id of our own, which comes after theirs. The upper bound of a snapshot would not do: the last writer may be above it.
+  const [mark] = await ask<{ own: string }>('SELECT pg_current_xact_id()::text AS own');
+  const statement = 'SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 AS over';
+  while (!(await ask<{ over: boolean }>(statement, [mark?.own]))[0]?.over) await pause(20, lost);
+}
+
+/**
+ * Selects the transactions that are over for a snapshot: it shows what they have written, or they have failed. The log has the
+ * lower 32 bits of their ids, so they have to be within two thousand million of the snapshot.
+ */
+export const selectOver = (snapshot = 'pg_current_snapshot()') => `
+  WITH now AS MATERIALIZED (SELECT ${snapshot} AS seen)
+  SELECT id FROM now, unnest($1::text[]) AS id, LATERAL (SELECT pg_snapshot_xmax(seen)::text::bigint) AS next(xmax)
+  WHERE pg_visible_in_snapshot(
+    (xmax + ((id::bigint - xmax + 2147483648) & 4294967295) - 2147483648)::text::xid8, seen)`;
+
+/**
+ * A message may be read from the log before snapshots show what its transaction has written: it is in the log first, and may
+ * wait there for a synchronous standby. Makes a function that passes each announcement on once it is visible, those of a
+ * transaction once each, and a heartbeat after all that was visible before it.
+ */
+export function createVisibility(
+  ask: Ask,
+  hear: (payload: string) => void,
+  lost: AbortController,
+): (transaction: string, payload: string) => void {
+  const waiting = new Map<string, Set<string>>();
+  let isPassing = false;
+
+  async function passOn(): Promise<void> {
+    let rest = 0;
+    while (waiting.size > 0 && !lost.signal.aborted) {
+      const rows = await ask<{ id: string }>(selectOver(), [[...waiting.keys()]]);
+      const over = new Set(rows.map(({ id }) => id));
+      for (const [transaction, payloads] of waiting) {
+        if (!over.has(transaction)) continue;
+        waiting.delete(transaction);
+        payloads.forEach(hear);
+      }
+      // After a snapshot that showed many, one serves all that come meanwhile. After one that showed none, longer each time.
+      rest = over.size > 0 ? Math.min(over.size, 10) : Math.min(2 * rest || 1, 50);
+      await pause(rest, lost.signal);
+    }
+    isPassing = false;
+  }
+
+  return (transaction, payload) => {
+    const payloads = waiting.get(transaction) ?? new Set();
+    waiting.set(transaction, payloads.add(payload));
+    if (isPassing) return;
+    isPassing = true;
+    // Not for each message: one snapshot serves those that come together.
+    setImmediate(() => passOn().catch((error: unknown) => lost.abort(error)));
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * Listens to a server, or to the embedded engine. Where a database announces by messages in its log, `log.ts` reads those
+ * besides.
+ *
+ * The database function `announce` returns the mode with each heartbeat. When the mode changes, the gateway reconnects, so a
+ * database may be switched at any moment. The gateway always listens to NOTIFY as well: transactions that began before the
+ * switch may announce by it.
+ */
+
+import pg from 'pg';
+import type { ServerConfig } from '../connection/client.ts';
+import type { EmbeddedPostgres } from '../embedded/embedded.ts';
+import { isPooled, makeSessionSettings, shareSessions } from '../pooler.ts';
+import { createSession, longestConnecting } from '../session.ts';
+import {
+  type ChangeFeed,
+  type FeedKind,
+  type FeedReport,
+  heartbeat,
+  heartbeatPrefix,
+  keepListening,
+} from './changeFeed.ts';
+
+/** The channel of announcements by NOTIFY. */
+const channel = 'dovetail';
+
+/** The payload that is announced when a database is switched to another mode. */
+const switched = 'switched';
+
+const switchedError = () => new Error('changes are announced in another way now');
+
+/**
+ * Listens to the embedded engine, in the process that runs it. The engine has one session, so a heartbeat may wait for as
+ * long as another client's transaction is open; nothing else can change in the meantime.
+ */
+export function listenToEngine(
+  { connection, listeners }: EmbeddedPostgres,
+  report?: FeedReport,
+): Promise<ChangeFeed> {
+  return keepListening(
+    async (hear, lost) => {
+      const listener = (from: string, payload: string) => {
+        if (from === channel) hear(payload);
+      };
+      listeners.add(listener);
+      lost.signal.addEventListener('abort', () => listeners.delete(listener), { once: true });
+      const client = await openConnection(connection, lost, 0);
+      await client.query(`LISTEN ${channel}`);
+      // The engine has no logical decoding: everything is announced by NOTIFY.
+      return { kind: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
+    },
+    report,
+    // Announcements arrive with the reply to the commit, and so before anything that is read afterwards in the one session.
+    true,
+  );
+}
+
+/**
+ * Listens on a connection that does nothing else: behind a pooler, any other statement could bring along notifications that
+ * were meant for another client.
+ * @param direct connects to the server itself.
+ * @param announcing connects as the pool does. Heartbeats are sent over it, so that they do not arrive if the two have come
+ * to lead to different servers.
+ * @param longestUse for how many milliseconds heartbeats are sent over one connection.
+ * @param report told why nothing arrives, and when something does again.
+ */
+export function listenToServer(
+  direct: ServerConfig,
+  announcing = direct,
+  { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
+): Promise<ChangeFeed> {
+  return keepListening(async (hear, lost) => {
+    const announcer = openAnnouncer(announcing, longestUse, lost);
+    const listener = await openConnection(direct, lost);
+    // The LISTEN would stay in a session that other clients use, and they would get the notifications.
+    if ((await isPooled(listener)) && (await sharesSessions(listener, announcer)))
+      throw new Error('the pooler does not give each connection a session of its own');
+    const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
+    let kind: FeedKind | undefined;
+
+    /** Announces something by the same mode as writes do, and returns the mode. */
+    async function announce(payload: string): Promise<FeedKind> {
+      // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
+      // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
+      const [row] = await ask<{ way: string }>(
+        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
+        [payload, kind === 'logical' ? 'local' : 'off'],
+      );
+      const way = row?.way === 'notify' ? 'notify' : 'logical';
+      if (way !== (kind ?? way)) lost.abort(switchedError());
+      return way;
+    }
+
+    listener.on('notification', ({ payload = '' }) => {
+      if (payload === switched) lost.abort(switchedError());
+      // Where messages are read, only a heartbeat among them proves that they arrive.
+      else if (kind !== 'logical' || !payload.startsWith(heartbeatPrefix)) hear(payload);
+    });
+    await listener.query(`LISTEN ${channel}`);
+    kind = await announce(heartbeatPrefix);
+    if (kind === 'logical') {
+      const { readMessages } = await import('./log.ts');
+      await readMessages(direct, ask, hear, lost);
+    }
+    return { kind, announce };
+  }, report);
+}
+
+/** Runs a statement on the server that a feed listens to, and returns its rows. */
+export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
+
+/**
+ * A pool of one connection, which is replaced now and then: when the address comes to lead to another server, old connections go
+ * on working with the old server, while those of the gateway's pool move to the new one.
+ */
+function openAnnouncer(server: ServerConfig, longestUse: number, lost: AbortController): pg.Pool {
+  const pool = new pg.Pool({
+    ...server,
+    max: 1,
+    maxLifetimeSeconds: longestUse / 1_000,
+    connectionTimeoutMillis: longestConnecting,
+    query_timeout: heartbeat,
+    allowExitOnIdle: true,
+    onConnect: (client) => makeSessionSettings(client as pg.Client, server),
+  });
+  pool.on('error', (error) => lost.abort(error));
+  // As in `connectTo`: without a listener, an error while the connection is handed out would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}));
+  lost.signal.addEventListener('abort', () => void pool.end(), { once: true });
+  return pool;
+}
+
+async function sharesSessions(listener: pg.Client, announcer: pg.Pool): Promise<boolean> {
+  const client = await announcer.connect();
+  // The pool makes clients of this class.
+  return shareSessions(listener, client as pg.PoolClient & pg.Client).finally(() => client.release());
+}
+
+/**
+ * Opens a connection of a feed.
+ * @param lost aborted when the connection is; the connection is closed when it is aborted.
+ * @param longest how long, in milliseconds, a statement may take; 0 for any time.
+ */
+async function openConnection(
+  config: ServerConfig,
+  lost: AbortController,
+  longest = heartbeat,
+): Promise<pg.Client> {
+  const { client, connect } = createSession(config, longest);
+  client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
+  // Not `client.end()`, which waits for what a dead connection never says.
+  lost.signal.addEventListener('abort', () => client.connection.stream.destroy(), { once: true });
+  await connect();
+  return client;
+}

@@ -1,0 +1,122 @@
+/** Random programs of reads and writes, which run many steps at once. `SEED=…` generates the same ones again. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { favourites, reads } from './reads.ts';
+import type { DirectChange } from './watched.ts';
+import { atOnce, type Holding, leaves, levels, tables } from './writes.ts';
+
+export const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+/** How long the tests run; by default a few seconds. */
+export const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+
+interface Where {
+  /** What is awaited before the step: nothing, a turn of the event loop, some milliseconds, or all steps in flight. */
+  readonly pause: 'none' | 'turn' | 'moment' | 'all';
+  readonly account: number;
+  readonly place: number;
+}
+
+export type CommonStep =
+  | /** Sent so many times, one after the other: the response to the first may be cached for the next. */
+  {
+      readonly kind: 'read';
+      readonly request: number;
+      readonly times: number;
+      /** Whether it is sent with a token that may be revoked, and with the position of the account's last write. */
+      readonly isTemporary: boolean;
+      readonly sendsPosition: boolean;
+    }
+  | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
+  | DirectChange;
+
+export type Step<Other> = Where & (CommonStep | Other);
+
+/** These values half of the time: conflicts on the same data find more errors. */
+const often = (some: number | readonly number[], others: fc.Arbitrary<number>) =>
+  fc.oneof(fc.constantFrom(...[some].flat()), others);
+
+export const where = {
+  pause: fc.oneof(
+    { weight: 5, arbitrary: fc.constant('none' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('turn' as const, 'moment' as const) },
+    { weight: 2, arbitrary: fc.constant('all' as const) },
+  ),
+  account: often(0, fc.nat(1)),
+  place: often(0, fc.nat(3)),
+};
+export const held: fc.Arbitrary<Holding> = fc.record({
+  level: fc.constantFrom(...levels),
+  before: fc.constantFrom(0, 5, 20),
+  after: fc.constantFrom(0, 5, 20, 50),
+});
+
+/** @param canHold whether transactions may be held open: on the embedded engine nothing else runs meanwhile. */
+export const stepsOf = (canHold: boolean) => {
+  const holding = { held: canHold ? held : fc.constant(atOnce) };
+  return {
+    read: fc.record({
+      ...where,
+      kind: fc.constant('read' as const),
+      request: often(favourites, fc.nat(reads.length - 1)),
+      times: fc.integer({ min: 1, max: 5 }),
+      isTemporary: fc.constantFrom(false, false, true),
+      sendsPosition: fc.boolean(),
+    }),
+    activate: fc.record({
+      ...where,
+      kind: fc.constant('activate' as const),
+      template: fc.nat(2),
+      endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
+    }),
+    write: fc.record({
+      ...where,
+      kind: fc.constant('write' as const),
+      table: fc.constantFrom(...tables),
+      asReplica: fc.boolean(),
+      ...holding,
+    }),
+    import: fc.record({ ...where, kind: fc.constant('import' as const), wanted: fc.boolean(), ...holding }),
+    restore: fc.record({
+      ...where,
+      kind: fc.constant('restore' as const),
+      table: fc.constantFrom(...leaves),
+    }),
+  };
+};
+
+/** Runs the steps, several at once. */
+async function run<Other>(program: readonly Step<Other>[], take: (step: Step<Other>) => Promise<unknown>) {
+  let inFlight: Promise<unknown>[] = [];
+  for (const next of program) {
+    if (next.pause === 'turn') await new Promise(setImmediate);
+    if (next.pause === 'moment') await sleep(3);
+    if (next.pause === 'all') await Promise.all(inFlight.splice(0));
+    const taken = take(next);
+    // A failure while others are awaited is reported when this one is awaited.
+    taken.catch(() => {});
+    inFlight.push(taken);
+    // Limits the steps in flight to what the machine can handle.
+    if (inFlight.length >= 16) inFlight = [Promise.all(inFlight)];
+  }
+  await Promise.all(inFlight);
+}
+
+/**
+ * Runs programs of these steps one after the other.
+ * @param goesOn whether there is to be another one.
+ * @param check runs a program by the function that it is given, and checks what it has done.
+ */
+export async function runPrograms<Other>(
+  steps: fc.Arbitrary<Step<Other>>,
+  take: (step: Step<Other>) => Promise<unknown>,
+  goesOn: () => boolean,
+  check: (run: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const programs = fc.array(steps, { minLength: 40, maxLength: 120, size: 'max' });
+  const property = fc.asyncProperty(programs, (program) => check(() => run(program, take)));
+  // Failures depend on timing, so shrinking a program would prove nothing. Nor is it fast-check's own time limit, which would
+  // let a running program continue during the next test.
+  for (let next = seed; goesOn(); next++)
+    await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
+}
