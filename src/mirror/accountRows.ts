@@ -105,13 +105,6 @@ export const setSessionsComplete = (transaction: Transaction, accountId: number,
     isComplete,
   ]);
 
-/** Stores that a run has read all lists. @param began when the run began. */
-export const setRefreshed = (transaction: Transaction, accountId: number, began: Date) =>
-  changesRows(transaction, 'UPDATE "MirroredAccount" SET "refreshedAt" = $2 WHERE "userId" = $1', [
-    accountId,
-    began,
-  ]);
-
 /** Runs a statement, and returns whether it has changed any row. */
 async function changesRows(
   transaction: Transaction,

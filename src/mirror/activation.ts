@@ -16,7 +16,6 @@ import {
   UpstreamError,
   unreadable,
 } from '../upstream/upstream.ts';
-import { longestWait, type WithActivationLock } from './activationLock.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 
@@ -24,7 +23,7 @@ import { transactionOn, writeRecords } from './writer.ts';
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 /** The longest that an activation takes, in milliseconds. A template may have to be read first. */
-export const longestActivation = longestWait + 50_000;
+export const longestActivation = 50_000;
 
 /** The body of a success. It may leave out whether the type changed. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
@@ -33,42 +32,35 @@ export interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
-  upstreamFor(
-    viewer: Viewer,
-  ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
-  /** Called once the upstream has activated a template of the viewer's account. */
+  upstreamFor(viewer: Viewer): Promise<{ readonly upstream: Upstream | undefined } | undefined>;
+  /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
-  /** Called if the upstream may have activated a template of the viewer's account without having said so. */
-  onUncertain(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
   readonly unreachable: GraphQLError;
 }
 
+/**
+ * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
+ * them: then the same template is active here and there.
+ */
 export function createActivation({
   pool,
   logger,
   upstreamFor,
   onActivated,
-  onUncertain,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
   return async (viewer, templateId, activateHere) => {
     const found = await upstreamFor(viewer);
     if (!found) return undefined;
     if (templateId < 1) throw notOwned();
-    const { upstream, inTurn } = found;
-    if (!upstream) throw unreachable;
-    return inTurn(async () => {
-      const scheduleTypeChanged = await activateThere(upstream, viewer, templateId);
-      try {
-        await onActivated(viewer);
-        return { here: await activateHere(), scheduleTypeChanged };
-      } catch (error) {
-        // The template is active there, and may not be active here.
-        await onUncertain(viewer);
-        throw error;
-      }
-    });
+    if (!found.upstream) throw unreachable;
+    const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
+    try {
+      return { here: await activateHere(), scheduleTypeChanged };
+    } finally {
+      await onActivated(viewer);
+    }
   };
 
   /** Activates upstream. Returns whether the schedule type has changed, or may have. */
@@ -83,7 +75,7 @@ export function createActivation({
       const response = await upstream
         .post(`/dtt/templates/${templateId}`, { isActive: true })
         .catch(async (error: unknown) => {
-          if (error instanceof UpstreamError && error.mayHaveActed) await onUncertain(viewer);
+          if (error instanceof UpstreamError && error.mayHaveActed) await onActivated(viewer);
           throw error;
         });
       const { scheduleTypeChanged } = activated.parse(response);

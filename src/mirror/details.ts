@@ -117,13 +117,18 @@ export async function noteChanged(pool: pg.Pool, accountId: number, id: number):
   );
 }
 
+/** A session that a client has written to upstream. */
+export interface WrittenSession {
+  readonly id: number;
+  readonly isDeleted: boolean;
+}
+
 /**
- * Reads a session whose details are pending, and removes it if the client has deleted it.
- * @param isDeleted whether the client has deleted it. Otherwise a session that is missing upstream is not removed: the token may
- * have become another account's.
+ * Reads a session whose details are pending, and removes it if the client has deleted it. Otherwise a session that is missing upstream
+ * is not removed: the token may have become another account's.
  * @throws {UpstreamError} when the upstream cannot be used.
  */
-export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
+export async function readAgain(options: RecordOptions, { id, isDeleted }: WrittenSession): Promise<void> {
   const { pool, accountId } = options;
   const kind = kindsOf(accountId).dttSessions;
   if ((await fetchDetails(options, kind, id)) !== 'missing' || !isDeleted) return;

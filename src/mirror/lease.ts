@@ -20,6 +20,9 @@ export class LeaseTakenOver extends SetupError {
 /** How long, in milliseconds, a lease lasts if it is not renewed. */
 const usualDuration = 30_000;
 
+/** Whether an account is leased. A lease for longer than any lasts was taken before the clock was set back. */
+export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '1 min', false)`;
+
 /**
  * Does something while no other run of an account does.
  * @param run is given transactions, which fail with `LeaseTakenOver` once another run has taken over the lease.
@@ -39,8 +42,7 @@ export async function whileLeased<T>(
   const { rowCount: taken } = await pool.query(
     // A locked row belongs to a run that is writing: this waits until it has written.
     `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = ${until}
-     WHERE "userId" = $1 AND ("heldUntil" IS NULL OR "heldUntil" < now()
-       OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
+     WHERE "userId" = $1 AND (NOT ${isHeld} OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
     [userId, holder, duration],
   );
   if (taken === 0) return undefined;

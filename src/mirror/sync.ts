@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
-import { areSessionsComplete, setRefreshed } from './accountRows.ts';
+import { areSessionsComplete } from './accountRows.ts';
 import { kindsOf } from './kinds/kinds.ts';
 import { LeaseTakenOver, type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
@@ -15,7 +15,7 @@ import type { Run } from './pull.ts';
 import { type Part, pullLists } from './pullAccount.ts';
 import { type FailedDetails, pullDetails } from './pullDetails.ts';
 import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
-import { readDatabaseTime } from './storedFreshness.ts';
+import { readDatabaseTime, storeRead } from './storedFreshness.ts';
 
 export interface SyncOptions {
   readonly pool: pg.Pool;
@@ -31,6 +31,8 @@ export interface SyncOptions {
   readonly identify?: IdentifyAccount;
   /** Which lists to read; all unless given. */
   readonly parts?: readonly Part[] | undefined;
+  /** The mark of the last write that the run reads back. */
+  readonly mark?: number | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
   /** As in `whileLeased`. */
@@ -53,7 +55,7 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, parts, listsOnly = false, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, parts, mark, listsOnly = false, identify = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
   return untilEnd(options.signal, async (signal) => {
@@ -63,10 +65,9 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     const run = createRun({ ...options, signal }, account, isNew);
     const isRead = await leased(run, 'lists', options.lease, async (leasedRun) => {
       await pullLists(leasedRun, parts);
-      if (parts) return;
       // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-      if (!(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-      await setRefreshed(leasedRun.transaction, account.id, began);
+      if (!parts && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+      await storeRead(leasedRun.transaction, account.id, { began: parts ? undefined : began, mark });
     });
     if (!isRead) return undefined;
     // Also if other processes read some of the details, or have to read lists in between.

@@ -13,7 +13,6 @@ import { LRUCache } from 'lru-cache';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -45,9 +44,6 @@ export interface ProxyOptions {
 /** Returns the upstream's response to a request of the REST API. */
 export type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
 
-/** How long, in milliseconds, the response to a write waits at most until all gateways have been told of the write. */
-const longestTelling = 5_000;
-
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
 
@@ -74,7 +70,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
-    const send = (given: UpstreamRequest) => sendFor(access, given, accounts.longest);
+    const send = (given: UpstreamRequest) => sendFor(viewer, access, given, accounts.longest);
     const sendRead = (given: UpstreamRequest) => inTurn(access.accountId, () => send(given));
     if (!isRead(exchange) || overrides.some((name) => name in request.headers))
       return respond(exchange, { given: await write(exchange, access, send, request) });
@@ -114,6 +110,7 @@ function createTurns() {
 type Send = (request: UpstreamRequest) => Promise<UpstreamResponse | Failure>;
 
 async function sendFor(
+  { tokenId }: Viewer,
   access: UpstreamAccess,
   request: UpstreamRequest,
   longest: number,
@@ -128,7 +125,7 @@ async function sendFor(
   if (status !== 401) return given;
   access.noteRejected();
   // The client's own token is valid: it is the gateway's that is not.
-  return access.isTokenOfClient
+  return tokenId === undefined
     ? given
     : { error: restErrorResponse(502, messages.upstreamUnusable), wasSent: true };
 }
@@ -146,7 +143,7 @@ async function write(
   if (mayHaveWritten) {
     const { method } = request;
     const path = exchange.path.slice(restPath.length);
-    await resultWithin(longestTelling, access.noteWrite({ method, path, isDone: status < 300 }));
+    await access.noteWrite({ method, path, isDone: status < 300 });
   }
   return given;
 }

@@ -73,7 +73,6 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = parts.add(await whileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   const responseCache = createResponseCache(createViewerVersions(feed), {
@@ -81,7 +80,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
     maxAge: cacheMaxAge,
   });
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, direct, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
   const replicas = await openStandbys(config, { database, bounds, feed, logger }, parts);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;

@@ -8,17 +8,15 @@ export interface UpstreamAccess {
   readonly accountId: number;
   /** A token of the account: the client's own, if that is one of the upstream's. */
   readonly token: string;
-  /** Whether the client has sent that token. */
-  readonly isTokenOfClient: boolean;
   readonly budget: Budget;
   readonly reader: Reader;
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;
   /**
-   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told.
+   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told, or after 5 s.
    * @param write its method, its path below the base, and whether the upstream has said that it carried it out.
    */
-  noteWrite(write: UpstreamWrite): Promise<void>;
+  noteWrite(write: UpstreamWrite): Promise<unknown>;
 }
 
 /** A token that reads are sent with. It does not hold the token itself: what was read may be stored for longer. */

@@ -155,7 +155,6 @@ describe('the refresh of a mirror', () => {
     };
     service = await openMirrorService(config, {
       pool,
-      direct: scene.target.direct,
       sql: createSql(pool),
       feed: createFakeFeed().feed,
       logger,

@@ -3,8 +3,7 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
-import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
-import { createRuns } from '../../src/mirror/runs.ts';
+import { type AccountRuns, createRuns } from '../../src/mirror/runs.ts';
 import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -56,9 +55,11 @@ function addSessions(from: number, to: number): void {
     memoryUpstream.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
 }
 
+const readLists = () => runs.lists(upstream, signal, { advanced() {} });
+
 /** One run that reads the lists, and one that reads the details which lists leave out. */
 async function refresh(): Promise<void> {
-  await runs.lists(upstream, signal, () => {}, undefined);
+  await readLists();
   await runs.details(upstream, signal).catch(() => {});
 }
 
@@ -109,7 +110,7 @@ describe('a record that cannot be read by its id', () => {
 
   it('is removed by the next run if it was deleted upstream, however far down the list it was', async () => {
     addSessions(sessions + 1, 250);
-    await runs.lists(upstream, signal, () => {}, undefined);
+    await readLists();
     memoryUpstream.dttSessions.delete(7);
     await runs.details(upstream, signal);
     await refresh();
@@ -122,7 +123,7 @@ describe('a record that cannot be read by its id', () => {
 
   it('is removed by one of the next runs if more records were deleted upstream than one run checks', async () => {
     addSessions(sessions + 1, 400);
-    await runs.lists(upstream, signal, () => {}, undefined);
+    await readLists();
     for (let id = 1; id <= 240; id++) memoryUpstream.dttSessions.delete(id);
     await runs.details(upstream, signal);
     vi.advanceTimersByTime(anHour + 1);
@@ -140,7 +141,7 @@ describe('a record that cannot be read by its id', () => {
     const { get } = upstream;
     // The upstream in memory has no such record any more and would respond with 404, so it is not asked.
     upstream = { ...upstream, get: async (path) => instead(path) ?? get(path) };
-    const report = await runs.lists(upstream, signal, () => {}, undefined);
+    const report = await readLists();
     expect(report).toBeDefined();
     expect(await database.client.dttSession.count()).toBe(sessions);
     instead = () => undefined;
@@ -254,7 +255,7 @@ describe('a list that the upstream forbids', () => {
 
   it('fails the run if it is required', async () => {
     forbid(/^\/dtt\?/);
-    await expect(runs.lists(upstream, signal, () => {}, undefined)).rejects.toThrow('no');
+    await expect(readLists()).rejects.toThrow('no');
     expect(await wasRefreshed()).toBe(false);
     instead = () => undefined;
     await refresh();

@@ -159,7 +159,7 @@ describe('a session that a client has written upstream', () => {
     write(2);
     const upstream = upstreamOf(memoryUpstream, 1);
     await noteChanged(database.pool, 1, 1);
-    await readAgain({ pool: database.pool, upstream, accountId: 1 }, 1, false);
+    await readAgain({ pool: database.pool, upstream, accountId: 1 }, { id: 1, isDeleted: false });
     expect(await here()).toMatchObject({ detailsPending: false, segments: [{ repsMeasured: 2 }] });
     const paths: string[] = [];
     const meanwhile = async (path: string) => void paths.push(path);
@@ -197,7 +197,10 @@ describe('a session that a client has written upstream', () => {
         return data;
       };
       await noteChanged(database.pool, 1, 1);
-      await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+      await readAgain(
+        { pool: database.pool, upstream: { ...upstream, get }, accountId: 1 },
+        { id: 1, isDeleted: false },
+      );
     };
     write(2);
     let second: Promise<void> | undefined;

@@ -4,7 +4,6 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
-import { createActivationLock } from '../../src/mirror/activationLock.ts';
 import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
@@ -17,16 +16,13 @@ export function stillMirror(
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
-  const { connectionString } = pool.options;
-  const inTurn = createActivationLock(connectionString === undefined ? undefined : { connectionString }, 1);
   return {
     upstream: {
       activate: createActivation({
         pool,
         logger,
-        upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+        upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream } : undefined),
         onActivated: async () => {},
-        onUncertain: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
       fetchDetails: createDetailsOnDemand({
