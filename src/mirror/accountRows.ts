@@ -30,16 +30,6 @@ export async function readSessionsDownTo(
   return rows.map(({ id }) => id);
 }
 
-/** The ids of the account's lock sessions that are over; none of other kinds. */
-export async function readOver(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
-  if (table !== 'LockSession') return [];
-  const { rows } = await pool.query<{ id: number }>(
-    `SELECT id FROM "LockSession" WHERE "ownerId" = $1 AND "lockState" IN ('completed', 'abandoned')`,
-    [accountId],
-  );
-  return rows.map(({ id }) => id);
-}
-
 export async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
   const { rows } = await pool.query<{ id: number | null }>(
     'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',

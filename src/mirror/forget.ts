@@ -8,7 +8,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
-import { acquireSharedLock } from './sharedLock.ts';
+import { acquireSharedLock } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };

@@ -12,8 +12,8 @@ import type { Transaction } from './writer.ts';
 /** What a run is for. */
 export type Purpose = 'lists' | 'details';
 
-/** Thrown when another run has taken over the lease. */
-export class LeaseTakenOver extends SetupError {
+/** Thrown in a transaction when another run has taken over the lease. */
+class LeaseTakenOver extends SetupError {
   override name = 'LeaseTakenOver';
 }
 
@@ -25,8 +25,8 @@ export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '
 
 /**
  * Does something while no other run of an account does.
- * @param run is given transactions, which fail with `LeaseTakenOver` once another run has taken over the lease.
- * @returns its result, or undefined while another run holds the lease and does not give it up.
+ * @param run is given transactions, which fail once another run has taken over the lease.
+ * @returns its result, or undefined while another run holds the lease and does not give it up, or has taken over one for details.
  */
 export async function whileLeased<T>(
   pool: pg.Pool,
@@ -61,6 +61,9 @@ export async function whileLeased<T>(
         return write(client);
       }),
     );
+  } catch (error) {
+    if (error instanceof LeaseTakenOver && purpose === 'details') return undefined;
+    throw error;
   } finally {
     clearInterval(heartbeat);
     // If the database cannot be reached then, the run has ended all the same, and the lease expires.

@@ -13,7 +13,6 @@ import {
   UpstreamError,
 } from '../upstream/upstream.ts';
 import { type AccountFreshness, createAccountFreshness } from './accountFreshness.ts';
-import type { WrittenSession } from './details.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { AccountRuns } from './runs.ts';
 import type { NotedWrite, StoredFreshness } from './storedFreshness.ts';
@@ -22,7 +21,8 @@ import type { NotedWrite, StoredFreshness } from './storedFreshness.ts';
 export interface WriteScope {
   /** The lists that may have changed. */
   readonly parts: readonly Part[];
-  readonly session?: WrittenSession | undefined;
+  /** The id of the session that it has changed or deleted. */
+  readonly session?: number | undefined;
 }
 
 export interface MirroredAccountOptions {
@@ -68,8 +68,6 @@ interface AccountState extends Surroundings {
   askedAt: number;
   /** The lists that writes through this process may have changed. */
   readonly wanted: Set<Part>;
-  /** The sessions that the next run has to read first, by their ids. */
-  readonly sessions: Map<number, WrittenSession>;
   /** As in `refresh`: the latest that was asked for. */
   since: number;
   progress: number;
@@ -98,7 +96,6 @@ export function createMirroredAccount(options: Surroundings) {
     // Only what is asked of the copy is a use of it.
     askedAt: Number.NEGATIVE_INFINITY,
     wanted: new Set(),
-    sessions: new Map(),
     since: Number.NEGATIVE_INFINITY,
     progress: 0,
     timer: undefined,
@@ -208,9 +205,8 @@ function touch(self: AccountState): Promise<boolean> | undefined {
 async function noteWrite(self: AccountState, { parts, session }: WriteScope): Promise<void> {
   const { freshness, stored, refreshes, runs, onFailure } = self;
   want(self, parts);
-  if (session) self.sessions.set(session.id, session);
   const noting = freshness.noteWrite(async () => {
-    if (session) await runs.noteChanged(session.id).catch(onFailure);
+    if (session !== undefined) await runs.noteChanged(session).catch(onFailure);
     return stored.noteWrite();
   });
   // A write that another process has forwarded, and not read back, may have changed any list.
@@ -275,14 +271,11 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   if (isOld || isWrittenElsewhere) want(self, allParts);
   const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh', timing);
   const parts = [...wanted];
-  const sessions = [...self.sessions.values()];
   wanted.clear();
-  self.sessions.clear();
   // A run begins by asking whose token it is.
   const askedAt = performance.now();
   let hasRead: boolean | undefined = false;
   try {
-    for (const session of sessions) await runs.session(upstream, session);
     const isPart = parts.length < allParts.length;
     const found = await runs.lists(upstream, endOf(self, credential), {
       advanced(records) {
@@ -303,10 +296,7 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
     if (!isEnd) self.onFailure(error);
     if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
   }
-  if (!hasRead) {
-    want(self, parts);
-    for (const session of sessions) self.sessions.set(session.id, session);
-  }
+  if (!hasRead) want(self, parts);
   return hasRead;
 }
 

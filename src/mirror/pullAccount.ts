@@ -50,8 +50,8 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<void>>> = {
 
 const finish = ({ listener, report }: Run, name: string) => listener?.finished?.(name, report.countsOf(name));
 
-async function pullWhole(run: Run, kind: Kind, idsWithoutList = async (): Promise<readonly number[]> => []) {
-  await pullKind(run, kind, { idsWithoutList });
+async function pullWhole(run: Run, kind: Kind) {
+  await pullKind(run, kind);
   finish(run, kind.name);
 }
 
@@ -79,7 +79,7 @@ async function pullTemplates(run: Run): Promise<void> {
   const isKnown = others.length === 0 && (id !== null || report.countsOf(name).skipped === 0);
   if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    if (await setActiveTemplate(transaction, account.id, id, before)) countChange(run, name);
+    await setActiveTemplate(transaction, account.id, id, before);
   }
   finish(run, name);
 }
@@ -88,23 +88,19 @@ async function pullTemplates(run: Run): Promise<void> {
 async function pullLocks(run: Run): Promise<void> {
   const { account, kinds, transaction } = run;
   const template = await readActiveLockTemplate(run);
-  await pullWhole(run, kinds.lockTemplates, async () => (template?.id ? [template.id] : []));
-  await pullWhole(run, kinds.lockSessions, async () => {
-    const current = await readIdOf(run, '/lkbx/session/current');
-    return current?.id ? [current.id] : [];
-  });
+  await pullWhole(run, kinds.lockTemplates);
+  await pullWhole(run, kinds.lockSessions);
   // The response does not name the session, and another one may have been started since: the template has to be the same as before.
   if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
-  if (await setActiveLockTemplate(transaction, account.id, template.id))
-    countChange(run, kinds.lockSessions.name);
+  await setActiveLockTemplate(transaction, account.id, template.id);
 }
 
-/** The template that the active lock session was started from. */
-const readActiveLockTemplate = (run: Run) => readIdOf(run, '/lkbx/templates/active');
-
-/** The id of the one record that a path has. It is null if there is none; the result is undefined if the upstream does not tell. */
-async function readIdOf({ upstream, signal }: Run, path: string): Promise<{ id: number | null } | undefined> {
-  const response = await getOptional(upstream, path, signal);
+/**
+ * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream
+ * does not tell.
+ */
+async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 
@@ -131,12 +127,4 @@ async function pullSessions(run: Run): Promise<void> {
     await setSessionsComplete(transaction, account.id, true);
   }
   finish(run, kinds.dttSessions.name);
-}
-
-/** Counts a change that is not in a record itself, such as which template is active, as one updated record of the kind. */
-function countChange({ report }: Run, name: string): void {
-  const counts = report.countsOf(name);
-  if (counts.unchanged === 0 || counts.created + counts.updated > 0) return;
-  counts.unchanged--;
-  counts.updated++;
 }

@@ -4,10 +4,9 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Account, IdentifyAccount } from './account.ts';
-import { noteChanged, readAgain, type WrittenSession } from './details.ts';
-import { kindsOf } from './kinds/kinds.ts';
+import { noteChanged } from './details.ts';
+import { kindsOf } from './kinds.ts';
 import type { FailedDetails } from './pullDetails.ts';
-import { endsRun } from './removals.ts';
 import { describeChanges } from './report.ts';
 import { type SyncOptions, type SyncReport, sync, syncDetails } from './sync.ts';
 
@@ -62,17 +61,8 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       leftOut.noteDetails(failed.size);
     },
-    /** Marks the details of a session as pending: a client has changed them upstream. */
+    /** Notes that a client has changed or deleted a session upstream. */
     noteChanged: (session: number) => noteChanged(pool, userId, session),
-    /** Reads a session again that a client has written to, or removes it if the client has deleted it. */
-    async session(upstream: Upstream, written: WrittenSession): Promise<void> {
-      try {
-        await readAgain({ pool, upstream, accountId: userId }, written);
-      } catch (error) {
-        // Its details stay pending. One session that cannot be read must not keep out all lists.
-        if (endsRun(error)) throw error;
-      }
-    },
     /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
     skipped: leftOut.count,
   };

@@ -12,7 +12,7 @@ import { clientError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import type { UpstreamAccounts, UpstreamWrite } from '../upstream/access.ts';
+import type { UpstreamAccounts } from '../upstream/access.ts';
 import type { UpstreamTokens } from '../upstream/tokens.ts';
 import type { Timing } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
@@ -117,7 +117,7 @@ export async function openMirrorService(
   return {
     tokens,
     forwarding: createForwarding({ base, longest: waits.forwarding, accounts, credentials, writes }),
-    upstream: createUpstreamAccount({ pool, logger, timing, accounts, credentials, writes }),
+    upstream: createUpstreamAccount({ pool, logger, timing, waits, accounts, credentials, writes }),
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
       // An open stream counts as use of the account.
@@ -183,7 +183,7 @@ function createForwarding({
         budget: account.budget,
         reader: { id, isConfirmedSince: (since) => credentials.isConfirmedSince(id, since) },
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
-        noteWrite: (write) => writes.note(account.id, scopeOf(write)),
+        noteWrite: (path) => writes.note(account.id, scopeOf(path)),
       };
     },
   };
@@ -194,17 +194,22 @@ function createUpstreamAccount({
   pool,
   logger,
   timing,
+  waits,
   accounts,
   credentials,
   writes,
-}: Parts & Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>>): UpstreamAccount {
-  async function upstreamFor(viewer: Viewer) {
+}: Parts &
+  Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>> & {
+    readonly waits: WaitLimits;
+  }): UpstreamAccount {
+  async function accountOf(viewer: Viewer) {
     const account = await accounts.of(viewer.id);
     const token = credentials.of(viewer);
     return (
       account && {
         upstream: account.upstreamFor(token, 'demand', { ...activationTiming, ...timing }),
         budget: account.budget,
+        refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
       }
     );
   }
@@ -213,20 +218,18 @@ function createUpstreamAccount({
     activate: createActivation({
       pool,
       logger,
-      upstreamFor,
+      accountOf,
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
-    fetchDetails: createDetailsOnDemand({ pool, logger, upstreamFor }),
+    fetchDetails: createDetailsOnDemand({ pool, logger, accountOf }),
   };
 }
 
 /** What a write may have changed: the session that its path names, and lists. */
-function scopeOf({ method, path, isDone }: UpstreamWrite): WriteScope {
-  const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path) ?? [];
-  const id = recordId.safeParse(named).data;
-  const isDeleted = isDone && method === 'DELETE' && below === undefined;
-  return { parts: partsOf(path), session: id === undefined ? undefined : { id, isDeleted } };
+function scopeOf(path: string): WriteScope {
+  const [, named] = /^\/dtt\/sessions\/(\d+)/.exec(path) ?? [];
+  return { parts: partsOf(path), session: recordId.safeParse(named).data };
 }
 
 /** Which lists a write to a path may have changed. */

@@ -8,8 +8,8 @@ import type pg from 'pg';
 import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import { areSessionsComplete } from './accountRows.ts';
-import { kindsOf } from './kinds/kinds.ts';
-import { LeaseTakenOver, type Purpose, whileLeased } from './lease.ts';
+import { kindsOf } from './kinds.ts';
+import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import type { Run } from './pull.ts';
 import { type Part, pullLists } from './pullAccount.ts';
@@ -71,7 +71,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     });
     if (!isRead) return undefined;
     // Also if other processes read some of the details, or have to read lists in between.
-    while (!listsOnly && !(await readDetails(run, options.lease)))
+    while (!listsOnly && !(await leased(run, 'details', options.lease, pullDetails)))
       await sleep(pollInterval, undefined, { signal });
     const { countsByKind } = run.report;
     const requests = upstream.requestCount() - before;
@@ -88,7 +88,7 @@ export async function syncDetails(
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
   return untilEnd(options.signal, async (signal) => {
     const run = createRun({ ...options, signal }, options.account, false);
-    await readDetails(run, options.lease, options.failed);
+    await leased(run, 'details', options.lease, (leasedRun) => pullDetails(leasedRun, options.failed));
     return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
   });
 }
@@ -139,7 +139,7 @@ const anotherAccount = () =>
     failure: 'says that a token belongs to another user',
   });
 
-/** Returns whether the run took place. */
+/** Returns whether the run took place, and was not taken over. */
 async function leased(
   run: UnleasedRun,
   purpose: Purpose,
@@ -151,18 +151,4 @@ async function leased(
     return true;
   });
   return done ?? false;
-}
-
-/** Reads details. Returns false if another run is under way, or has taken over the lease. */
-async function readDetails(
-  run: UnleasedRun,
-  duration: number | undefined,
-  failed?: FailedDetails,
-): Promise<boolean> {
-  try {
-    return await leased(run, 'details', duration, (leasedRun) => pullDetails(leasedRun, failed));
-  } catch (error) {
-    if (error instanceof LeaseTakenOver) return false;
-    throw error;
-  }
 }

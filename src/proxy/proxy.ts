@@ -140,11 +140,7 @@ async function write(
   const { status } = isFailure(given) ? given.error : given;
   // A write that was rejected (4xx), or never sent, has changed nothing.
   const mayHaveWritten = isFailure(given) ? given.wasSent : status < 400 || status >= 500;
-  if (mayHaveWritten) {
-    const { method } = request;
-    const path = exchange.path.slice(restPath.length);
-    await access.noteWrite({ method, path, isDone: status < 300 });
-  }
+  if (mayHaveWritten) await access.noteWrite(exchange.path.slice(restPath.length));
   return given;
 }
 

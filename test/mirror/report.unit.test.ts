@@ -1,9 +1,9 @@
 /** The report of a run, and the next step that is printed after it. */
 
 import { describe, expect, it } from 'vitest';
+import { user } from '../../src/mirror/account.ts';
 import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
-import { user } from '../../src/mirror/user.ts';
 
 const none = { fetched: 0, created: 0, updated: 0, unchanged: 0, gone: 0, skipped: 0 };
 const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });

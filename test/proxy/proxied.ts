@@ -20,7 +20,6 @@ const accountIds = new Map([
 ]);
 
 export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 'maxBytes'>> {
-  readonly isTokenOfClient?: boolean;
   /** How long, in milliseconds, the upstream may take. */
   readonly longest?: number;
   /** Requests a minute. */
@@ -35,7 +34,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     headers: IncomingMessage['headers'];
     body: string;
   }[] = [];
-  const written: unknown[] = [];
+  const written: string[] = [];
   const rejected: number[] = [];
   const listeners: ((accountId: number) => void)[] = [];
   const fake = createFakeFeed(options.catchUp);
@@ -65,12 +64,11 @@ export async function openProxied(options: ProxiedOptions = {}) {
           budget && {
             accountId: id,
             token: tokenId === undefined ? `token of ${id}` : `token ${tokenId} of ${id}`,
-            isTokenOfClient: options.isTokenOfClient ?? true,
             budget,
             reader: { id: `${id} ${tokenId}`, isConfirmedSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
-            async noteWrite(write) {
-              written.push(write);
+            async noteWrite(path) {
+              written.push(path);
               for (const listener of listeners) listener(id);
             },
           }
@@ -93,7 +91,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     /** Whether the upstream confirms that a token is its account's. */
     isConfirmed: vi.fn(() => true),
     requests,
-    /** The writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
+    /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,
     rejected,
     feed: fake,

@@ -7,6 +7,7 @@ import { createActivation } from '../../src/mirror/activation.ts';
 import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
+import { sync } from '../../src/mirror/sync.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 
@@ -16,19 +17,20 @@ export function stillMirror(
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
+  const refresh = () => sync({ pool, upstream, listsOnly: true }).catch(() => {});
   return {
     upstream: {
       activate: createActivation({
         pool,
         logger,
-        upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream } : undefined),
+        accountOf: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, refresh } : undefined),
         onActivated: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
       fetchDetails: createDetailsOnDemand({
         pool,
         logger,
-        upstreamFor: async () => ({ upstream, budget: createBudget(0) }),
+        accountOf: async () => ({ upstream, budget: createBudget(0) }),
       }),
     },
     tokens: undefined,

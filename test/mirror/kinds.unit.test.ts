@@ -1,9 +1,9 @@
 /** How the records of an upstream are parsed: the rows that they become, and the issues of invalid ones. */
 
 import { describe, expect, it } from 'vitest';
-import { firstIssue } from '../../../src/mirror/fetchRecord.ts';
-import { kindsOf } from '../../../src/mirror/kinds/kinds.ts';
-import { user } from '../../../src/mirror/user.ts';
+import { user } from '../../src/mirror/account.ts';
+import { kindsOf } from '../../src/mirror/kinds.ts';
+import { firstIssue } from '../../src/mirror/list.ts';
 
 const account = 7;
 const kinds = kindsOf(account);
@@ -265,22 +265,6 @@ describe('a record of an upstream', () => {
     const data = read(name, change);
     if (issue === undefined) expect(data).toHaveProperty('row');
     else expect(data).toBe(issue);
-  });
-
-  it('has its times converted to UTC', () => {
-    expect(readRow('dttDevices', { lastVisited: '2026-02-17T13:00:00+01:00' })).toMatchObject({
-      lastVisited: time,
-    });
-  });
-
-  it.each([
-    '2026-02-17T12:00Z',
-    '2026-02-17T12:00:00Z',
-    '2026-02-17T12:00:00.000000Z',
-    '2026-02-17T12:00:00.000+00:00',
-    '2026-02-17T07:00-05:00',
-  ])('may write a time as %s', (lastVisited) => {
-    expect(readRow('dttDevices', { lastVisited })).toMatchObject({ lastVisited: time });
   });
 
   it.each<[Name, Record<string, unknown>, Record<string, unknown>]>([
