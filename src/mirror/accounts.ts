@@ -16,7 +16,7 @@ import {
   type MirroredAccountOptions,
 } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
-import { noteWrite, readStoredFreshness } from './storedFreshness.ts';
+import { createFreshnessStore } from './storedFreshness.ts';
 
 export interface AccountsOptions extends MirroredAccountOptions {
   readonly pool: pg.Pool;
@@ -107,7 +107,7 @@ export function createAccounts(options: AccountsOptions) {
       inTurn,
       budget: budgets.get(id) ?? createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),
-      stored: { read: () => readStoredFreshness(pool, id), noteWrite: () => noteWrite(pool, id) },
+      stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: runLog.succeed,
       onFailure: runLog.fail,

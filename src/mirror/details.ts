@@ -84,19 +84,3 @@ export async function fetchDetails(
   const fetch: DetailsReader['fetch'] = (each, signal) => fetchRecord(upstream, kind, each, signal);
   await readDetails({ pool, accountId, transaction: transactionOn(pool), fetch }, kind, [id]);
 }
-
-/**
- * Marks the details of a session as pending, since a client has changed or deleted the session upstream. The next run reads the
- * whole list.
- */
-export async function noteChanged(pool: pg.Pool, accountId: number, id: number): Promise<void> {
-  // The digest becomes one that no list has, and no write before: what the list said before the write says nothing about the session
-  // as it is now, and details that were asked for before are outdated.
-  await pool.query(
-    `WITH changed AS (
-       UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid() WHERE id = $1 AND "ownerId" = $2
-       RETURNING "ownerId")
-     UPDATE "MirroredAccount" SET "sessionsComplete" = false FROM changed WHERE "userId" = "ownerId"`,
-    [id, accountId],
-  );
-}

@@ -15,7 +15,7 @@ import {
 import { type AccountFreshness, createAccountFreshness } from './accountFreshness.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { AccountRuns } from './runs.ts';
-import type { NotedWrite, StoredFreshness } from './storedFreshness.ts';
+import type { FreshnessStore } from './storedFreshness.ts';
 
 /** What a write may have changed. */
 export interface WriteScope {
@@ -45,8 +45,7 @@ interface Surroundings extends MirroredAccountOptions {
   /** Limits how many requests that no client waits for are in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
-  /** What the database says of the freshness, and notes there that a client has written upstream. */
-  readonly stored: { read(): Promise<StoredFreshness>; noteWrite(): Promise<NotedWrite> };
+  readonly stored: FreshnessStore;
   /** Called when rows of the account have changed here, whichever process wrote them. */
   onChanged(): void;
   /** Called after each run. */
@@ -203,12 +202,9 @@ function touch(self: AccountState): Promise<boolean> | undefined {
 }
 
 async function noteWrite(self: AccountState, { parts, session }: WriteScope): Promise<void> {
-  const { freshness, stored, refreshes, runs, onFailure } = self;
+  const { freshness, stored, refreshes, onFailure } = self;
   want(self, parts);
-  const noting = freshness.noteWrite(async () => {
-    if (session !== undefined) await runs.noteChanged(session).catch(onFailure);
-    return stored.noteWrite();
-  });
+  const noting = freshness.noteWrite(() => stored.noteWrite(session));
   // A write that another process has forwarded, and not read back, may have changed any list.
   if (await noting.catch(onFailure)) want(self, allParts);
   await freshness.ensureLoaded().catch(onFailure);

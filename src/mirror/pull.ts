@@ -26,6 +26,8 @@ export interface Run {
   readonly kinds: ReturnType<typeof kindsOf>;
   /** Whether to fetch the details of records again that have not changed, and to read all sessions. */
   readonly full: boolean;
+  /** The mark of the last write before the run began. */
+  readonly mark: number | undefined;
   /** Begins a transaction. It fails if another run has taken over. */
   readonly transaction: Transaction;
   /**

@@ -4,11 +4,12 @@ import { z } from 'zod';
 import { getOptional } from '../upstream/upstream.ts';
 import {
   areSessionsComplete,
+  noteSessionsComplete,
+  noteSessionsIncomplete,
   readActiveTemplate,
   readVersion,
   setActiveLockTemplate,
   setActiveTemplate,
-  setSessionsComplete,
 } from './accountRows.ts';
 import { recordId } from './fields.ts';
 import { writeUser } from './mirror.ts';
@@ -109,14 +110,14 @@ async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: 
  * after a run that was cut off, some older ones may be missing.
  */
 async function pullSessions(run: Run): Promise<void> {
-  const { pool, account, transaction, full, confirm, kinds } = run;
+  const { pool, account, transaction, full, confirm, kinds, mark } = run;
   let isComplete = await areSessionsComplete(pool, account.id);
   const mayStop = isComplete && !full;
   const areAllChecked = await pullKind(run, kinds.dttSessions, {
     expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
-      if (isComplete) await setSessionsComplete(transaction, account.id, false);
+      if (isComplete) await noteSessionsIncomplete(transaction, account.id);
       isComplete = false;
       return false;
     },
@@ -124,7 +125,7 @@ async function pullSessions(run: Run): Promise<void> {
   // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
   if (!isComplete && areAllChecked) {
     await confirm();
-    await setSessionsComplete(transaction, account.id, true);
+    await noteSessionsComplete(transaction, account.id, mark);
   }
   finish(run, kinds.dttSessions.name);
 }

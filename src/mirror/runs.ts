@@ -4,7 +4,6 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Account, IdentifyAccount } from './account.ts';
-import { noteChanged } from './details.ts';
 import { kindsOf } from './kinds.ts';
 import type { FailedDetails } from './pullDetails.ts';
 import { describeChanges } from './report.ts';
@@ -61,8 +60,6 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       leftOut.noteDetails(failed.size);
     },
-    /** Notes that a client has changed or deleted a session upstream. */
-    noteChanged: (session: number) => noteChanged(pool, userId, session),
     /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
     skipped: leftOut.count,
   };

@@ -19,6 +19,13 @@ export interface StoredFreshness {
   readonly isLeased: boolean;
 }
 
+export type FreshnessStore = ReturnType<typeof createFreshnessStore>;
+
+export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
+  read: () => readStoredFreshness(pool, userId),
+  noteWrite: (session?: number) => noteWrite(pool, userId, session),
+});
+
 /** A time of the database, in milliseconds since the epoch. */
 const timeOf = (date: Date | null | undefined) => date?.getTime();
 
@@ -51,17 +58,25 @@ export interface NotedWrite {
   readonly previous: number | undefined;
 }
 
-/** Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet. */
-export async function noteWrite(pool: pg.Pool, userId: number): Promise<NotedWrite> {
+/**
+ * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
+ * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
+ * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+ */
+async function noteWrite(pool: pg.Pool, userId: number, session?: number): Promise<NotedWrite> {
   const { rows } = await untilNoted(() =>
     pool.query<{ mark: Date | null; previous: Date | null }>(
       // Each mark differs from the one before, whatever the clock says.
-      `WITH before AS (SELECT "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
+      `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
+         changed AS (
+           UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
+           FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
          noted AS (
-           UPDATE "MirroredAccount" SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms')
-           FROM before WHERE "userId" = $1 RETURNING "writtenAt" AS mark, previous)
+           UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
+             "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
+           FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
        SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
-      [userId],
+      [userId, session],
     ),
   );
   return { mark: timeOf(rows[0]?.mark), previous: timeOf(rows[0]?.previous) };

@@ -31,7 +31,7 @@ export interface SyncOptions {
   readonly identify?: IdentifyAccount;
   /** Which lists to read; all unless given. */
   readonly parts?: readonly Part[] | undefined;
-  /** The mark of the last write that the run reads back. */
+  /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
@@ -109,7 +109,14 @@ async function untilEnd<T>(
 type UnleasedRun = Omit<Run, 'transaction'>;
 
 function createRun(
-  { pool, upstream, full = false, listener, ...options }: SyncOptions & { readonly signal: AbortSignal },
+  {
+    pool,
+    upstream,
+    full = false,
+    mark,
+    listener,
+    ...options
+  }: SyncOptions & { readonly signal: AbortSignal },
   account: Account,
   isNew: boolean,
 ): UnleasedRun {
@@ -123,6 +130,7 @@ function createRun(
     isNew,
     kinds: kindsOf(account.id),
     full,
+    mark,
     async confirm() {
       // Nothing was read since the last confirmation.
       if (upstream.requestCount() === confirmedAt) return;

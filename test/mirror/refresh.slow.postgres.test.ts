@@ -1,6 +1,5 @@
 /** A gateway that refreshes a mirror, and what it reports and logs about that. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
@@ -179,28 +178,5 @@ describe('the refresh of a mirror', () => {
       { failure, method: 'GET', route, status, msg: 'mirror not refreshed' },
     ]);
     expect(JSON.stringify(lines)).not.toMatch(/carol|4711|demo|offset/);
-  });
-
-  it('logs nothing about a run that another process holds the lease for, or that ends because the service closes', async () => {
-    await scene.syncOnce();
-    await scene.target.pool.query(
-      `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
-    );
-    const { status, close } = await start();
-    await runs(2);
-    const hanging = new Promise((settle) => {
-      scene.proxy.misbehave = (request) => {
-        settle(request);
-        return true;
-      };
-    });
-    await hanging;
-    await close();
-    service = undefined;
-    expect(lines).toEqual([]);
-    expect(status()).toBe('last success never, last error none');
-    const { length } = scene.proxy.requests;
-    await sleep(20);
-    expect(scene.proxy.requests).toHaveLength(length);
   });
 });

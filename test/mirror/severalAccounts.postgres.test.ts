@@ -303,9 +303,7 @@ describe('an account that is forgotten', () => {
     );
     for (let id = 11; id < 21; id++) addUser(memoryUpstream, id);
     for (let id = 11; id < 21; id++) await pull(id);
-    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
-      /"user 19" \(id 19\), and 2 more\.$/,
-    );
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(/"user 19" \(id 19\), more\.$/);
   });
 
   it('has to be in a mirror', async () => {
