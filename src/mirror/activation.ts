@@ -28,8 +28,8 @@ const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ schedul
 export interface ActivatingAccount {
   /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
   readonly upstream: Upstream | undefined;
-  /** Reads the account again, if that is possible soon. */
-  refresh(): Promise<unknown>;
+  /** Reads the account again. Returns whether that succeeded soon. */
+  refresh(): Promise<boolean | undefined>;
 }
 
 export interface ActivationOptions {
@@ -59,8 +59,10 @@ export function createActivation({
     if (!found) return undefined;
     if (!found.upstream) throw unreachable;
     // It may be newer than the last refresh.
-    if (!(await isOwn(pool, templateId, viewer.id))) await found.refresh();
-    if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
+    if (!(await isOwn(pool, templateId, viewer.id))) {
+      if (!(await found.refresh())) throw clientError('BAD_GATEWAY', messages.upstreamAway);
+      if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
+    }
     const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
     try {
       return { here: await activateHere(), scheduleTypeChanged };

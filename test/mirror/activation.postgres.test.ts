@@ -62,6 +62,13 @@ describe('an activation', () => {
     expect(await library(fronted)).toEqual(before);
   });
 
+  it('of a template that is not here is not rejected as missing while the upstream cannot say so', async () => {
+    const { gateway, service } = await open({ settings });
+    await arrive(gateway, alice);
+    await service.stop();
+    expect((await activate(gateway, 4711)).errors).toMatchObject([{ extensions: { code: 'BAD_GATEWAY' } }]);
+  });
+
   it('with a token that was moved to another account adds nothing of that account', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;

@@ -51,14 +51,12 @@ const pending = () =>
 /** Queries that select details, with the records that have these. */
 const detailed: [query: string, records: readonly string[]][] = [
   ['{ dttSession(databaseId: 7) { segments { repsMeasured } } }', ['/dtt/sessions/7']],
-  ['{ dttSession(databaseId: 7) { segments { order } } }', ['/dtt/sessions/7']],
   ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/1']],
   [
     '{ dttSessions(first: 2) { edges { cursor node { ...F } } } } fragment F on DttSession { segments { ... on TrainerSegment { strokeLength } } }',
     ['/dtt/sessions/1', '/dtt/sessions/2'],
   ],
   ['{ dttTemplate(databaseId: 1) { segments { databaseId } } }', ['/dtt/templates/1']],
-  ['{ activeDttTemplate { segments { type repeat } } }', ['/dtt/templates/1']],
   [
     '{ dttDevice(databaseId: 1) { sessions(first: 1, offset: 3) { nodes { databaseId segments { targetDepth } } } } }',
     ['/dtt/sessions/4'],

@@ -150,12 +150,6 @@ describe('the refresh of a mirror', () => {
     if (!service) throw new Error('there is no mirror');
     return service;
   };
-  /** Waits for so many more runs. */
-  async function runs(count: number): Promise<void> {
-    const starts = () => scene.proxy.requests.filter((line) => line === 'GET /users/me').length;
-    const before = starts();
-    await expect.poll(starts, { interval: 5 }).toBeGreaterThan(before + count);
-  }
   afterEach(async () => {
     await service?.close();
     service = undefined;

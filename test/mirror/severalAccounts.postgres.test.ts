@@ -98,25 +98,6 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
   });
 
-  it('moves to a new owner, and stays active for its former owner, who imports it now', async () => {
-    session(1, 1, 1, 7);
-    session(2, 2, 1, 7);
-    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
-    await pull(1, 2);
-    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 2 });
-    await pull(2);
-    expect(await libraries()).toEqual(['2: 7*']);
-    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
-    memoryUpstream.users.get(1)?.imports.add(7);
-    await pull(1);
-    expect(await libraries()).toEqual(['1: 7', '2: 7*']);
-    expect(await owners()).toEqual(['7: 2']);
-    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-      activeTemplateId: 7,
-    });
-    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
-  });
-
   it('has its details still pending for the others when one account gets 404 for them', async () => {
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
     const upstream = upstreamOf(memoryUpstream, 2);
@@ -135,38 +116,6 @@ describe('a template that several accounts see', () => {
 });
 
 describe('a record of one account', () => {
-  it('belongs to the account that lists it after it has moved upstream, and other sessions have its number', async () => {
-    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
-    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
-    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
-    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
-    memoryUpstream.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
-    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeLockTemplate: 6 });
-    session(1, 1, 5);
-    session(2, 2, 5);
-    await pull(1, 2);
-    expect(await references()).toEqual(['1 of 1: 5 -', '2 of 2: (5) -']);
-    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
-    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 2 });
-    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
-    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
-    await pull(2);
-    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
-    expect(
-      await database.client.lockSession.findMany({
-        orderBy: { id: 'asc' },
-        select: { id: true, ownerId: true, isActive: true, templateId: true },
-      }),
-    ).toEqual([
-      { id: 7, ownerId: 2, isActive: true, templateId: null },
-      { id: 8, ownerId: 2, isActive: false, templateId: null },
-      { id: 9, ownerId: 1, isActive: false, templateId: null },
-    ]);
-    expect(await database.client.lockTemplate.findMany()).toMatchObject([{ id: 6, ownerId: 2 }]);
-    await pull(1);
-    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
-  });
-
   it('is not removed by a run that finds it gone, if another account has taken it over meanwhile', async () => {
     memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
     await pull(1);

@@ -17,7 +17,11 @@ export function stillMirror(
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
-  const refresh = () => sync({ pool, upstream, listsOnly: true }).catch(() => {});
+  const refresh = () =>
+    sync({ pool, upstream, listsOnly: true }).then(
+      () => true,
+      () => false,
+    );
   return {
     upstream: {
       activate: createActivation({
