@@ -2,10 +2,8 @@
 
 import { z } from 'zod';
 import { getOptional, type Upstream, UpstreamError, unreadable } from '../upstream/upstream.ts';
-import { firstIssue } from './fetchRecord.ts';
-import { recordId } from './fields.ts';
-import { readPages } from './list.ts';
-import { user } from './user.ts';
+import { count, int, name, recordId, text, username } from './fields.ts';
+import { firstIssue, readPages } from './list.ts';
 
 /** The account's row. */
 export type Account = z.output<typeof user>;
@@ -65,3 +63,35 @@ function parsed<Schema extends z.ZodType>(path: string, schema: Schema, response
   if (error) throw unreadable(path, firstIssue(error));
   return data;
 }
+
+/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
+export const userNullUntilKnown = [
+  'accountType',
+  'subscriptionTier',
+  'league',
+  'rank',
+  'totalPoints',
+  'matchPoints',
+  'profileImage',
+  'profileDescription',
+  'profileTitle',
+  'dttTotalReps',
+  'dttTotalSessions',
+  'scheduleType',
+];
+
+export const user = z.object({
+  id: recordId,
+  username,
+  accountType: name.nullish(),
+  subscriptionTier: name.nullish(),
+  league: count,
+  rank: count,
+  totalPoints: int.nullish(),
+  matchPoints: int.nullish(),
+  profileImage: text.nullish(),
+  profileDescription: text.nullish(),
+  profileTitle: text.nullish(),
+  dttTotalReps: count,
+  dttTotalSessions: count,
+});

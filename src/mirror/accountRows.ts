@@ -30,16 +30,6 @@ export async function readSessionsDownTo(
   return rows.map(({ id }) => id);
 }
 
-/** The ids of the account's lock sessions that are over; none of other kinds. */
-export async function readOver(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
-  if (table !== 'LockSession') return [];
-  const { rows } = await pool.query<{ id: number }>(
-    `SELECT id FROM "LockSession" WHERE "ownerId" = $1 AND "lockState" IN ('completed', 'abandoned')`,
-    [accountId],
-  );
-  return rows.map(({ id }) => id);
-}
-
 export async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
   const { rows } = await pool.query<{ id: number | null }>(
     'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
@@ -62,33 +52,29 @@ export async function readVersion(pool: pg.Pool, accountId: number): Promise<str
  * between. If the account has no active template, the version does not matter, since it also changes when the active template
  * is deleted, or goes to another owner.
  */
-export function setActiveTemplate(
+export const setActiveTemplate = (
   transaction: Transaction,
   accountId: number,
   id: number | null,
   before: string,
-): Promise<boolean> {
-  return changesRows(
-    transaction,
-    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR xmin::text = $3)
-     AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
-    [accountId, id, before],
+) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR xmin::text = $3)
+       AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
+      [accountId, id, before],
+    ),
   );
-}
 
 /** Ties the active lock session to the template that it was started from. */
-export function setActiveLockTemplate(
-  transaction: Transaction,
-  accountId: number,
-  id: number | null,
-): Promise<boolean> {
-  return changesRows(
-    transaction,
-    `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
-     AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
-    [accountId, id],
+export const setActiveLockTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
+       AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
+      [accountId, id],
+    ),
   );
-}
 
 /** Whether the mirror is known to have every session that is older than its newest one. */
 export async function areSessionsComplete(pool: pg.Pool, accountId: number): Promise<boolean> {
@@ -99,24 +85,17 @@ export async function areSessionsComplete(pool: pg.Pool, accountId: number): Pro
   return rowCount === 1;
 }
 
-export const setSessionsComplete = (transaction: Transaction, accountId: number, isComplete: boolean) =>
-  changesRows(transaction, 'UPDATE "MirroredAccount" SET "sessionsComplete" = $2 WHERE "userId" = $1', [
-    accountId,
-    isComplete,
-  ]);
+/** Notes that older sessions may be missing here, or gone upstream. */
+export const noteSessionsIncomplete = (transaction: Transaction, accountId: number) =>
+  transaction((client) =>
+    client.query('UPDATE "MirroredAccount" SET "sessionsComplete" = false WHERE "userId" = $1', [accountId]),
+  );
 
-/** Stores that a run has read all lists. @param began when the run began. */
-export const setRefreshed = (transaction: Transaction, accountId: number, began: Date) =>
-  changesRows(transaction, 'UPDATE "MirroredAccount" SET "refreshedAt" = $2 WHERE "userId" = $1', [
-    accountId,
-    began,
-  ]);
-
-/** Runs a statement, and returns whether it has changed any row. */
-async function changesRows(
-  transaction: Transaction,
-  sql: string,
-  values: readonly unknown[],
-): Promise<boolean> {
-  return transaction(async (client) => ((await client.query(sql, [...values])).rowCount ?? 0) > 0);
-}
+/** Notes that no older session is missing here, unless a client has written something since the run began. */
+export const noteSessionsComplete = (transaction: Transaction, accountId: number, mark: number | undefined) =>
+  transaction((client) =>
+    client.query(
+      'UPDATE "MirroredAccount" SET "sessionsComplete" = true WHERE "userId" = $1 AND "writtenAt" IS NOT DISTINCT FROM $2',
+      [accountId, mark === undefined ? undefined : new Date(mark)],
+    ),
+  );

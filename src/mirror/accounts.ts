@@ -4,32 +4,25 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import { atMost } from '../http/lruLimit.ts';
 import { type Budget, createBudget, longestWait } from '../upstream/budget.ts';
-import type { Credential, TokenStatus } from '../upstream/tokens.ts';
-import { type Timing, UpstreamError } from '../upstream/upstream.ts';
+import { UpstreamError } from '../upstream/upstream.ts';
 import type { IdentifyAccount } from './account.ts';
-import { createActivationLock } from './activationLock.ts';
 import { isMirrored } from './mirror.ts';
-import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
+import {
+  createMirroredAccount,
+  type MirroredAccount,
+  type MirroredAccountOptions,
+} from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
 import { createFreshnessStore } from './storedFreshness.ts';
 
-export interface AccountsOptions {
+export interface AccountsOptions extends MirroredAccountOptions {
   readonly pool: pg.Pool;
-  /** The connection for sessions of their own; undefined over the embedded engine, which no other process can have open. */
-  readonly direct: ServerConfig | undefined;
   readonly feed: ChangeFeed;
-  readonly base: string;
-  readonly timing: Partial<Timing>;
   /** Requests a minute for each account. */
   readonly rate: number;
-  /** From the end of a refresh to the start of the next, in milliseconds. */
-  readonly interval: number;
-  /** For how long after its last use an account is refreshed, in milliseconds. */
-  readonly idle: number;
   readonly logger: Logger;
   /** Finds out whose token it is. */
   readonly identify: IdentifyAccount;
@@ -37,8 +30,6 @@ export interface AccountsOptions {
   readonly next: string | undefined;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
-  /** As in `MirroredAccountOptions`. */
-  onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
 }
 
 /** Figures for the metrics. */
@@ -51,24 +42,7 @@ export interface MirrorFigures {
   readonly requests: number;
 }
 
-export interface Accounts {
-  /** The account of a user; undefined for one that does not live upstream. */
-  of(userId: number): Promise<MirroredAccount | undefined>;
-  /** The account of a user that this process knows of. */
-  known(userId: number): MirroredAccount | undefined;
-  /** The account of a user upstream, whether it is here already or not. */
-  getOrAdd(userId: number): MirroredAccount;
-  /** Removes an account that no token here can read upstream any more. */
-  removeUnreachable(userId: number): void;
-  /** Must be called when the database may say otherwise of an account than was announced. */
-  noteChange(userId: number): void;
-  /** Must be called with errors outside of the runs. */
-  noteFailure(error: unknown): void;
-  /** A line about the state of the mirror, without private data. */
-  status(): string;
-  figures(): MirrorFigures;
-  close(): Promise<void>;
-}
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** How many budgets of removed accounts are remembered. */
 const maxBudgets = 10_000;
@@ -85,23 +59,6 @@ function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, chang
 
 /** The same failure is not logged again for this many milliseconds. */
 const logInterval = 1_000;
-
-/** The budgets of removed accounts: the upstream still counts their last requests. */
-function createBudgets(rate: number, onSent: () => unknown) {
-  const left = new LRUCache<number, Budget>({ ...atMost(maxBudgets), ttl: longestWait });
-  return {
-    of: (userId: number) => left.get(userId) ?? createBudget(rate, onSent),
-    keep: (userId: number, budget: Budget) => void left.set(userId, budget),
-  };
-}
-
-const figuresOf = (accounts: ReadonlyMap<number, MirroredAccount>, requests: number): MirrorFigures => ({
-  accounts: accounts.size,
-  skipped: [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0),
-  requests,
-});
-
-const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} records left out` : '');
 
 /** Notes the results of runs, and logs those that fail. */
 function createRunLog(logger: Logger) {
@@ -125,16 +82,22 @@ function createRunLog(logger: Logger) {
   };
 }
 
-export function createAccounts(options: AccountsOptions): Accounts {
-  const { pool, feed, logger } = options;
+const skippedOf = (accounts: ReadonlyMap<number, MirroredAccount>) =>
+  [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
+
+export function createAccounts(options: AccountsOptions) {
+  const { pool, feed, logger, rate } = options;
   const accounts = new Map<number, MirroredAccount>();
+  /** The budgets of removed accounts: the upstream still counts their last requests. */
+  const budgets = new LRUCache<number, Budget>({ ...atMost(maxBudgets), ttl: longestWait });
   // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRequests);
   const runLog = createRunLog(logger);
   let requests = 0;
-  const budgets = createBudgets(options.rate, () => requests++);
   const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
+
+  /** The account of a user upstream, whether it is here already or not. */
   function getOrAdd(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
@@ -142,10 +105,9 @@ export function createAccounts(options: AccountsOptions): Accounts {
       ...options,
       id,
       inTurn,
-      budget: budgets.of(id),
-      withActivationLock: createActivationLock(options.direct, id),
+      budget: budgets.get(id) ?? createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),
-      freshnessStore: createFreshnessStore(pool, id),
+      stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: runLog.succeed,
       onFailure: runLog.fail,
@@ -154,14 +116,16 @@ export function createAccounts(options: AccountsOptions): Accounts {
     return account;
   }
 
-  const figures = () => figuresOf(accounts, requests);
-
   return {
-    known: (userId) => accounts.get(userId),
+    /** The account of a user that this process knows of. */
+    known: (userId: number) => accounts.get(userId),
     getOrAdd,
-    noteChange: (userId) => accounts.get(userId)?.freshness.markStale(),
+    /** Must be called when the database may say otherwise of an account than was announced. */
+    noteChange: (userId: number) => accounts.get(userId)?.freshness.markStale(),
+    /** Must be called with errors outside of the runs. */
     noteFailure: runLog.fail,
-    async of(userId) {
+    /** The account of a user; undefined for one that does not live upstream. */
+    async of(userId: number): Promise<MirroredAccount | undefined> {
       if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
       const account = getOrAdd(userId);
       // Another process may have noted a write that was not announced here.
@@ -169,17 +133,22 @@ export function createAccounts(options: AccountsOptions): Accounts {
       await account.freshness.ensureLoaded();
       return account;
     },
-    removeUnreachable(userId) {
+    /** Removes an account that no token here can read upstream any more. */
+    removeUnreachable(userId: number): void {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
-      budgets.keep(userId, account.budget);
+      budgets.set(userId, account.budget);
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    figures,
-    status: () => `${runLog.status()}${leftOut(figures())}`,
-    async close() {
+    figures: (): MirrorFigures => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
+    /** A line about the state of the mirror, without private data. */
+    status(): string {
+      const skipped = skippedOf(accounts);
+      return `${runLog.status()}${skipped > 0 ? `, ${skipped} records left out` : ''}`;
+    },
+    async close(): Promise<void> {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);
     },

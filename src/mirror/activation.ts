@@ -14,76 +14,72 @@ import {
   type Upstream,
   UpstreamBusy,
   UpstreamError,
-  unreadable,
 } from '../upstream/upstream.ts';
-import { longestWait, type WithActivationLock } from './activationLock.ts';
-import { kindsOf } from './kinds/kinds.ts';
-import { transactionOn, writeRecords } from './writer.ts';
 
 /** A client is waiting: one retry, and no long pause. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
-/** The longest that an activation takes, in milliseconds. A template may have to be read first. */
-export const longestActivation = longestWait + 50_000;
+/** The longest that an activation takes, in milliseconds. The account may have to be read first. */
+export const longestActivation = 50_000;
 
 /** The body of a success. It may leave out whether the type changed. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
+export interface ActivatingAccount {
+  /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
+  readonly upstream: Upstream | undefined;
+  /** Reads the account again. Returns whether that succeeded soon. */
+  refresh(): Promise<boolean | undefined>;
+}
+
 export interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
-  upstreamFor(
-    viewer: Viewer,
-  ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
-  /** Called once the upstream has activated a template of the viewer's account. */
+  /** The viewer's account; undefined if it is not mirrored. */
+  accountOf(viewer: Viewer): Promise<ActivatingAccount | undefined>;
+  /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
-  /** Called if the upstream may have activated a template of the viewer's account without having said so. */
-  onUncertain(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
   readonly unreachable: GraphQLError;
 }
 
+/**
+ * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
+ * them: then the same template is active here and there.
+ */
 export function createActivation({
   pool,
   logger,
-  upstreamFor,
+  accountOf,
   onActivated,
-  onUncertain,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
   return async (viewer, templateId, activateHere) => {
-    const found = await upstreamFor(viewer);
+    const found = await accountOf(viewer);
     if (!found) return undefined;
-    if (templateId < 1) throw notOwned();
-    const { upstream, inTurn } = found;
-    if (!upstream) throw unreachable;
-    return inTurn(async () => {
-      const scheduleTypeChanged = await activateThere(upstream, viewer, templateId);
-      try {
-        await onActivated(viewer);
-        return { here: await activateHere(), scheduleTypeChanged };
-      } catch (error) {
-        // The template is active there, and may not be active here.
-        await onUncertain(viewer);
-        throw error;
-      }
-    });
+    if (!found.upstream) throw unreachable;
+    // It may be newer than the last refresh.
+    if (!(await isOwn(pool, templateId, viewer.id))) {
+      if (!(await found.refresh())) throw clientError('BAD_GATEWAY', messages.upstreamAway);
+      if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
+    }
+    const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
+    try {
+      return { here: await activateHere(), scheduleTypeChanged };
+    } finally {
+      await onActivated(viewer);
+    }
   };
 
   /** Activates upstream. Returns whether the schedule type has changed, or may have. */
   async function activateThere(upstream: Upstream, viewer: Viewer, templateId: number): Promise<boolean> {
-    const accountId = viewer.id;
     try {
-      // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(pool, templateId, accountId)))
-        await fetchTemplate(pool, upstream, templateId, accountId);
       // The count is of this activation only: nothing else uses the client.
       const before = upstream.requestCount();
       const response = await upstream
         .post(`/dtt/templates/${templateId}`, { isActive: true })
         .catch(async (error: unknown) => {
-          if (error instanceof UpstreamError && error.mayHaveActed) await onUncertain(viewer);
+          if (error instanceof UpstreamError && error.mayHaveActed) await onActivated(viewer);
           throw error;
         });
       const { scheduleTypeChanged } = activated.parse(response);
@@ -105,31 +101,12 @@ export function createActivation({
   }
 }
 
-/** Reads a template of the account's own into the mirror. */
-async function fetchTemplate(
-  pool: pg.Pool,
-  upstream: Upstream,
-  templateId: number,
-  accountId: number,
-): Promise<void> {
-  const kind = kindsOf(accountId).dttTemplates;
-  const path = `${kind.list}/${templateId}`;
-  const { data: record } = kind.record.safeParse(await upstream.get(path));
-  if (record?.row.id !== templateId) throw unreadable(path, 'not valid');
-  // If the token has come to mean another account, its templates are not this account's.
-  if (record.row.ownerId !== accountId) throw notOwned();
-  const onRejected = (_record: unknown, reason: string) => {
-    throw unreadable(path, reason);
-  };
-  await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected });
-}
-
-/** Whether the template is here with its details, and is the account's own: no other can be activated. */
-async function isKnown(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    'SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" = $2 AND NOT "detailsPending"',
-    [templateId, accountId],
-  );
+/** Whether the template is here as one of the account's own: no other can be activated. */
+async function isOwn(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" = $2', [
+    templateId,
+    accountId,
+  ]);
   return rowCount === 1;
 }
 

@@ -1,18 +1,16 @@
 /**
- * Reads the details that lists leave out, record by record: those that a run reads, those that a client asks for before, and those
- * that a client has changed upstream. Any number of readers may read the same details at once.
+ * Reads the details that lists leave out, record by record: those that a run reads, and those that a client asks for before. Any number
+ * of readers may read the same details at once.
  */
 
 import pMap from 'p-map';
 import type pg from 'pg';
-import { inTransaction } from '../database/transaction.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import { concurrency, fetchRecord } from './fetchRecord.ts';
-import { kindsOf } from './kinds/kinds.ts';
+import { concurrency, fetchRecord } from './list.ts';
 import { readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import type { WriteCounts } from './report.ts';
-import { removeRecords, type Transaction, transactionOn, writeRecords } from './writer.ts';
+import { type Transaction, transactionOn, writeRecords } from './writer.ts';
 
 export interface RecordOptions {
   readonly pool: pg.Pool;
@@ -77,55 +75,12 @@ export async function readDetails(
   return { written, missing, unusable };
 }
 
-/** How often a record is fetched if something new is known of it meanwhile. */
-const maxAttempts = 3;
-
-/** Whether a record has its details. One that is missing may be there again in a moment: the next run finds out. */
-type FetchResult = 'settled' | 'missing' | 'unusable';
-
-/**
- * Fetches the details of one record, if they are still pending.
- * @throws {UpstreamError} when the upstream cannot be used.
- */
+/** Fetches the details of one record, if they are still pending. @throws {UpstreamError} when the upstream cannot be used. */
 export async function fetchDetails(
   { pool, upstream, accountId }: RecordOptions,
   kind: Kind,
   id: number,
-): Promise<FetchResult> {
-  const reader: DetailsReader = {
-    pool,
-    accountId,
-    transaction: transactionOn(pool),
-    fetch: (each, signal) => fetchRecord(upstream, kind, each, signal),
-  };
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
-    const { missing, unusable } = await readDetails(reader, kind, [id]);
-    if (missing.length > 0) return 'missing';
-    if (unusable.size > 0) return 'unusable';
-    if ((await readStillPending(pool, kind, [id])).size === 0) return 'settled';
-  }
-  return 'unusable';
-}
-
-/** Marks the details of a session as pending, since a client has changed the session upstream. */
-export async function noteChanged(pool: pg.Pool, accountId: number, id: number): Promise<void> {
-  // The digest becomes one that no list has, and no write before: what the list said before the write says nothing about the session
-  // as it is now, and details that were asked for before are outdated.
-  await pool.query(
-    `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid() WHERE id = $1 AND "ownerId" = $2`,
-    [id, accountId],
-  );
-}
-
-/**
- * Reads a session whose details are pending, and removes it if the client has deleted it.
- * @param isDeleted whether the client has deleted it. Otherwise a session that is missing upstream is not removed: the token may
- * have become another account's.
- * @throws {UpstreamError} when the upstream cannot be used.
- */
-export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
-  const { pool, accountId } = options;
-  const kind = kindsOf(accountId).dttSessions;
-  if ((await fetchDetails(options, kind, id)) !== 'missing' || !isDeleted) return;
-  await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
+): Promise<void> {
+  const fetch: DetailsReader['fetch'] = (each, signal) => fetchRecord(upstream, kind, each, signal);
+  await readDetails({ pool, accountId, transaction: transactionOn(pool), fetch }, kind, [id]);
 }

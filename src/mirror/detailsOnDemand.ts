@@ -9,26 +9,26 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
 import { fetchDetails } from './details.ts';
-import { concurrency } from './fetchRecord.ts';
-import { kindsOf } from './kinds/kinds.ts';
+import { kindsOf } from './kinds.ts';
+import { concurrency } from './list.ts';
 
 export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */
-  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
+  accountOf(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
 }
 
 /** Requests that the budget does not allow now are left out: a client that asks again finds the others here. */
 export function createDetailsOnDemand({
   pool,
   logger,
-  upstreamFor,
+  accountOf,
 }: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
   /** The records that are being fetched. There is one map for all requests, so that no two of them fetch the same record. */
   const underWay = new Map<string, Promise<unknown>>();
   return async (viewer, model, ids) => {
-    const found = await upstreamFor(viewer);
+    const found = await accountOf(viewer);
     if (!found?.upstream) throw detailsNotHere(ids.length);
     const { upstream, budget } = found;
     const affordable = ids.slice(0, budget.available());

@@ -8,7 +8,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
-import { acquireSharedLock } from './sharedLock.ts';
+import { acquireSharedLock } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };
@@ -102,13 +102,12 @@ async function findAccount(
     [value],
   );
   if (rows[0]) return rows[0];
-  const { rows: others } = await client.query<{ id: number; username: string; number: number }>(
-    'SELECT id, username, count(*) OVER ()::int AS number FROM "User" ORDER BY lower(username), id LIMIT $1',
-    [named],
+  const { rows: others } = await client.query<{ id: number; username: string }>(
+    'SELECT id, username FROM "User" ORDER BY lower(username), id LIMIT $1',
+    [named + 1],
   );
-  const names = others.map(({ id, username }) => `${printable(username)} (id ${id})`).join(', ');
-  const more = (others[0]?.number ?? 0) - others.length;
-  const known = others.length === 0 ? 'none' : more > 0 ? `${names}, and ${more} more` : names;
+  const names = others.slice(0, named).map(({ id, username }) => `${printable(username)} (id ${id})`);
+  const known = [...names, ...(others.length > named ? ['more'] : [])].join(', ') || 'none';
   throw new SetupError(
     `The mirror has no account of the ${'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`}. It has ${known}.`,
   );

@@ -6,7 +6,6 @@ import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
-import { allParts } from './pullAccount.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export interface WaitLimits {
@@ -20,10 +19,16 @@ export interface WaitLimits {
   readonly forwarding: number;
 }
 
+/** What a request has to know of an account. */
+type WaitedFor = Pick<
+  MirroredAccount,
+  'freshness' | 'budget' | 'progress' | 'isUnreachable' | 'touch' | 'arrival' | 'refresh'
+>;
+
 /** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again, undefined otherwise. */
 export async function waitUntilFresh(
   exchange: Exchange,
-  account: MirroredAccount,
+  account: WaitedFor,
   waits: WaitLimits,
 ): Promise<HttpResponse | undefined> {
   const { freshness } = account;
@@ -47,30 +52,21 @@ const retryAfter = 5;
  * Waits until an account that is here is as fresh as the request asks for. If the budget or the upstream does not allow a
  * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
  */
-async function makeFresh(
-  exchange: Exchange,
-  account: MirroredAccount,
-  longest: { readonly awakening: number; readonly freshness: number },
-): Promise<void> {
+async function makeFresh(exchange: Exchange, account: WaitedFor, longest: WaitLimits): Promise<void> {
   const awakening = account.touch();
   if (awakening) await resultWithin(longest.awakening, awakening);
-  const wanted = freshnessOf(exchange.request.headers['cache-control']);
   const { freshness } = account;
-  const isTooOld = wanted !== undefined && freshness.age > wanted;
-  if (freshness.isOutdated || isTooOld) {
-    const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-    const since = performance.now() - (wanted ?? Number.POSITIVE_INFINITY);
-    // The lists that a write through this process may have changed are wanted already.
-    const parts = isTooOld || freshness.isWrittenElsewhere ? allParts : [];
-    if (isAllowed && !account.isUnreachable)
-      await resultWithin(longest.freshness, account.refresh(parts, since));
-  }
+  const oldest = freshnessOf(exchange.request.headers['cache-control']) ?? Number.POSITIVE_INFINITY;
+  if (!freshness.isOutdated && freshness.age <= oldest) return;
+  const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
+  if (isAllowed && !account.isUnreachable)
+    await resultWithin(longest.freshness, account.refresh(performance.now() - oldest));
 }
 
 /** Waits for an account to be here for the first time. Returns the response to a request that has to ask again. */
 async function awaitArrival(
   exchange: Exchange,
-  account: MirroredAccount,
+  account: WaitedFor,
   longest: number,
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();

@@ -12,18 +12,21 @@ import type { Transaction } from './writer.ts';
 /** What a run is for. */
 export type Purpose = 'lists' | 'details';
 
-/** Thrown when another run has taken over the lease. */
-export class LeaseTakenOver extends SetupError {
+/** Thrown in a transaction when another run has taken over the lease. */
+class LeaseTakenOver extends SetupError {
   override name = 'LeaseTakenOver';
 }
 
 /** How long, in milliseconds, a lease lasts if it is not renewed. */
 const usualDuration = 30_000;
 
+/** Whether an account is leased. A lease for longer than any lasts was taken before the clock was set back. */
+export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '1 min', false)`;
+
 /**
  * Does something while no other run of an account does.
- * @param run is given transactions, which fail with `LeaseTakenOver` once another run has taken over the lease.
- * @returns its result, or undefined while another run holds the lease and does not give it up.
+ * @param run is given transactions, which fail once another run has taken over the lease.
+ * @returns its result, or undefined while another run holds the lease and does not give it up, or has taken over one for details.
  */
 export async function whileLeased<T>(
   pool: pg.Pool,
@@ -39,8 +42,7 @@ export async function whileLeased<T>(
   const { rowCount: taken } = await pool.query(
     // A locked row belongs to a run that is writing: this waits until it has written.
     `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = ${until}
-     WHERE "userId" = $1 AND ("heldUntil" IS NULL OR "heldUntil" < now()
-       OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
+     WHERE "userId" = $1 AND (NOT ${isHeld} OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
     [userId, holder, duration],
   );
   if (taken === 0) return undefined;
@@ -59,6 +61,9 @@ export async function whileLeased<T>(
         return write(client);
       }),
     );
+  } catch (error) {
+    if (error instanceof LeaseTakenOver && purpose === 'details') return undefined;
+    throw error;
   } finally {
     clearInterval(heartbeat);
     // If the database cannot be reached then, the run has ended all the same, and the lease expires.

@@ -1,8 +1,17 @@
-/** Reads a list of an upstream page by page. It notices when the list changes meanwhile, and ends even if the list does not. */
+/** Reads lists and single records of an upstream. It notices when a list changes meanwhile, and ends even if the list does not. */
 
 import { z } from 'zod';
-import { type Upstream, unreadable } from '../upstream/upstream.ts';
+import {
+  AnotherAccount,
+  isMissing,
+  type Upstream,
+  UpstreamBusy,
+  UpstreamError,
+  UpstreamRejection,
+  unreadable,
+} from '../upstream/upstream.ts';
 import { numeric, recordId } from './fields.ts';
+import type { Kind, MirrorRecord } from './records.ts';
 
 /** The most that the REST interface gives at once (docs/rest.md#paging). */
 const pageSize = 100;
@@ -90,4 +99,42 @@ export async function* readPages(
     offset += end - 1;
   }
   throw unreadable(path, `the list does not end within ${maxPages} pages`);
+}
+
+/** How many records are fetched at the same time. */
+export const concurrency = 4;
+
+/**
+ * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
+export async function fetchRecord(
+  upstream: Upstream,
+  kind: Kind,
+  id: number,
+  signal?: AbortSignal,
+): Promise<MirrorRecord | string | undefined> {
+  try {
+    const data = await upstream.get(`${kind.list}/${id}`, signal);
+    // Null means that there is no such record.
+    if (data === null) return undefined;
+    const { data: record, error } = kind.record.safeParse(data);
+    if (record?.row.id === id) return record;
+    return record ? `id: is ${record.row.id}` : firstIssue(error);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    if (!(error instanceof UpstreamRejection)) throw error;
+    return `it responded with ${error.status}`;
+  }
+}
+
+/** Whether an error concerns the whole run, and not only the record that was fetched. */
+export const endsRun = (error: unknown): boolean =>
+  !(error instanceof UpstreamError) || error instanceof UpstreamBusy || error instanceof AnotherAccount;
+
+/** The first issue, with the path of the field that it is about. */
+export function firstIssue(error: z.ZodError | undefined): string {
+  const [issue] = error?.issues ?? [];
+  if (!issue) return 'is not valid';
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
 }

@@ -1,23 +1,19 @@
 /**
- * Reads the list of one kind of records, and writes what is new in it. Details that the list leaves out are pending from then on:
- * details.ts reads them.
+ * Reads the list of one kind of records, writes what is new in it, and removes what it lacks. Details that the list leaves out are
+ * pending from then on: details.ts reads them.
  */
 
-import pMap from 'p-map';
 import type pg from 'pg';
-import { isForbidden, isNotOffered, type Upstream } from '../upstream/upstream.ts';
+import { isNotOffered, type Upstream } from '../upstream/upstream.ts';
 import type { Account } from './account.ts';
-import { readIds, readOver } from './accountRows.ts';
-import { concurrency, fetchRecord, firstIssue } from './fetchRecord.ts';
-import type { kindsOf } from './kinds/kinds.ts';
-import { type Item, readPages } from './list.ts';
-import { type HeldRecords, isUnchanged, readHeld } from './listed.ts';
-import { notePending } from './pending.ts';
+import { readIds, readSessionsDownTo } from './accountRows.ts';
+import type { kindsOf } from './kinds.ts';
+import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
+import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { removeMissing } from './removals.ts';
 import { addWriteCounts, type RunReport, type SyncListener } from './report.ts';
 import { findDiffering } from './rows.ts';
-import { isAboutData, type Transaction, writeRecords } from './writer.ts';
+import { isAboutData, removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 /** One run through an account, which nobody else writes meanwhile. */
 export interface Run {
@@ -30,6 +26,8 @@ export interface Run {
   readonly kinds: ReturnType<typeof kindsOf>;
   /** Whether to fetch the details of records again that have not changed, and to read all sessions. */
   readonly full: boolean;
+  /** The mark of the last write before the run began. */
+  readonly mark: number | undefined;
   /** Begins a transaction. It fails if another run has taken over. */
   readonly transaction: Transaction;
   /**
@@ -48,8 +46,6 @@ export interface PullOptions {
   onListed?(record: MirrorRecord): void;
   /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
   onPage?(news: number): Promise<boolean>;
-  /** Further ids to ask for, beside those in the mirror, if the upstream does not have the list. */
-  idsWithoutList?(): Promise<readonly number[]>;
 }
 
 /**
@@ -69,7 +65,7 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
     for await (const { items, isLast } of readPages(upstream, kind.list, signal, kind.documented)) {
       for (const { id } of items) if (id !== undefined) listed.add(id);
       isIdentified &&= items.every(({ id }) => id !== undefined);
-      const records = await readPage(run, kind, items);
+      const records = readPage(run, kind, items);
       for (const record of records) options.onListed?.(record);
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
@@ -83,35 +79,20 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
   } catch (error) {
     if (kind.documented || listed.size > 0 || !isNotOffered(error)) throw error;
     report.note(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
-    // Where the list is forbidden, so are its records.
-    const known = isForbidden(error) ? [] : await readIds(pool, kind, account.id);
-    await pullByIds(run, kind, [...((await options.idsWithoutList?.()) ?? []), ...known]);
     return true;
   }
   return isIdentified ? removeMissing(run, kind, listed) : true;
 }
 
-/** Reads the items of a page. Those that lack fields are fetched by their ids, if the list has all fields of other records. */
-async function readPage(run: Run, kind: Kind, items: readonly Item[]): Promise<MirrorRecord[]> {
-  const { pool, account, full, report } = run;
-  const records: MirrorRecord[] = [];
-  const incomplete = new Map<number, unknown>();
-  for (const { id, item } of items) {
+/** Reads the items of a page. */
+function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
+  return items.flatMap(({ id, item }) => {
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-    if (record) records.push(record);
-    else if (id !== undefined && !kind.summary) incomplete.set(id, item);
-    else
-      report.skip(
-        kind.name,
-        `${kind.list}, ${id === undefined ? 'a record' : `record ${id}`}`,
-        firstIssue(error),
-      );
-  }
-  // A lock session that is over does not change any more.
-  const over = full || incomplete.size === 0 ? [] : await readOver(pool, kind, account.id);
-  for (const id of over) incomplete.delete(id);
-  const { found } = await fetchAll(run, kind, [...incomplete.keys()], incomplete);
-  return [...records, ...found];
+    if (record) return [record];
+    const which = id === undefined ? 'a record' : `record ${id}`;
+    report.skip(kind.name, `${kind.list}, ${which}`, firstIssue(error));
+    return [];
+  });
 }
 
 /** Returns the records that are new or changed, or not to be trusted in a full run. */
@@ -148,48 +129,62 @@ async function write(
     kind,
     records,
     accountId: account.id,
-    onRejected: ({ row }, why) =>
-      report.skip(kind.name, `${kind.list}${kind.summary ? ', record ' : '/'}${row.id}`, why),
+    onRejected: ({ row }, why) => report.skip(kind.name, `${kind.list}, record ${row.id}`, why),
     asked,
   });
   addWriteCounts(report.countsOf(kind.name), written);
 }
 
-/** Pulls records by their ids, where the upstream has no list. */
-async function pullByIds(run: Run, kind: Kind, ids: readonly number[]): Promise<void> {
-  const { found, missing } = await fetchAll(run, kind, [...new Set(ids)]);
-  run.report.countsOf(kind.name).fetched += found.length;
-  await write(run, kind, found);
-  for (const id of missing) run.report.note(`GET ${kind.list}/${id}: the upstream has no such record.`);
-}
-
-/** @param listed what the list says of the records. */
-async function fetchAll(
-  run: Run,
-  kind: Kind,
-  ids: readonly number[],
-  listed: ReadonlyMap<number, unknown> = new Map(),
-) {
-  const { signal } = run;
-  const fetched = await pMap(ids, (id) => fetchNoted(run, kind, id, listed.get(id)), { concurrency, signal });
-  return {
-    found: fetched.filter((record) => typeof record === 'object'),
-    missing: ids.filter((_id, index) => fetched[index] === 'missing'),
-  };
-}
-
-/** Fetches a record by its id. Undefined for one that is skipped, which is noted. */
-export async function fetchNoted(
-  run: Run,
-  kind: Kind,
-  id: number,
-  listed?: unknown,
-): Promise<MirrorRecord | 'missing' | undefined> {
-  const record = await fetchRecord(run.upstream, kind, id, run.signal, listed);
-  if (record === undefined) return 'missing';
-  if (typeof record === 'object') return record;
-  run.report.skip(kind.name, `${kind.list}/${id}`, record);
-  return undefined;
-}
-
 const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);
+
+/** How many records that are missing from a list are fetched in one run. */
+const maxMissing = 100;
+
+/**
+ * Removes the records that are missing from a list, and by their ids as well: a list that changes while it is read can hide one.
+ * @param listed the ids that the list has.
+ * @param lowest the last page that was read, or nothing for the end of the list, if reading has stopped because nothing was new. Then
+ * only sessions down to there are checked, up to the first that exists all the same: the list may have another order, or leave some
+ * out, and to check all of them at every run would be too much.
+ * @returns whether all were checked. After a fault that cuts a list short, that would take more requests than an upstream allows.
+ */
+async function removeMissing(
+  run: Run,
+  kind: Kind,
+  listed: ReadonlySet<number>,
+  lowest?: readonly Item[],
+): Promise<boolean> {
+  const { pool, transaction, account, full, confirm, report } = run;
+  const ids = lowest
+    ? await readSessionsDownTo(
+        pool,
+        account.id,
+        lowest.flatMap(({ id }) => id ?? []),
+      )
+    : await readIds(pool, kind, account.id);
+  const missing = ids.filter((id) => !listed.has(id));
+  const checked = full ? missing : missing.slice(0, maxMissing);
+  const gone: number[] = [];
+  for (const id of checked) {
+    if (await isGone(run, kind, id)) gone.push(id);
+    else if (lowest) break;
+  }
+  if (gone.length > 0) {
+    await confirm();
+    await transaction((client) => removeRecords(client, kind, gone, account.id));
+  }
+  report.countsOf(kind.name).gone += gone.length;
+  return checked.length === missing.length;
+}
+
+/** A record that cannot be read is not known to be gone, and does not end the run. */
+async function isGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
+  try {
+    const record = await fetchRecord(upstream, kind, id, signal);
+    if (typeof record === 'string') report.skip(kind.name, `${kind.list}/${id}`, record);
+    return record === undefined;
+  } catch (error) {
+    if (endsRun(error)) throw error;
+    return false;
+  }
+}

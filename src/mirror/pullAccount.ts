@@ -4,11 +4,12 @@ import { z } from 'zod';
 import { getOptional } from '../upstream/upstream.ts';
 import {
   areSessionsComplete,
+  noteSessionsComplete,
+  noteSessionsIncomplete,
   readActiveTemplate,
   readVersion,
   setActiveLockTemplate,
   setActiveTemplate,
-  setSessionsComplete,
 } from './accountRows.ts';
 import { recordId } from './fields.ts';
 import { writeUser } from './mirror.ts';
@@ -50,8 +51,8 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<void>>> = {
 
 const finish = ({ listener, report }: Run, name: string) => listener?.finished?.(name, report.countsOf(name));
 
-async function pullWhole(run: Run, kind: Kind, idsWithoutList = async (): Promise<readonly number[]> => []) {
-  await pullKind(run, kind, { idsWithoutList });
+async function pullWhole(run: Run, kind: Kind) {
+  await pullKind(run, kind);
   finish(run, kind.name);
 }
 
@@ -79,7 +80,7 @@ async function pullTemplates(run: Run): Promise<void> {
   const isKnown = others.length === 0 && (id !== null || report.countsOf(name).skipped === 0);
   if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    if (await setActiveTemplate(transaction, account.id, id, before)) countChange(run, name);
+    await setActiveTemplate(transaction, account.id, id, before);
   }
   finish(run, name);
 }
@@ -88,23 +89,19 @@ async function pullTemplates(run: Run): Promise<void> {
 async function pullLocks(run: Run): Promise<void> {
   const { account, kinds, transaction } = run;
   const template = await readActiveLockTemplate(run);
-  await pullWhole(run, kinds.lockTemplates, async () => (template?.id ? [template.id] : []));
-  await pullWhole(run, kinds.lockSessions, async () => {
-    const current = await readIdOf(run, '/lkbx/session/current');
-    return current?.id ? [current.id] : [];
-  });
+  await pullWhole(run, kinds.lockTemplates);
+  await pullWhole(run, kinds.lockSessions);
   // The response does not name the session, and another one may have been started since: the template has to be the same as before.
   if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
-  if (await setActiveLockTemplate(transaction, account.id, template.id))
-    countChange(run, kinds.lockSessions.name);
+  await setActiveLockTemplate(transaction, account.id, template.id);
 }
 
-/** The template that the active lock session was started from. */
-const readActiveLockTemplate = (run: Run) => readIdOf(run, '/lkbx/templates/active');
-
-/** The id of the one record that a path has. It is null if there is none; the result is undefined if the upstream does not tell. */
-async function readIdOf({ upstream, signal }: Run, path: string): Promise<{ id: number | null } | undefined> {
-  const response = await getOptional(upstream, path, signal);
+/**
+ * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream
+ * does not tell.
+ */
+async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 
@@ -113,14 +110,14 @@ async function readIdOf({ upstream, signal }: Run, path: string): Promise<{ id: 
  * after a run that was cut off, some older ones may be missing.
  */
 async function pullSessions(run: Run): Promise<void> {
-  const { pool, account, transaction, full, confirm, kinds } = run;
+  const { pool, account, transaction, full, confirm, kinds, mark } = run;
   let isComplete = await areSessionsComplete(pool, account.id);
   const mayStop = isComplete && !full;
   const areAllChecked = await pullKind(run, kinds.dttSessions, {
     expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
-      if (isComplete) await setSessionsComplete(transaction, account.id, false);
+      if (isComplete) await noteSessionsIncomplete(transaction, account.id);
       isComplete = false;
       return false;
     },
@@ -128,15 +125,7 @@ async function pullSessions(run: Run): Promise<void> {
   // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
   if (!isComplete && areAllChecked) {
     await confirm();
-    await setSessionsComplete(transaction, account.id, true);
+    await noteSessionsComplete(transaction, account.id, mark);
   }
   finish(run, kinds.dttSessions.name);
-}
-
-/** Counts a change that is not in a record itself, such as which template is active, as one updated record of the kind. */
-function countChange({ report }: Run, name: string): void {
-  const counts = report.countsOf(name);
-  if (counts.unchanged === 0 || counts.created + counts.updated > 0) return;
-  counts.unchanged--;
-  counts.updated++;
 }

@@ -1,12 +1,11 @@
 /** The part of a run that reads all pending details of an account, those of templates first. */
 
-import { setSessionsComplete } from './accountRows.ts';
-import { readDetails } from './details.ts';
-import { fetchRecord } from './fetchRecord.ts';
+import { noteSessionsIncomplete } from './accountRows.ts';
+import { type DetailsReader, readDetails } from './details.ts';
+import { endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending } from './pending.ts';
 import type { Run } from './pull.ts';
 import type { Kind } from './records.ts';
-import { endsRun } from './removals.ts';
 import { addWriteCounts } from './report.ts';
 
 /** How many records are written at once: every write makes the gateway run the account's subscriptions again. */
@@ -18,7 +17,7 @@ const maxFailures = 3;
 /** Details that could not be read are not requested again for this many milliseconds. */
 const failureLasts = 60 * 60_000;
 
-/** By kind and id, when the details of a record could not be read for the first time, or for the first time again after an hour. */
+/** By kind and id, when the details of a record could not be read last. */
 export type FailedDetails = Map<string, number>;
 
 /**
@@ -37,18 +36,20 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const name = `details of ${kind.name}`;
   const counts = report.countsOf(name);
   const keyOf = (id: number) => `${kind.table} ${id}`;
-  const noteFailed = (ids: Iterable<number>) => {
-    for (const id of ids) failed?.set(keyOf(id), performance.now());
-  };
+  const noteFailed = (id: number) => failed?.set(keyOf(id), performance.now());
   const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? Number.NEGATIVE_INFINITY;
-  const due = (await readPending(pool, kind, account.id)).filter(
-    (id) => performance.now() - lastFailed(id) >= failureLasts,
-  );
-  const fetcher = createFetcher(run, kind, noteFailed, () => {
+  const pending = await readPending(pool, kind, account.id);
+  const due = pending.filter((id) => performance.now() - lastFailed(id) >= failureLasts);
+  const noteFetched = () => {
     counts.fetched++;
     listener?.advanced?.(name, counts.fetched, due.length);
-  });
-  const reader = { pool, accountId: account.id, transaction, fetch: fetcher.fetch };
+  };
+  const reader = {
+    pool,
+    accountId: account.id,
+    transaction,
+    fetch: createFetcher(run, kind, noteFailed, noteFetched),
+  };
   for (let start = 0; start < due.length; start += batchSize) {
     signal.throwIfAborted();
     const batch = due.slice(start, start + batchSize);
@@ -56,50 +57,38 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
     addWriteCounts(counts, written);
     for (const [id, why] of unusable) report.skip(name, `${kind.list}/${id}`, why);
     const denied = missing.filter((id) => !failed || failed.has(keyOf(id)));
-    noteFailed([...missing, ...unusable.keys()].filter((id) => !fetcher.doubtful.has(id)));
+    for (const id of [...missing, ...unusable.keys()]) noteFailed(id);
     if (missing.length > 0) await noteMissing(run, kind, denied);
     counts.skipped += missing.length;
   }
-  noteFailed(fetcher.doubtful);
-  const pending = new Set(failed?.size ? (await readPending(pool, kind, account.id)).map(keyOf) : []);
+  const still = new Set(failed?.size ? (await readPending(pool, kind, account.id)).map(keyOf) : []);
   for (const key of failed?.keys() ?? [])
-    if (key.startsWith(kind.table) && !pending.has(key)) failed?.delete(key);
+    if (key.startsWith(kind.table) && !still.has(key)) failed?.delete(key);
   listener?.finished?.(name, counts);
 }
 
-/**
- * Fetches records, and goes on after a few that the upstream fails to give.
- * @param noteFailed called with the records that failed although the upstream gave others.
- */
+/** Fetches records, and goes on after a few that the upstream fails to give. It gives up when it seems to be away. */
 function createFetcher(
-  run: Run,
+  { upstream, signal: end }: Run,
   kind: Kind,
-  noteFailed: (ids: Iterable<number>) => void,
-  onFetched: () => void,
-) {
-  /** The records that have failed since one was read last. If the upstream is away, that is not their fault. */
-  const doubtful = new Set<number>();
-  let hasRead = false;
-
-  async function fetch(id: number, signal: AbortSignal): ReturnType<typeof fetchRecord> {
+  noteFailed: (id: number) => void,
+  noteFetched: () => void,
+): DetailsReader['fetch'] {
+  let failures = 0;
+  return async (id, signal) => {
     try {
-      const found = await fetchRecord(run.upstream, kind, id, AbortSignal.any([run.signal, signal]));
-      hasRead = true;
-      noteFailed(doubtful);
-      doubtful.clear();
-      if (typeof found === 'object') onFetched();
+      const found = await fetchRecord(upstream, kind, id, AbortSignal.any([end, signal]));
+      failures = 0;
+      if (typeof found === 'object') noteFetched();
       return found;
     } catch (error) {
-      if (endsRun(error) || doubtful.size === maxFailures) {
-        // If no other record was read either, they may be to blame: the next run gets past them.
-        if (!hasRead) noteFailed(doubtful);
-        throw error;
-      }
-      doubtful.add(id);
+      if (endsRun(error) || signal.aborted) throw error;
+      // Also if this ends the run: otherwise the next one would end at the same records.
+      noteFailed(id);
+      if (++failures > maxFailures) throw error;
       return 'it cannot be had';
     }
-  }
-  return { fetch, doubtful };
+  };
 }
 
 /** Takes note that records are missing. @param denied those whose details are given up. */
@@ -111,7 +100,7 @@ async function noteMissing(
   await confirm();
   await transaction((client) => noteDenied(client, kind, denied, account.id));
   // They may be gone from the list as well, so the next run reads the whole list.
-  if (kind.table === 'DttSession') await setSessionsComplete(transaction, account.id, false);
+  if (kind.table === 'DttSession') await noteSessionsIncomplete(transaction, account.id);
   for (const id of denied)
     report.note(
       `${kind.list}/${id}: the list has it, and by its id it is not there; kept as the list has it.`,

@@ -17,9 +17,6 @@ export interface MirrorRecord {
   readonly isActive?: boolean;
 }
 
-/** The field that says whose a record is: nothing but the account's id. */
-export type OwnerId = z.ZodType<number>;
-
 /** A kind of records: the paths that the upstream has for them, the schemas that read them, and the tables that store them. */
 export interface Kind {
   /** What reports call it. */

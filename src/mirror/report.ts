@@ -37,41 +37,37 @@ export interface SyncListener {
 /** How many notes a report has. */
 const maxNotes = 20;
 
-/** What a run notes while it goes on. */
-export interface RunReport {
-  /** By the names of the kinds. */
-  readonly countsByKind: Map<string, RecordCounts>;
-  countsOf(kind: string): RecordCounts;
-  /** Notes what is missing. */
-  note(line: string): void;
-  /** Notes a record that is left out. */
-  skip(kind: string, where: string, why: string): void;
-  /** The notes, of which there may be more than are listed. */
-  notes(): string[];
-}
+export type RunReport = ReturnType<typeof createRunReport>;
 
-export function createRunReport(): RunReport {
+/** What a run notes while it goes on. */
+export function createRunReport() {
+  /** By the names of the kinds. */
   const countsByKind = new Map<string, RecordCounts>();
   const lines: string[] = [];
   let unlisted = 0;
-  const report: RunReport = {
+
+  function countsOf(kind: string): RecordCounts {
+    const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
+    countsByKind.set(kind, counts);
+    return counts;
+  }
+  /** Notes what is missing. */
+  function note(line: string): void {
+    if (lines.length < maxNotes) lines.push(line);
+    else unlisted++;
+  }
+  return {
     countsByKind,
-    countsOf(kind) {
-      const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
-      countsByKind.set(kind, counts);
-      return counts;
+    countsOf,
+    note,
+    /** Notes a record that is left out. */
+    skip(kind: string, where: string, why: string): void {
+      countsOf(kind).skipped++;
+      note(`${where}: ${why}; skipped.`);
     },
-    note(line) {
-      if (lines.length < maxNotes) lines.push(line);
-      else unlisted++;
-    },
-    skip(kind, where, why) {
-      report.countsOf(kind).skipped++;
-      report.note(`${where}: ${why}; skipped.`);
-    },
-    notes: () => (unlisted > 0 ? [...lines, `… and ${unlisted} more.`] : lines),
+    /** The notes, of which there may be more than are listed. */
+    notes: (): string[] => (unlisted > 0 ? [...lines, `… and ${unlisted} more.`] : lines),
   };
-  return report;
 }
 
 const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;

@@ -2,14 +2,12 @@
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { Upstream } from '../upstream/upstream.ts';
 import type { Account, IdentifyAccount } from './account.ts';
-import { noteChanged, readAgain } from './details.ts';
-import { kindsOf } from './kinds/kinds.ts';
-import type { AccountRuns } from './mirroredAccount.ts';
+import { kindsOf } from './kinds.ts';
 import type { FailedDetails } from './pullDetails.ts';
-import { endsRun } from './removals.ts';
 import { describeChanges } from './report.ts';
-import { type SyncReport, sync, syncDetails } from './sync.ts';
+import { type SyncOptions, type SyncReport, sync, syncDetails } from './sync.ts';
 
 export interface RunsOptions {
   readonly pool: pg.Pool;
@@ -22,16 +20,27 @@ export interface RunsOptions {
 
 const sessions = kindsOf(0).dttSessions.name;
 
-export function createRuns({ pool, userId, logger, next, identify }: RunsOptions): AccountRuns {
+export type AccountRuns = ReturnType<typeof createRuns>;
+
+/** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
+export function createRuns({ pool, userId, logger, next, identify }: RunsOptions) {
   let isInStep = false;
   /** As the last run found it. */
   let account: Account | undefined;
   const failed: FailedDetails = new Map();
   const leftOut = createLeftOut(logger);
   return {
-    async lists(upstream, signal, advanced, parts) {
+    /**
+     * Reads lists. Returns when it began by the database's clock, or undefined while another process reads them.
+     * @param what as in `SyncOptions`; `advanced` is called with the number of records read so far.
+     */
+    async lists(
+      upstream: Upstream,
+      signal: AbortSignal,
+      { advanced, ...what }: Pick<SyncOptions, 'parts' | 'mark'> & { advanced(records: number): void },
+    ): Promise<{ readonly began: number } | undefined> {
       const listener = createCounter(advanced);
-      const options = { pool, upstream, userId, identify, signal, listener, listsOnly: true, parts };
+      const options = { pool, upstream, userId, identify, signal, listener, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
@@ -43,22 +52,15 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: began.getTime(), isPart: parts !== undefined };
+      return { began: began.getTime() };
     },
-    async details(upstream, signal) {
+    /** Reads pending details until there are none, or the signal is aborted. */
+    async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       leftOut.noteDetails(failed.size);
     },
-    noteChanged: (session) => noteChanged(pool, userId, session),
-    async session(upstream, { id, isDeleted }) {
-      try {
-        await readAgain({ pool, upstream, accountId: userId }, id, isDeleted);
-      } catch (error) {
-        // Its details stay pending. One session that cannot be read must not keep out all lists.
-        if (endsRun(error)) throw error;
-      }
-    },
+    /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
     skipped: leftOut.count,
   };
 }

@@ -1,43 +1,29 @@
-/** The mirror as a part of the gateway: authentication of its clients, its accounts, and the requests to the upstream. */
+/** The mirror as a part of the gateway: it holds requests back until what is here is fresh, and sends others to the upstream. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { digestOf, isIssued } from '../auth/tokens.ts';
+import { digestOf } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { resultWithin } from '../database/waiting.ts';
-import { clientError, messages } from '../errors.ts';
+import { clientError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import type { Reader, UpstreamAccounts, UpstreamWrite } from '../upstream/access.ts';
-import {
-  type Credential,
-  createUpstreamTokens,
-  type TokenCheck,
-  type UpstreamTokens,
-} from '../upstream/tokens.ts';
-import {
-  createUpstream,
-  isForbidden,
-  type Timing,
-  Unauthorized,
-  type Upstream,
-  UpstreamBusy,
-  UpstreamError,
-} from '../upstream/upstream.ts';
-import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from './account.ts';
+import type { UpstreamAccounts } from '../upstream/access.ts';
+import type { UpstreamTokens } from '../upstream/tokens.ts';
+import type { Timing } from '../upstream/upstream.ts';
+import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
+import { type Credentials, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './detailsOnDemand.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import type { MirroredAccount, WriteScope } from './mirroredAccount.ts';
+import type { WriteScope } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { tokenStep } from './report.ts';
 import { announceWrite } from './storedFreshness.ts';
@@ -61,8 +47,6 @@ export interface MirrorService {
 
 export interface MirrorServiceOptions {
   readonly pool: pg.Pool;
-  /** The connection for sessions of their own; undefined over the embedded engine, which no other process can have open. */
-  readonly direct: ServerConfig | undefined;
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly logger: Logger;
@@ -81,11 +65,8 @@ type Settings = Pick<
   'DATABASE_URL' | 'DATA_DIR' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
 >;
 
-/** How long, in milliseconds, a write waits at most until all gateways have been told. */
+/** How long, in milliseconds, the response to a write waits at most until all gateways have been told of the write. */
 const longestNote = 5_000;
-
-/** For requests that a client waits for: no retries, and no long pause. */
-const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
 const usualWaits: WaitLimits = {
   arrival: 10_000,
@@ -93,20 +74,6 @@ const usualWaits: WaitLimits = {
   awakening: 3_000,
   forwarding: 15_000,
 };
-
-/** After how many milliseconds a token is checked upstream again. */
-const usualTokenMaxAge = 60_000;
-
-/** What the functions below share. */
-interface Parts extends MirrorServiceOptions {
-  readonly config: Settings;
-  readonly base: string;
-  readonly accounts: Accounts;
-  readonly check: Check;
-  readonly waits: WaitLimits;
-  /** How long requests may wait. */
-  readonly timing: Partial<Timing>;
-}
 
 /**
  * Starts to mirror the accounts of the upstream that the settings name, if they name one.
@@ -116,45 +83,41 @@ export async function openMirrorService(
   config: Settings,
   options: MirrorServiceOptions,
 ): Promise<MirrorService | undefined> {
-  const { UPSTREAM_URL: base } = config;
+  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: configured } = config;
   if (base === undefined) return undefined;
-  const { timing = {}, idle = 10 * 60_000 } = options;
-  await checkMirror(options.pool, base);
-  const own = config.UPSTREAM_TOKEN;
-  const identify = own === undefined ? identifyByUsersMe : identifyByAnyRoute;
+  const { pool, logger, timing = {}, idle = 10 * 60_000, tokenMaxAge = 60_000 } = options;
+  const isOne = configured !== undefined;
+  const waits = { ...usualWaits, ...options.waits };
+  const interval = config.UPSTREAM_INTERVAL * 1_000;
+  await checkMirror(pool, base);
   const accounts = createAccounts({
     ...options,
-    identify,
+    identify: isOne ? identifyByAnyRoute : identifyByUsersMe,
     base,
     timing,
-    interval: config.UPSTREAM_INTERVAL * 1_000,
-    // The one account that the settings name is refreshed even if no client uses it.
-    idle: own === undefined ? idle : Number.POSITIVE_INFINITY,
+    interval,
+    idle: isOne ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     // Its clients need tokens of the gateway's own.
-    next: own === undefined ? undefined : tokenStep('your_name', config),
-    onTokenStatus(credential, said, askedAt) {
-      tokens?.noteStatus(credential, said, askedAt);
-      if (said === 'another') following?.end();
-    },
+    next: isOne ? tokenStep('your_name', config) : undefined,
+    onTokenStatus: (...status) => credentials.noteStatus(...status),
   });
-  const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
-  const parts: Parts = {
+  const credentials = openCredentials({
     ...options,
-    config,
-    base,
     accounts,
-    check,
-    waits: { ...usualWaits, ...options.waits },
-    timing: { ...activationTiming, ...timing },
-  };
-  const tokens = own === undefined ? openTokens(parts, idle) : undefined;
-  const following = own === undefined ? undefined : mirrorConfiguredAccount(parts, own);
-  const writes = createWrites(parts);
+    base,
+    configured,
+    timing,
+    idle,
+    maxAge: tokenMaxAge,
+    interval,
+  });
+  const writes = createWrites(accounts, pool);
+  const { tokens } = credentials;
   return {
     tokens,
-    forwarding: createForwarding(parts, tokens, writes),
-    upstream: createUpstreamAccount(parts, tokens, writes),
+    forwarding: createForwarding({ base, longest: waits.forwarding, accounts, credentials, writes }),
+    upstream: createUpstreamAccount({ pool, logger, timing, waits, accounts, credentials, writes }),
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
       // An open stream counts as use of the account.
@@ -164,167 +127,109 @@ export async function openMirrorService(
     noteChange: accounts.noteChange,
     waitUntilFresh: async (exchange, viewer) => {
       const account = await accounts.of(viewer.id);
-      return account && waitUntilFresh(exchange, account, parts.waits);
+      return account && waitUntilFresh(exchange, account, waits);
     },
     status: accounts.status,
     figures: accounts.figures,
     async close() {
-      tokens?.close();
-      await following?.stop();
+      await credentials.close();
       await accounts.close();
     },
   };
 }
 
-/**
- * Mirrors the account of the one token that the settings name, once the upstream says whose it is. If it becomes another account's,
- * nothing is read or forwarded with it any more: clients have tokens of the first account.
- */
-function mirrorConfiguredAccount(
-  { accounts, check, config, logger, tokenMaxAge = usualTokenMaxAge }: Parts,
-  token: string,
-) {
-  const end = new AbortController();
-  const { signal } = end;
-  let account: MirroredAccount | undefined;
-  let credential: Credential | undefined;
-
-  function begin(userId: number): void {
-    account = accounts.getOrAdd(userId);
-    credential = { token, viewer: { id: userId, tokenId: undefined } };
-    account.add(credential);
-    account.touch();
-  }
-
-  function endWithToken(): void {
-    if (!credential) return;
-    account?.remove(credential);
-    credential = undefined;
-    end.abort();
-    logger.error(
-      'UPSTREAM_TOKEN belongs to another user now: set a token of the mirrored account, or use another database',
-    );
-  }
-
-  const following = (async () => {
-    while (!signal.aborted) {
-      const checked = await check(token, account?.id, signal);
-      if (checked.kind === 'valid' && !account) begin(checked.userId);
-      if (checked.kind === 'valid' && account?.id !== checked.userId) endWithToken();
-      if (checked.kind === 'invalid')
-        accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
-      const pause = account ? tokenMaxAge : config.UPSTREAM_INTERVAL * 1_000;
-      await sleep(pause, undefined, { signal }).catch(() => {});
-    }
-  })();
+/** Notes writes of clients: here, where listeners are called with the id of the account, and for all gateways. */
+function createWrites(accounts: Accounts, pool: pg.Pool) {
+  const listeners = new Set<(accountId: number) => void>();
   return {
-    end: endWithToken,
-    async stop() {
-      end.abort();
-      await following;
+    add: (listener: (accountId: number) => void) => void listeners.add(listener),
+    note(accountId: number, scope: WriteScope): Promise<unknown> {
+      for (const listener of listeners) listener(accountId);
+      const noting = [announceWrite(pool, accountId), accounts.known(accountId)?.noteWrite(scope)];
+      return resultWithin(longestNote, Promise.all(noting));
     },
   };
 }
 
-/** The tokens that clients bring. Each lets its account be read while it is in use. */
-function openTokens(
-  { accounts, check, sql, logger, tokenMaxAge = usualTokenMaxAge }: Parts,
-  idle: number,
-): UpstreamTokens {
-  const closing = new AbortController();
-  const tokens = createUpstreamTokens({
-    async check(token, viewer) {
-      // A token of the gateway's own is never shown to the upstream, even if it was revoked.
-      if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
-      return check(token, viewer?.id, closing.signal);
-    },
-    onBegin(credential) {
-      const account = accounts.getOrAdd(credential.viewer.id);
-      account.budget.note();
-      account.add(credential);
-    },
-    onEnd(credential) {
-      const { id } = credential.viewer;
-      accounts.getOrAdd(id).remove(credential);
-      accounts.removeUnreachable(id);
-    },
-    onOther: () =>
-      logger.warn(
-        'the upstream says that a token belongs to another user: what it was used for here has ended',
-      ),
-    ttl: tokenMaxAge,
-    idle,
-  });
-  return {
-    ...tokens,
-    close() {
-      closing.abort();
-      tokens.close();
-    },
-  };
-}
-
-/** Reads that are sent with a token. It holds the digest of the token alone. */
-function readerOf({ token }: Credential, tokens: UpstreamTokens | undefined): Reader {
-  const id = digestOf(token);
-  return { id, isConfirmedSince: async (since) => !tokens || tokens.isConfirmedSince(id, since) };
+interface Parts {
+  readonly accounts: Accounts;
+  readonly credentials: Credentials;
+  readonly writes: ReturnType<typeof createWrites>;
 }
 
 /** How requests of viewers are forwarded to their accounts. */
-function createForwarding(
-  { accounts, base, waits }: Parts,
-  tokens: UpstreamTokens | undefined,
-  writes: Writes,
-): UpstreamAccounts {
+function createForwarding({
+  base,
+  longest,
+  accounts,
+  credentials,
+  writes,
+}: Parts & Pick<UpstreamAccounts, 'base' | 'longest'>): UpstreamAccounts {
   return {
     base,
-    longest: waits.forwarding,
+    longest,
     onWrite: writes.add,
-    unreachable: tokens
-      ? { status: 503, message: messages.accountUnreachable }
-      : { status: 502, message: messages.upstreamUnusable },
+    unreachable: credentials.unreachable,
     accessFor(viewer) {
       const account = accounts.known(viewer.id);
       // A request is never sent with the token of another client, which may be another account's by now.
-      const credential = tokens ? tokens.credentialOf(viewer) : account?.credential;
+      const credential = credentials.of(viewer);
       if (!account || !credential) return undefined;
+      const { token } = credential;
+      const id = digestOf(token);
       return {
         accountId: account.id,
-        token: credential.token,
+        token,
         budget: account.budget,
-        reader: readerOf(credential, tokens),
-        noteRejected() {
-          if (tokens) tokens.noteStatus(credential, 'doubtful', performance.now());
-          else accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
-        },
-        noteWrite: (write) => writes.note(account.id, scopeOf(write)),
+        reader: { id, isConfirmedSince: (since) => credentials.isConfirmedSince(id, since) },
+        noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
+        noteWrite: (path) => writes.note(account.id, scopeOf(path)),
       };
     },
   };
 }
 
-/** Notes writes of clients: here, where listeners are called with the id of the account, and for all gateways. */
-function createWrites({ accounts, pool }: Pick<Parts, 'accounts' | 'pool'>) {
-  const listeners = new Set<(accountId: number) => void>();
+/** The operations that resolvers carry out upstream. */
+function createUpstreamAccount({
+  pool,
+  logger,
+  timing,
+  waits,
+  accounts,
+  credentials,
+  writes,
+}: Parts &
+  Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>> & {
+    readonly waits: WaitLimits;
+  }): UpstreamAccount {
+  async function accountOf(viewer: Viewer) {
+    const account = await accounts.of(viewer.id);
+    const token = credentials.of(viewer);
+    return (
+      account && {
+        upstream: account.upstreamFor(token, 'demand', { ...activationTiming, ...timing }),
+        budget: account.budget,
+        refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
+      }
+    );
+  }
+  const { code, message } = credentials.unreachable;
   return {
-    add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    /** @param scope what has to be read again; nothing if what is here is brought up to date by the caller. */
-    async note(accountId: number, scope?: WriteScope): Promise<void> {
-      for (const listener of listeners) listener(accountId);
-      const read = scope && accounts.known(accountId)?.noteWrite(scope);
-      await resultWithin(longestNote, Promise.all([announceWrite(pool, accountId), read]));
-    },
+    activate: createActivation({
+      pool,
+      logger,
+      accountOf,
+      onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
+      unreachable: clientError(code, message),
+    }),
+    fetchDetails: createDetailsOnDemand({ pool, logger, accountOf }),
   };
 }
 
-type Writes = ReturnType<typeof createWrites>;
-
 /** What a write may have changed: the session that its path names, and lists. */
-function scopeOf({ method, path, isDone }: UpstreamWrite): WriteScope {
-  const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path) ?? [];
-  const id = recordId.safeParse(named).data;
-  const isDeleted = isDone && method === 'DELETE' && below === undefined;
-  return { parts: partsOf(path), session: id === undefined ? undefined : { id, isDeleted } };
+function scopeOf(path: string): WriteScope {
+  const [, named] = /^\/dtt\/sessions\/(\d+)/.exec(path) ?? [];
+  return { parts: partsOf(path), session: recordId.safeParse(named).data };
 }
 
 /** Which lists a write to a path may have changed. */
@@ -332,56 +237,4 @@ function partsOf(path: string): readonly Part[] {
   if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return ['dttTemplates'];
   if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return ['lkbxDevices', 'locks'];
   return allParts;
-}
-
-/** The operations that resolvers carry out upstream. */
-function createUpstreamAccount(
-  { accounts, pool, logger, timing }: Parts,
-  tokens: UpstreamTokens | undefined,
-  writes: Writes,
-): UpstreamAccount {
-  async function upstreamFor(viewer: Viewer) {
-    const account = await accounts.of(viewer.id);
-    if (!account) return undefined;
-    const upstream = account.upstreamFor(tokens?.credentialOf(viewer), 'demand', timing);
-    return { upstream, budget: account.budget, inTurn: account.activateInTurn };
-  }
-  return {
-    activate: createActivation({
-      pool,
-      logger,
-      upstreamFor,
-      onActivated: ({ id }) => writes.note(id),
-      onUncertain: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
-      unreachable: tokens
-        ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
-        : clientError('BAD_GATEWAY', messages.upstreamUnusable),
-    }),
-    fetchDetails: createDetailsOnDemand({ pool, logger, upstreamFor }),
-  };
-}
-
-/** After how many seconds the upstream may be asked about a token again; undefined if it did not respond. */
-function retryAfterOf(error: unknown): number | undefined {
-  if (error instanceof UpstreamBusy) return error.retryAfter;
-  return error instanceof UpstreamError && error.failure.status !== undefined ? 1 : undefined;
-}
-
-/** Asks the upstream whose token it is. @param userId the user of a token that is known. */
-type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<TokenCheck>;
-
-function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
-  const idOf = async (upstream: Upstream, signal: AbortSignal | undefined) =>
-    isStrict ? readAccountId(upstream, signal) : (await identifyByAnyRoute(upstream, signal)).id;
-  return async (token, userId, signal) => {
-    // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
-    if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
-    try {
-      return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing }), signal) };
-    } catch (error) {
-      if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
-      if (!signal?.aborted) accounts.noteFailure(error);
-      return { kind: 'away', retryAfter: retryAfterOf(error) };
-    }
-  };
 }

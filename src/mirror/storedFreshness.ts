@@ -1,49 +1,29 @@
 /**
- * How fresh an account is, as the database has it for all gateways. Its times are those of the database's clock, since the
- * clocks of gateways may differ.
+ * How fresh an account is, as the database has it for all gateways. Its clock may be set at any time, so no time is compared with
+ * another one: a run reads back the last write if that is still the last one when the run ends.
  */
 
 import pRetry from 'p-retry';
 import type pg from 'pg';
+import { isHeld } from './lease.ts';
+import type { Transaction } from './writer.ts';
 
 export interface StoredFreshness {
   /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
   readonly refreshedAt: number | undefined;
-  /** How long ago that was, in milliseconds; below 0 if it was noted by a clock that was ahead. */
+  /** How long ago that was, in milliseconds; below 0 if the clock was set back since. */
   readonly age: number;
-  /** When a client last wrote upstream, if no run has read all lists since; undefined otherwise. */
-  readonly writtenAt: number | undefined;
+  /** The mark of the last write of a client upstream; undefined once all writes were read back. */
+  readonly mark: number | undefined;
   /** Whether a run holds the lease, so that no other can read lists. */
   readonly isLeased: boolean;
 }
 
-/** A write that was noted. */
-export interface NotedWrite {
-  readonly writtenAt: number;
-  /** When the write before it was noted, if that had not been read back. */
-  readonly previous: number | undefined;
-}
+export type FreshnessStore = ReturnType<typeof createFreshnessStore>;
 
-export interface FreshnessStore {
-  read(): Promise<StoredFreshness>;
-  /** Notes that a client has written upstream, and tells all gateways. Returns undefined for an account that is not here yet. */
-  noteWrite(): Promise<NotedWrite | undefined>;
-  /** Notes that the last write was read back if it was noted then, and tells all gateways. Both times are included. */
-  clearWrite(from: number, until: number): Promise<void>;
-}
-
-export const createFreshnessStore = (pool: pg.Pool, userId: number): FreshnessStore => ({
+export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
   read: () => readStoredFreshness(pool, userId),
-  noteWrite: () => noteWrite(pool, userId),
-  async clearWrite(from, until) {
-    await pool.query(
-      `WITH cleared AS (
-         UPDATE "MirroredAccount" SET "writtenAt" = NULL WHERE "userId" = $1 AND "writtenAt" BETWEEN $2 AND $3
-         RETURNING "userId")
-       SELECT announce("userId" || ' User') FROM cleared`,
-      [userId, new Date(from), new Date(until)],
-    );
-  },
+  noteWrite: (session?: number) => noteWrite(pool, userId, session),
 });
 
 /** A time of the database, in milliseconds since the epoch. */
@@ -56,10 +36,9 @@ export async function readStoredFreshness(pool: pg.Pool, userId: number): Promis
     writtenAt: Date | null;
     isLeased: boolean | null;
   }>(
-    // Whose lease keeps a run from reading lists, `takeLease` says.
-    `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age,
-       CASE WHEN "writtenAt" > coalesce("refreshedAt", '-infinity') THEN "writtenAt" END AS "writtenAt",
-       "heldUntil" >= now() AND "heldBy" NOT LIKE 'details %' AS "isLeased"
+    // Whose lease keeps a run from reading lists, `whileLeased` says.
+    `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
+       ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
      FROM "MirroredAccount" WHERE "userId" = $1`,
     [userId],
   );
@@ -67,33 +46,69 @@ export async function readStoredFreshness(pool: pg.Pool, userId: number): Promis
   return {
     refreshedAt: timeOf(row?.refreshedAt),
     age: row?.age ?? 0,
-    writtenAt: timeOf(row?.writtenAt),
+    mark: timeOf(row?.writtenAt),
     isLeased: row?.isLeased ?? false,
   };
 }
 
-async function noteWrite(pool: pg.Pool, userId: number): Promise<NotedWrite | undefined> {
-  const { rows } = await pool.query<{ writtenAt: Date | null; previous: Date | null }>(
-    `WITH before AS (
-       SELECT "userId", CASE WHEN "writtenAt" > coalesce("refreshedAt", '-infinity') THEN "writtenAt" END AS previous
-       FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
-     noted AS (
-       UPDATE "MirroredAccount" AS account SET "writtenAt" = date_trunc('milliseconds', clock_timestamp())
-       FROM before WHERE account."userId" = before."userId" RETURNING account."writtenAt", previous)
-     SELECT "writtenAt", previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
-    [userId],
-  );
-  const [row] = rows;
-  return row?.writtenAt ? { writtenAt: row.writtenAt.getTime(), previous: timeOf(row.previous) } : undefined;
+/** A write that was noted. */
+export interface NotedWrite {
+  readonly mark: number | undefined;
+  /** The mark of the write before it, if that had not been read back. */
+  readonly previous: number | undefined;
 }
 
-/** Repeats what all gateways have to know of a write, until the database takes it. */
-export const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
-  pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
+/**
+ * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
+ * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
+ * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+ */
+async function noteWrite(pool: pg.Pool, userId: number, session?: number): Promise<NotedWrite> {
+  const { rows } = await untilNoted(() =>
+    pool.query<{ mark: Date | null; previous: Date | null }>(
+      // Each mark differs from the one before, whatever the clock says.
+      `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
+         changed AS (
+           UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
+           FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
+         noted AS (
+           UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
+             "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
+           FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
+       SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
+      [userId, session],
+    ),
+  );
+  return { mark: timeOf(rows[0]?.mark), previous: timeOf(rows[0]?.previous) };
+}
 
 /** Tells all gateways that an account has changed upstream. It waits for no lock. */
 export async function announceWrite(pool: pg.Pool, userId: number): Promise<void> {
   await untilNoted(() => pool.query(`SELECT announce($1::int || ' User')`, [userId]));
+}
+
+/** Repeats what all gateways have to know of a write, until the database takes it. */
+const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
+  pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
+
+/**
+ * Stores what a run has read.
+ * @param began when the run began, if it has read all lists.
+ * @param mark of the last write before it began. If there was none since, all writes are read back, which all gateways are told.
+ */
+export async function storeRead(
+  transaction: Transaction,
+  userId: number,
+  { began, mark }: { readonly began: Date | undefined; readonly mark: number | undefined },
+): Promise<void> {
+  await transaction(async (client) => {
+    await client.query(
+      `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce($2, "refreshedAt"), "writtenAt" = nullif("writtenAt", $3)
+       WHERE "userId" = $1`,
+      [userId, began, mark === undefined ? undefined : new Date(mark)],
+    );
+    if (mark !== undefined) await client.query(`SELECT announce($1::int || ' User')`, [userId]);
+  });
 }
 
 /** What time it is by the database's clock. */

@@ -7,15 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
-import { areSessionsComplete, setRefreshed } from './accountRows.ts';
-import { kindsOf } from './kinds/kinds.ts';
-import { LeaseTakenOver, type Purpose, whileLeased } from './lease.ts';
+import { areSessionsComplete } from './accountRows.ts';
+import { kindsOf } from './kinds.ts';
+import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import type { Run } from './pull.ts';
 import { type Part, pullLists } from './pullAccount.ts';
 import { type FailedDetails, pullDetails } from './pullDetails.ts';
 import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
-import { readDatabaseTime } from './storedFreshness.ts';
+import { readDatabaseTime, storeRead } from './storedFreshness.ts';
 
 export interface SyncOptions {
   readonly pool: pg.Pool;
@@ -31,6 +31,8 @@ export interface SyncOptions {
   readonly identify?: IdentifyAccount;
   /** Which lists to read; all unless given. */
   readonly parts?: readonly Part[] | undefined;
+  /** The mark of the last write before the run, which it reads back. */
+  readonly mark?: number | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
   /** As in `whileLeased`. */
@@ -53,7 +55,7 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, parts, listsOnly = false, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, parts, mark, listsOnly = false, identify = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
   return untilEnd(options.signal, async (signal) => {
@@ -63,14 +65,13 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     const run = createRun({ ...options, signal }, account, isNew);
     const isRead = await leased(run, 'lists', options.lease, async (leasedRun) => {
       await pullLists(leasedRun, parts);
-      if (parts) return;
       // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-      if (!(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-      await setRefreshed(leasedRun.transaction, account.id, began);
+      if (!parts && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+      await storeRead(leasedRun.transaction, account.id, { began: parts ? undefined : began, mark });
     });
     if (!isRead) return undefined;
     // Also if other processes read some of the details, or have to read lists in between.
-    while (!listsOnly && !(await readDetails(run, options.lease)))
+    while (!listsOnly && !(await leased(run, 'details', options.lease, pullDetails)))
       await sleep(pollInterval, undefined, { signal });
     const { countsByKind } = run.report;
     const requests = upstream.requestCount() - before;
@@ -87,7 +88,7 @@ export async function syncDetails(
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
   return untilEnd(options.signal, async (signal) => {
     const run = createRun({ ...options, signal }, options.account, false);
-    await readDetails(run, options.lease, options.failed);
+    await leased(run, 'details', options.lease, (leasedRun) => pullDetails(leasedRun, options.failed));
     return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
   });
 }
@@ -108,7 +109,14 @@ async function untilEnd<T>(
 type UnleasedRun = Omit<Run, 'transaction'>;
 
 function createRun(
-  { pool, upstream, full = false, listener, ...options }: SyncOptions & { readonly signal: AbortSignal },
+  {
+    pool,
+    upstream,
+    full = false,
+    mark,
+    listener,
+    ...options
+  }: SyncOptions & { readonly signal: AbortSignal },
   account: Account,
   isNew: boolean,
 ): UnleasedRun {
@@ -122,6 +130,7 @@ function createRun(
     isNew,
     kinds: kindsOf(account.id),
     full,
+    mark,
     async confirm() {
       // Nothing was read since the last confirmation.
       if (upstream.requestCount() === confirmedAt) return;
@@ -138,7 +147,7 @@ const anotherAccount = () =>
     failure: 'says that a token belongs to another user',
   });
 
-/** Returns whether the run took place. */
+/** Returns whether the run took place, and was not taken over. */
 async function leased(
   run: UnleasedRun,
   purpose: Purpose,
@@ -150,18 +159,4 @@ async function leased(
     return true;
   });
   return done ?? false;
-}
-
-/** Reads details. Returns false if another run is under way, or has taken over the lease. */
-async function readDetails(
-  run: UnleasedRun,
-  duration: number | undefined,
-  failed?: FailedDetails,
-): Promise<boolean> {
-  try {
-    return await leased(run, 'details', duration, (leasedRun) => pullDetails(leasedRun, failed));
-  } catch (error) {
-    if (error instanceof LeaseTakenOver) return false;
-    throw error;
-  }
 }

@@ -5,13 +5,19 @@
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import { addImports, inLibrary, removeTemplates, takeTemplates, withOwner } from './library.ts';
-import { type HeldRecords, isUnchanged } from './listed.ts';
+import {
+  addImports,
+  dereference,
+  inLibrary,
+  link,
+  removeTemplates,
+  takeTemplates,
+  withOwner,
+} from './library.ts';
+import { type HeldRecords, isUnchanged } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { dereference, link } from './references.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
-import { findDiffering, insert, upsert } from './rows.ts';
-import { acquireSharedLock } from './sharedLock.ts';
+import { acquireSharedLock, findDiffering, insert, upsert } from './rows.ts';
 
 /** Called for each record that is not written, with the reason. */
 export type OnRejected = (record: MirrorRecord, reason: string) => void;

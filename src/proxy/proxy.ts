@@ -56,9 +56,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
-    // The client's token is one of the upstream's, or else one of the gateway's own.
-    const isTokenOfClient = viewer.tokenId === undefined;
-    const send: Send = (given) => sendFor(access, given, accounts.longest, isTokenOfClient);
+    const send: Send = (given) => sendFor(viewer, access, given, accounts.longest);
     const sendRead: Send = (given) => inTurn(access.accountId, () => send(given));
     if (!isRead(exchange) || overrides.some((name) => name in request.headers))
       return respond(exchange, { given: await write(exchange, access, send, request) });
@@ -86,10 +84,10 @@ function createTurns() {
 type Send = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 async function sendFor(
+  { tokenId }: Viewer,
   access: UpstreamAccess,
   request: UpstreamRequest,
   longest: number,
-  isTokenOfClient: boolean,
 ): Promise<UpstreamResponse> {
   const { budget, token } = access;
   budget.note();
@@ -100,7 +98,7 @@ async function sendFor(
   if (status !== 401) return given;
   access.noteRejected();
   // The client's own token is valid: it is the gateway's that is not.
-  return isTokenOfClient ? given : failed(restErrorResponse(502, messages.upstreamUnusable), true);
+  return tokenId === undefined ? given : failed(restErrorResponse(502, messages.upstreamUnusable), true);
 }
 
 async function write(
@@ -112,10 +110,8 @@ async function write(
   const given = await send(request);
   const { status, wasSent } = given;
   // A write that was rejected (4xx), or never sent, has changed nothing.
-  if (wasSent && (status < 400 || status >= 500)) {
-    const path = exchange.path.slice(restPath.length);
-    await access.noteWrite({ method: request.method, path, isDone: status < 300 });
-  }
+  if (wasSent && (status < 400 || status >= 500))
+    await access.noteWrite(exchange.path.slice(restPath.length));
   return given;
 }
 

@@ -10,7 +10,7 @@ export type DetailedModel = 'DttSession' | 'DttTemplate';
 /** The upstream account of a viewer, for a gateway that mirrors it. */
 export interface UpstreamAccount {
   /**
-   * Activates a template upstream and then here. Activations of an account run one after the other.
+   * Activates a template upstream and then here.
    * @param activateHere is called once the template is active upstream.
    * @returns the result of `activateHere`, and whether the schedule type has changed or may have; undefined for a viewer whose
    * account is not mirrored.

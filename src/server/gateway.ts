@@ -69,7 +69,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = add(await whileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  const direct = embedded ? undefined : database.direct;
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (collector !== undefined) add((await import('../telemetry/traces.ts')).startTraces(collector, logger));
   const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
@@ -78,7 +77,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     maxAge: cacheMaxAge,
   });
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, direct, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
   if (mirror) add(mirror);
   const replicas = await openStandbys(config.DATABASE_REPLICA_URLS, { sql, bounds, feed }, logger);
   if (replicas) add(replicas);

@@ -13,10 +13,10 @@ export interface UpstreamAccess {
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;
   /**
-   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told, and after five
-   * seconds at most.
+   * Must be called after a write that the upstream may have carried out. Settles once all gateways have been told, or after 5 s.
+   * @param path of the write, below the base.
    */
-  noteWrite(write: UpstreamWrite): Promise<void>;
+  noteWrite(path: string): Promise<unknown>;
 }
 
 /** A token that reads are sent with. It does not hold the token itself: what was read may be stored for longer. */
@@ -25,14 +25,6 @@ export interface Reader {
   readonly id: string;
   /** Whether the upstream has said, or says now, that the token is the account's. @param since a time by `performance.now()`. */
   isConfirmedSince(since: number): Promise<boolean>;
-}
-
-export interface UpstreamWrite {
-  readonly method: string;
-  /** Below the base. */
-  readonly path: string;
-  /** Whether the upstream has said that it carried it out. */
-  readonly isDone: boolean;
 }
 
 /** The accounts of the upstream. */

@@ -4,18 +4,23 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
 import type { StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
-const whole = { began: 1, isPart: false };
-const part = { began: 1, isPart: true };
 /** What the database stores; its clock is `ahead` of the one here by so many milliseconds. */
-const stored = (refreshedAt?: number, writtenAt?: number, ahead = 0) => ({
+const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness => ({
   refreshedAt,
   age: refreshedAt === undefined ? 0 : Date.now() + ahead - refreshedAt,
-  writtenAt,
+  mark,
   isLeased: false,
 });
 const read = vi.fn<() => Promise<StoredFreshness>>();
 const onChanged = vi.fn();
 let freshness: AccountFreshness;
+
+/** Has a run read lists that begins now. */
+function run(began: number, isPart = false): void {
+  const { writes, mark } = freshness;
+  freshness.set({ askedAt: performance.now(), began, isPart, writes, mark });
+}
+const write = (mark?: number, previous?: number) => freshness.noteWrite(async () => ({ mark, previous }));
 
 beforeEach(() => {
   // Both clocks show the same time, until a test sets one.
@@ -50,43 +55,89 @@ describe('the freshness of an account', () => {
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
-  it('is read again if it was marked as stale during a run, which says nothing of a write of another process', async () => {
-    read.mockResolvedValue(stored(5));
-    await freshness.ensureLoaded();
-    freshness.markStale();
-    freshness.set(performance.now(), { ...whole, began: 6 });
-    read.mockResolvedValue(stored(6, 7));
-    await freshness.ensureLoaded();
-    expect(freshness.isOutdated).toBe(true);
-  });
-
-  it('announces that another process has refreshed or removed the account, once each', async () => {
-    read.mockResolvedValue(stored(5));
-    await freshness.reload();
-    await freshness.reload();
-    expect(onChanged).toHaveBeenCalledTimes(1);
-    read.mockResolvedValue(stored());
-    await freshness.reload();
+  it('announces each run, and once that another process has refreshed or removed the account', async () => {
+    run(5);
+    run(6, true);
     expect(onChanged).toHaveBeenCalledTimes(2);
+    for (const found of [stored(7), stored()]) {
+      read.mockResolvedValue(found);
+      onChanged.mockClear();
+      await freshness.reload();
+      await freshness.reload();
+      expect(onChanged).toHaveBeenCalledTimes(1);
+    }
   });
 
-  it('announces each run, since another process may have brought what the run has found here', () => {
-    freshness.set(5, whole);
-    freshness.set(6, part);
-    expect(onChanged).toHaveBeenCalledTimes(2);
-  });
-
-  it('is outdated from a write until a run that began after it; a run of some lists leaves the time of the last refresh', () => {
-    const before = performance.now() - 1;
-    freshness.set(before, whole);
+  it('is outdated from a write until a run that began after it; a run of some lists leaves the time of the last refresh', async () => {
+    run(1);
+    const { refreshedAt } = freshness;
     expect(freshness.isOutdated).toBe(false);
-    freshness.noteWrite();
+    const begun = {
+      askedAt: performance.now(),
+      began: 2,
+      isPart: false,
+      writes: freshness.writes,
+      mark: undefined,
+    };
+    await write(6);
     expect(freshness.isOutdated).toBe(true);
     // Its lists may have been read before the write.
-    freshness.set(before, whole);
+    freshness.set(begun);
     expect(freshness.isOutdated).toBe(true);
-    freshness.set(performance.now(), part);
-    expect([freshness.isOutdated, freshness.refreshedAt]).toEqual([false, before]);
+    vi.advanceTimersByTime(5);
+    run(3, true);
+    expect([freshness.isOutdated, freshness.refreshedAt]).toEqual([false, refreshedAt]);
+  });
+
+  it('is outdated by a write even if the database does not take it', async () => {
+    run(1);
+    const noting = freshness.noteWrite(() => Promise.reject(new Error('the database is away')));
+    await expect(noting).rejects.toThrow();
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(true);
+    run(2);
+    expect(freshness.isOutdated).toBe(false);
+  });
+
+  it('is not outdated by a write of this process that another process has read back', async () => {
+    let note = () => {};
+    const noting = freshness.noteWrite(
+      () =>
+        new Promise((resolve) => {
+          note = () => resolve({ mark: 6, previous: undefined });
+        }),
+    );
+    // The write is not in the database yet.
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(true);
+    note();
+    await noting;
+    read.mockResolvedValue(stored(5, 6));
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(true);
+    read.mockResolvedValue(stored(7));
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(false);
+  });
+
+  it('is outdated by a write of another process until a run has read it back, in whichever process', async () => {
+    read.mockResolvedValue(stored(5, 6));
+    await freshness.reload();
+    expect([freshness.isOutdated, freshness.isWrittenElsewhere]).toEqual([true, true]);
+    run(7);
+    expect(freshness.isOutdated).toBe(false);
+    read.mockResolvedValue(stored(7, 8));
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(true);
+    read.mockResolvedValue(stored(7));
+    await freshness.reload();
+    expect(freshness.isOutdated).toBe(false);
+  });
+
+  it('tells whether another process has forwarded a write before that was not read back', async () => {
+    expect(await write(6)).toBe(false);
+    expect(await write(7, 6)).toBe(false);
+    expect(await write(9, 8)).toBe(true);
   });
 
   it('has the age that the database computes, though its clock differs from the one here', async () => {
@@ -109,41 +160,9 @@ describe('the freshness of an account', () => {
   });
 
   it.each([-60, -2, 120])('is as it was if the clock is set by %i minutes', (minutes) => {
-    freshness.set(performance.now(), whole);
+    run(Date.now());
     vi.setSystemTime(Date.now() + minutes * 60_000);
     vi.advanceTimersByTime(5_000);
     expect(freshness.age).toBe(5_000);
-    freshness.noteWrite();
-    expect(freshness.isOutdated).toBe(true);
-    vi.advanceTimersByTime(1);
-    freshness.set(performance.now(), part);
-    expect(freshness.isOutdated).toBe(false);
-  });
-
-  it('is outdated while the database has a write of another process that no complete run has read', async () => {
-    read.mockResolvedValue(stored(5, 6));
-    await freshness.reload();
-    expect(freshness.isOutdated).toBe(true);
-    // A run of some lists has not read what another process has written to others.
-    freshness.set(performance.now(), { ...part, began: 7 });
-    expect(freshness.isOutdated).toBe(true);
-    freshness.set(performance.now(), { ...whole, began: 7 });
-    expect(freshness.isOutdated).toBe(false);
-    read.mockResolvedValue(stored(7, 8));
-    await freshness.reload();
-    expect(freshness.isOutdated).toBe(true);
-    read.mockResolvedValue(stored(7));
-    await freshness.reload();
-    expect(freshness.isOutdated).toBe(false);
-  });
-
-  it('is not outdated by a write of this process that a run has read, though the database still has it', async () => {
-    freshness.noteWrite();
-    freshness.noteStoredWrite(6);
-    read.mockResolvedValue(stored(5, 6));
-    await freshness.reload();
-    expect(freshness.isOutdated).toBe(true);
-    freshness.set(performance.now(), { ...part, began: 7 });
-    expect(freshness.isOutdated).toBe(false);
   });
 });

@@ -1,7 +1,6 @@
 /** Accounts of one mirror that are pulled concurrently, by several gateways. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createSignal } from '../../src/database/waiting.ts';
 import { forgetAccount } from '../../src/mirror/forget.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -97,40 +96,6 @@ describe('accounts that are pulled concurrently', () => {
       }
     }
   }, 60_000);
-
-  it('are read by one of the runs alone if they are new to all of them', async () => {
-    const memoryUpstream = createMemoryUpstream();
-    addUser(memoryUpstream, 1);
-    fill(memoryUpstream, 1);
-    const requests: string[] = [];
-    const others = createSignal();
-    let ended = 0;
-    const pull = async (pool: TestDatabase['pool']) => {
-      const upstream = upstreamOf(memoryUpstream, 1, requests);
-      const get: typeof upstream.get = async (path) => {
-        // Until then, since a run that began after the end of another would rightly read the account again.
-        if (path.startsWith('/dtt/templates?')) await others.promise;
-        return upstream.get(path);
-      };
-      const report = await sync({ pool, upstream: { ...upstream, get } });
-      if (++ended === 3) others.settle();
-      return report;
-    };
-    const reports = await Promise.all([database, beside, database, beside].map(({ pool }) => pull(pool)));
-    expect(reports.filter((report) => report !== undefined)).toHaveLength(1);
-    expect(requests.filter((path) => path.startsWith('/dtt/templates?'))).toHaveLength(1);
-  });
-
-  it('can exchange their names', async () => {
-    const memoryUpstream = createMemoryUpstream();
-    for (const id of accounts) addUser(memoryUpstream, id, `name ${id}`);
-    for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
-    for (const [id, user] of memoryUpstream.users) user.username = `NAME ${(id % 20) + 1}`;
-    await Promise.all(accounts.map((id) => pullWith((id % 2 ? database : beside).pool, memoryUpstream, id)));
-    for (const id of accounts) await pullWith(database.pool, memoryUpstream, id);
-    const users = await database.client.user.findMany({ orderBy: { id: 'asc' } });
-    expect(users.map(({ username }) => username)).toEqual(accounts.map((id) => `NAME ${(id % 20) + 1}`));
-  });
 });
 
 describe('a pull that fails', () => {

@@ -16,7 +16,6 @@ beforeEach(() => {
   accounts = createAccounts({
     // No test here queries the database.
     pool: new pg.Pool({ connectionString: 'postgres://127.0.0.1:9/none' }),
-    direct: { connectionString: 'postgres://127.0.0.1:9/none' },
     feed: createFakeFeed().feed,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},

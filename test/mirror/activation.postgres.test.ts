@@ -1,12 +1,8 @@
 /** Activations by clients that send tokens of the upstream. */
 
 import { describe, expect, it } from 'vitest';
-import { sync } from '../../src/mirror/sync.ts';
-import type { Upstream } from '../../src/upstream/upstream.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
-import { stillMirror } from '../support/mirrorService.ts';
 
 const alice = 'token-of-alice';
 const second = 'second-of-alice';
@@ -66,6 +62,13 @@ describe('an activation', () => {
     expect(await library(fronted)).toEqual(before);
   });
 
+  it('of a template that is not here is not rejected as missing while the upstream cannot say so', async () => {
+    const { gateway, service } = await open({ settings });
+    await arrive(gateway, alice);
+    await service.stop();
+    expect((await activate(gateway, 4711)).errors).toMatchObject([{ extensions: { code: 'BAD_GATEWAY' } }]);
+  });
+
   it('with a token that was moved to another account adds nothing of that account', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;
@@ -91,28 +94,45 @@ describe('an activation', () => {
     const account = service.account(1);
     const [first = 0, second = 0] = account.ownTemplates;
     await activate(another, first);
+    expect(await activeIn(fronted)).toBe(first);
     let isRead = false;
     service.misbehave(
       {
         async after(reply, { method }) {
           if (method !== 'GET' || isRead) return reply;
           isRead = true;
-          // The run gets the list from between two activations.
+          // The run gets the list from before this.
           await activate(another, second);
-          const between = await fetch(`${service.base}/dtt/templates?limit=100`, {
-            headers: { Authorization: `Bearer ${alice}` },
-          });
-          await activate(another, first);
-          return { ...reply, body: await between.json() };
+          return reply;
         },
       },
       { path: /^\/dtt\/templates$/ },
     );
     await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
-    expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, first, first]);
+    expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, second, second]);
     // The next run does not undo it either.
     await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
-    expect(await activeIn(fronted)).toBe(first);
+    expect(await activeIn(fronted)).toBe(second);
+  });
+
+  it('that waits for its response does not hide one through another gateway, which the upstream made after it', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service, openAnother } = fronted;
+    const another = await openAnother();
+    for (const each of [gateway, another]) await arrive(each, alice);
+    const [first = 0, later = 0] = service.account(1).ownTemplates;
+    service.misbehave(
+      {
+        async after(reply, { method }) {
+          if (method === 'POST') await activate(another, later);
+          return reply;
+        },
+      },
+      { path: new RegExp(`/${first}$`) },
+    );
+    await activate(gateway, first);
+    expect(service.account(1).activeTemplateId).toBe(later);
+    for (const each of [gateway, another]) expect(await activeIn({ ...fronted, gateway: each })).toBe(later);
   });
 
   it('that the upstream made, though it responded with an error, is read back before the response', async () => {
@@ -145,32 +165,4 @@ describe('an activation', () => {
     expect((await activate(gateway, id)).errors).toHaveLength(1);
     expect((await ask(gateway, alice, '{ activeDttTemplate { databaseId } }')).status).toBe(200);
   });
-});
-
-it('a template that an activation reads does not replace a newer version that a run has read meanwhile', async () => {
-  const { database } = await open();
-  const { pool, client } = database;
-  const memoryUpstream = createMemoryUpstream();
-  addUser(memoryUpstream, 1);
-  memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 5 });
-  const upstream = upstreamOf(memoryUpstream, 1);
-  await sync({ pool, upstream, listsOnly: true });
-  const name = async () => (await client.dttTemplate.findUniqueOrThrow({ where: { id: 7 } })).name;
-  let shown: string | undefined;
-  const slow: Upstream = {
-    ...upstream,
-    async get(path) {
-      const response = await upstream.get(path);
-      if (shown === undefined) {
-        memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 6 });
-        await sync({ pool, upstream });
-        shown = await name();
-      }
-      return response;
-    },
-    post: async () => ({ scheduleTypeChanged: false }),
-  };
-  const { activate: activateWith } = stillMirror(pool, slow).upstream;
-  await activateWith({ id: 1, tokenId: undefined }, 7, async () => undefined);
-  expect([shown, await name()]).toEqual(['template 7, version 6', 'template 7, version 6']);
 });

@@ -1,7 +1,7 @@
 /**
  * How an account of 2,000 sessions is read at 60 requests a minute: how long it takes to the first response, to all lists and to
  * all details. Then, with a gateway in between and without: what four clients that poll and one that uses GraphQL cost, and how
- * long they wait; and how long five writes take when the requests of the minute are spent.
+ * long they wait.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,8 +33,7 @@ const account = {
   tokens,
   size: { sessions: Number(values.sessions), segmentsOfSession: 5, ossmDevices: 0, imports: 0 },
 };
-const open = (limitBy: 'account' | 'token' = 'account') =>
-  createStandIn({ rate: Number(values.rate), limitBy, accounts: [account] });
+const open = () => createStandIn({ rate: Number(values.rate), accounts: [account] });
 
 /** Sends a request until there is a response with data. */
 async function firstResponse(url: string): Promise<void> {
@@ -144,49 +143,8 @@ async function comparePolls(gateway: MeasuredGateway, through: StandIn): Promise
   }
 }
 
-/** How long each of five writes takes, in milliseconds. */
-async function write(base: string, token: string, template: number): Promise<number[]> {
-  const times: number[] = [];
-  for (let number = 0; number < 5; number++) {
-    const start = performance.now();
-    const { status } = await createClient(base, token).send('PATCH', `/dtt/templates/${template}`, {
-      name: `Number ${number}`,
-    });
-    times.push(performance.now() - start);
-    if (status !== 200) throw new Error(`a write got ${status}`);
-  }
-  return times;
-}
-
-/** The upstream allows the writes, since it counts by token, but the gateway has sent as much for the account as it may. */
-async function compareWrites(databaseUrl: string): Promise<void> {
-  const standIn = await open('token');
-  const gateway = await startGateway({
-    settings: { DATABASE_URL: databaseUrl, UPSTREAM_URL: standIn.base, UPSTREAM_RATE: values.rate },
-  });
-  try {
-    await firstResponse(gateway.url);
-    const [writing = '', ...others] = tokens;
-    const base = `${gateway.url}/api/v1`;
-    for (let number = 0; number < Number(values.rate); number++)
-      await createClient(base, others[number % others.length] ?? '').get(`/nowhere/${number}`);
-    const [template = 0] = standIn.account(1).ownTemplates;
-    const ours = await write(base, writing, template);
-    const theirs = await write(standIn.base, writing, template);
-    process.stdout.write('\nFive writes in a row after the requests of the minute are spent, in ms:\n\n');
-    head(['', '1st', '2nd', '3rd', '4th', '5th']);
-    row(['through the gateway', ...ours.map(Math.round)]);
-    row(['directly', ...theirs.map(Math.round)]);
-    if (Math.max(...ours) > Math.max(...theirs) + 500) process.exitCode = 1;
-  } finally {
-    await gateway.stop();
-    await standIn.stop();
-  }
-}
-
 const postgres = await startPostgres();
 await postgres.createDatabase('budget');
-await postgres.createDatabase('writes');
 const standIn = await open();
 const gateway = await startGateway({
   settings: {
@@ -202,7 +160,6 @@ try {
   await read(gateway, standIn, database);
   if (standIn.count({ status: 429 }) > 0) process.exitCode = 1;
   if (Number(values.polls) > 0) await comparePolls(gateway, standIn);
-  await compareWrites(`${postgres.url}/writes`);
 } finally {
   await database.end();
   await gateway.stop();

@@ -1,7 +1,6 @@
 /** A mirror that has read only the lists fetches the details of records when a request selects them. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { statementSpans } from '../../src/channels.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import type { FailedDetails } from '../../src/mirror/pullDetails.ts';
 import { syncDetails } from '../../src/mirror/sync.ts';
@@ -52,14 +51,12 @@ const pending = () =>
 /** Queries that select details, with the records that have these. */
 const detailed: [query: string, records: readonly string[]][] = [
   ['{ dttSession(databaseId: 7) { segments { repsMeasured } } }', ['/dtt/sessions/7']],
-  ['{ dttSession(databaseId: 7) { segments { order } } }', ['/dtt/sessions/7']],
   ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/1']],
   [
     '{ dttSessions(first: 2) { edges { cursor node { ...F } } } } fragment F on DttSession { segments { ... on TrainerSegment { strokeLength } } }',
     ['/dtt/sessions/1', '/dtt/sessions/2'],
   ],
   ['{ dttTemplate(databaseId: 1) { segments { databaseId } } }', ['/dtt/templates/1']],
-  ['{ activeDttTemplate { segments { type repeat } } }', ['/dtt/templates/1']],
   [
     '{ dttDevice(databaseId: 1) { sessions(first: 1, offset: 3) { nodes { databaseId segments { targetDepth } } } } }',
     ['/dtt/sessions/4'],
@@ -199,25 +196,6 @@ describe('a read of a mirror that has only the lists', () => {
     expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toEqual([]);
   });
 
-  it('returns no details that are older than a list which was read meanwhile', async () => {
-    const { client } = scene.source.database;
-    const segments = { where: { sessionId: 7, order: 0 } };
-    const old = await rest(scene.source, scene.sourceToken, '/dtt/sessions/7');
-    let responses = 0;
-    scene.proxy.misbehave = (request, response) => {
-      if (pathOf(request) !== '/dtt/sessions/7' || responses++ > 0) return false;
-      client.trainerSegment
-        .updateMany({ ...segments, data: { points: 77, repsTarget: 78 } })
-        .then(() => pullOnly('lists'))
-        .then(() => reply(response, 200, old.body));
-      return true;
-    };
-    const query = '{ dttSession(databaseId: 7) { segments { points repsTarget } } }';
-    const { data } = await ask(query);
-    expect(data.dttSession.segments[0]).toEqual({ points: 77, repsTarget: 78 });
-    expect(data).toEqual((await askSource(query)).data);
-  });
-
   it('waits for a record that another read is fetching, instead of fetching it again', async () => {
     const query = '{ dttSessions(first: 3) { nodes { segments { repsTarget } } } }';
     const responses = await Promise.all([ask(query), ask(query), ask(query.replace('3', '2'))]);
@@ -284,29 +262,5 @@ describe('the details of a mirror', () => {
     ]);
     expect(countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
     expect((await pullOnly('details')).notes).toEqual([]);
-  });
-
-  it('that a run has read before it fails are not read again', async () => {
-    scene.proxy.misbehave = (request) => fetched().length > 20 && Boolean(request.socket.destroy());
-    await expect(pullOnly('details')).rejects.toThrow(/Gave up/);
-    const [, sessions] = await pending();
-    // Of the twenty that came through, three were templates.
-    expect(sessions).toBe(43);
-    scene.proxy.misbehave = behave;
-    scene.proxy.requests.length = 0;
-    await pullOnly('details');
-    expect(fetched()).toHaveLength(sessions);
-  });
-
-  it('add nothing to the SQL statements of a gateway without an upstream', async () => {
-    const statements: string[] = [];
-    const watch = (span: unknown) => statements.push(String(Object(span).text));
-    const subscriber = { start: watch, end() {}, asyncStart() {}, asyncEnd() {}, error() {} };
-    statementSpans.subscribe(subscriber);
-    for (const [query] of detailed) await askSource(query);
-    // Other test files may share the channel.
-    statementSpans.unsubscribe(subscriber);
-    expect(statements.length).toBeGreaterThan(detailed.length);
-    expect(statements.filter((text) => text.includes('detailsPending'))).toEqual([]);
   });
 });

@@ -7,7 +7,6 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
 import { freshnessOf, waitUntilFresh } from '../../src/mirror/freshness.ts';
-import type { MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
@@ -35,7 +34,14 @@ const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50 };
 let inDatabase: number | undefined;
 let freshness: AccountFreshness;
 const run = vi.fn<() => Promise<boolean>>();
-let account: MirroredAccount;
+let account: Parameters<typeof waitUntilFresh>[1];
+
+/** Has a run read all lists that began so many milliseconds ago. */
+function read(ago = 0): boolean {
+  const { writes, mark } = freshness;
+  freshness.set({ askedAt: performance.now() - ago, began: 0, isPart: false, writes, mark });
+  return true;
+}
 
 beforeEach(() => {
   inDatabase = undefined;
@@ -43,29 +49,20 @@ beforeEach(() => {
     async () => ({
       refreshedAt: inDatabase,
       age: Date.now() - (inDatabase ?? 0),
-      writtenAt: undefined,
+      mark: undefined,
       isLeased: false,
     }),
     () => {},
   );
   run.mockReset().mockResolvedValue(false);
   account = {
-    id: 1,
     budget: createBudget(0),
-    activateInTurn: (activate) => activate(),
     freshness,
-    skipped: () => 0,
     progress: 3,
     isUnreachable: false,
     touch: () => undefined,
     arrival: () => run(),
-    credential: undefined,
-    noteWrite: async () => {},
     refresh: () => run(),
-    add() {},
-    remove() {},
-    upstreamFor: () => undefined,
-    close: async () => {},
   };
 });
 
@@ -82,17 +79,14 @@ const unavailable = { status: 503, age: undefined, retryAfter: '5' };
 
 describe('a request about an account', () => {
   it('is served with the age of the mirror if the account has been read', async () => {
-    freshness.set(performance.now() - 7_900, { began: 0, isPart: false });
+    read(7_900);
     expect(await request()).toEqual({ ...served, age: '7' });
     expect(run).not.toHaveBeenCalled();
   });
 
   it('is rejected with 503 if the account has not been read, and waits a while for the first run', async () => {
     expect(await request()).toEqual(unavailable);
-    run.mockImplementation(async () => {
-      freshness.set(performance.now(), { began: 0, isPart: false });
-      return true;
-    });
+    run.mockImplementation(async () => read());
     expect(await request()).toEqual(served);
   });
 
@@ -101,37 +95,32 @@ describe('a request about an account', () => {
     await freshness.reload();
     run.mockImplementation(async () => {
       inDatabase = undefined;
-      await freshness.reload();
-      return false;
+      return freshness.reload();
     });
     expect(await request({ 'cache-control': 'no-cache' })).toEqual(unavailable);
   });
 
   it('waits for a run, or is rejected with 503, if a write has not been read back', async () => {
-    freshness.set(performance.now() - 1_000, { began: 0, isPart: false });
-    freshness.noteWrite();
+    read(1_000);
+    await freshness.noteWrite(async () => ({ mark: 1, previous: undefined }));
     expect(await request()).toEqual(unavailable);
     expect(run).toHaveBeenCalledTimes(1);
-    run.mockImplementation(async () => {
-      freshness.set(performance.now(), { began: 0, isPart: false });
-      return true;
-    });
+    run.mockImplementation(async () => read());
     expect(await request()).toEqual(served);
   });
 
   it('waits for the refresh that it starts if it is the first request for a while', async () => {
-    freshness.set(performance.now() - 60_000, { began: 0, isPart: false });
+    read(60_000);
     run.mockImplementation(async () => {
       await setImmediate();
-      freshness.set(performance.now(), { began: 0, isPart: false });
-      return true;
+      return read();
     });
     account = { ...account, touch: () => run() };
     expect(await request()).toEqual(served);
   });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
-    freshness.set(performance.now() - 1_000, { began: 0, isPart: false });
+    read(1_000);
     account.budget.pauseFor(60_000);
     expect(await request({ 'cache-control': 'no-cache' })).toEqual({ ...served, age: '1' });
     expect(run).not.toHaveBeenCalled();

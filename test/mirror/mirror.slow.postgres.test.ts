@@ -1,18 +1,14 @@
 /** A mirror shows what its upstream does, and follows its changes. */
 
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
 import { describeChanges } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, postJson, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import { expectSameReads, pathsWith, responsesOf, shortReads } from '../support/reads.ts';
+import { expectSameReads, shortReads } from '../support/reads.ts';
 import {
-  behave,
   contents,
   openScene,
   pathOf,
@@ -39,56 +35,6 @@ const expectEqual = (mirror: { gateway: TestGateway; token: string }) =>
   expectSameReads(scene, mirror, shortReads);
 
 describe('a mirror', () => {
-  it('links records to those that the account can read, and to no others', async () => {
-    await scene.syncOnce();
-    const { gateway, token } = await openMirror();
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      token,
-      `{ dttTemplate(databaseId: 4) { ownerId isActive owner { username } }
-         unreadable: dttTemplate(databaseId: 3) { name }
-         dttSessions(first: 100) { nodes { trainerId trainer { databaseId } templateId template { databaseId } } }
-         activeLockSession { template { name } }
-         lockSessions { nodes { isActive template { name } } }
-         viewer { username dttDevices { totalCount } dttTemplates { totalCount } } }`,
-    );
-    expect(errors).toBeUndefined();
-    expect(data.dttTemplate).toEqual({ ownerId: 2, isActive: false, owner: null });
-    expect(data.unreadable).toBeNull();
-    expect(data.activeLockSession).toEqual({ template: { name: 'Weekend Lock' } });
-    // The upstream does not tell the templates of the other lock sessions.
-    expect(data.lockSessions.nodes.filter(({ template }: { template: unknown }) => template)).toEqual([
-      { isActive: true, template: { name: 'Weekend Lock' } },
-    ]);
-    expect(data.viewer).toEqual({
-      username: 'demo',
-      dttDevices: { totalCount: 2 },
-      dttTemplates: { totalCount: 3 },
-    });
-    for (const { trainerId, trainer, templateId, template } of data.dttSessions.nodes) {
-      expect(trainer?.databaseId ?? null).toBe(trainerId === 2 ? null : trainerId);
-      expect(template?.databaseId ?? null).toBe(templateId === 3 ? null : templateId);
-    }
-  });
-
-  it('counts a template that is no longer active as updated, and a lock session that no longer has a template', async () => {
-    await scene.syncOnce();
-    const { client } = scene.source.database;
-    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: null } });
-    await client.lockSession.update({ where: { id: 1 }, data: { templateId: null } });
-    const report = await scene.sync();
-    expect(describeChanges(report)).toBe('DTT templates: 1 updated; lock sessions: 1 updated');
-    expect(report.countsByKind.get('DTT templates')).toMatchObject({ fetched: 3, updated: 1, unchanged: 2 });
-    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-      activeTemplateId: null,
-    });
-    expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
-      isActive: true,
-      templateId: null,
-    });
-    expect(describeChanges(await scene.sync())).toBeUndefined();
-  });
-
   it.each([
     ['two templates are marked as active', 2, { isActive: true }, 0],
     ['the active template is not valid', 1, { isActive: 'yes' }, 1],
@@ -105,28 +51,6 @@ describe('a mirror', () => {
     });
   });
 
-  it.each([
-    ['moves to another owner', { where: { id: 1 }, data: { ownerId: 2 } }, 1],
-    ['moves to another owner and another is activated', { where: { id: 1 }, data: { ownerId: 2 } }, 2],
-    ['is deleted and another is activated', undefined, 2],
-  ])(
-    'has the same active template as the upstream after one run if the former one %s',
-    async (_name, change, active) => {
-      await scene.syncOnce();
-      const { client } = scene.source.database;
-      if (change) {
-        await client.dttTemplate.update(change);
-        await client.dttLibraryEntry.create({ data: { userId: 1, templateId: 1 } });
-      } else await client.dttTemplate.delete({ where: { id: 1 } });
-      await client.user.update({ where: { id: 1 }, data: { activeTemplateId: active } });
-      await scene.sync();
-      expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-        activeTemplateId: active,
-      });
-      expect(describeChanges(await scene.sync())).toBeUndefined();
-    },
-  );
-
   it('leaves the template of a lock session as it is if two responses about the active one differ', async () => {
     await scene.syncOnce();
     let requestCount = 0;
@@ -138,54 +62,6 @@ describe('a mirror', () => {
     expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
       templateId: 1,
     });
-  });
-
-  it('has records that the account could not read before as soon as it can read them', async () => {
-    await scene.syncOnce();
-    const { client } = scene.source.database;
-    await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
-    await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: 1 } });
-    await client.dttTemplate.updateMany({ where: { id: { in: [3, 4] } }, data: { ownerId: 1 } });
-    const report = await scene.sync();
-    expect(report.countsByKind.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
-    expect(report.countsByKind.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
-    const imports = { where: { importedAt: { not: null } } };
-    expect(await scene.target.client.dttLibraryEntry.count(imports)).toBe(0);
-    expect(await scene.target.client.dttSession.count({ where: { goneTrainerId: { not: null } } })).toBe(0);
-    await expectEqual(await openMirror());
-  });
-
-  it('retains of a deleted trainer or template only the number by which sessions refer to it', async () => {
-    await scene.syncOnce();
-    const before = await contents(scene.target);
-    const { client } = scene.target;
-    const [ofTrainer, ofTemplate] = await Promise.all([
-      client.dttSession.count({ where: { trainerId: 1 } }),
-      client.dttSession.count({ where: { templateId: 1 } }),
-    ]);
-    expect([ofTrainer, ofTemplate]).not.toContain(0);
-    const isGone = (path: string) => ['/dtt/1', '/dtt/templates/1'].includes(path);
-    scene.proxy.misbehave = (request, response) =>
-      isGone(pathOf(request)) && reply(response, 404, { ok: false, error: 'It was not found' });
-    scene.proxy.rewrite = (path, data) => {
-      const { data: items } = data as { data?: { id: number }[] };
-      return Array.isArray(items) ? { data: items.filter(({ id }) => !isGone(`${path}/${id}`)) } : data;
-    };
-    const report = await scene.sync();
-    expect(describeChanges(report)).toBe('DTT devices: 1 gone; DTT templates: 1 gone');
-    expect(await client.user.findUnique({ where: { id: 1 } })).toMatchObject({ activeTemplateId: null });
-    expect(await client.dttDevice.count({ where: { id: 1 } })).toBe(0);
-    expect(await client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
-    expect(await client.dttSession.count({ where: { trainerId: null, goneTrainerId: 1 } })).toBe(ofTrainer);
-    expect(await client.dttSession.count({ where: { templateId: null, goneTemplateId: 1 } })).toBe(
-      ofTemplate,
-    );
-    // Sessions still have the same numbers, so the next run takes none of them for changed.
-    expect(describeChanges(await scene.sync({ full: true }))).toBeUndefined();
-    scene.proxy.misbehave = behave;
-    scene.proxy.rewrite = unchanged;
-    await scene.sync();
-    expect(await contents(scene.target)).toEqual(before);
   });
 
   it('has null for a field that was never sent, and retains the value of one that is no longer sent', async () => {
@@ -240,20 +116,6 @@ describe('a mirror', () => {
     expect(describeChanges(await scene.sync())).toBeUndefined();
   });
 
-  it('has what only the list says of a lock session that has to be read by its id for the rest', async () => {
-    scene.proxy.rewrite = (path, data) => {
-      const { createdAt: _, ...record } = data as Record<string, unknown>;
-      if (path.startsWith('/lkbx/sessions/')) return record;
-      if (path !== '/lkbx/sessions') return data;
-      const { data: items } = data as { data: Record<string, unknown>[] };
-      return { data: items.map(({ publicId: _id, ...item }) => item) };
-    };
-    await scene.sync();
-    const session = await scene.target.client.lockSession.findUniqueOrThrow({ where: { id: 2 } });
-    expect(session.createdAt).toBeInstanceOf(Date);
-    expect(session.publicId).not.toBe('');
-  });
-
   it('loses a template that was deleted upstream, even if another one is not valid', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
@@ -306,20 +168,6 @@ describe('a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('can have a second account of the same upstream', async () => {
-    await scene.syncOnce();
-    const other = await createAccount(scene.source.database.client, 'alice');
-    const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
-    await scene.sync({ upstream });
-    const { gateway, token } = await openMirror();
-    await expectEqual({ gateway, token });
-    const { token: othersToken } = await createToken(scene.target.pool, 'alice', 'test');
-    const paths = pathsWith(['?limit=100'], [...other.dttTemplates, other.dttSessions[0] ?? 0, 1, 2]);
-    expect(await responsesOf(gateway, othersToken, paths)).toEqual(
-      await responsesOf(scene.source, other.token, paths),
-    );
-  });
-
   it('fails for a second upstream, and is not changed', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
@@ -330,12 +178,6 @@ describe('a mirror', () => {
     });
     await expect(scene.sync({ upstream: elsewhere })).rejects.toThrow(/The database mirrors http/);
     expect(await contents(scene.target)).toEqual(before);
-  });
-
-  it('is written by one run at a time', async () => {
-    const [first, second] = await Promise.allSettled([scene.sync(), scene.sync()]);
-    expect([first.status, second.status].sort()).toEqual(['fulfilled', 'rejected']);
-    await expectEqual(await openMirror());
   });
 });
 
@@ -434,54 +276,6 @@ describe('an activation on a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('fails and changes nothing when the upstream no longer accepts the token', async () => {
-    await scene.syncOnce();
-    const mirror = await openMirror();
-    const before = await contents(scene.target);
-    scene.proxy.misbehave = (_request, response) =>
-      reply(response, 401, { ok: false, error: 'Unauthorized' });
-    const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
-      isActive: true,
-    });
-    expect(status).toBe(502);
-    expect(body.error).toBe(
-      'The upstream rejected the request or sent what cannot be read; nothing was changed here',
-    );
-    expect(await contents(scene.target)).toEqual(before);
-  });
-
-  it.each([
-    ['has another id', { id: 3 }],
-    ['is not valid', { Segment: 'none' }],
-    ['is rejected by the database', { bubbleId: 'prog-demo-1' }],
-  ])('fails, and logs the failure, if the template that it would add %s', async (_name, change) => {
-    await scene.syncOnce();
-    const log: string[] = [];
-    const { target, upstream } = scene;
-    const logger = pino({ level: 'warn' }, { write: (text) => log.push(text) });
-    const { gateway, token } = await scene.openMirror(stillMirror(target.pool, upstream, logger));
-    const good = await fetch(`${scene.source.url}/api/v1/dtt/templates/1`, {
-      headers: { Authorization: `Bearer ${scene.sourceToken}` },
-    }).then((response) => response.json());
-    scene.proxy.misbehave = (request, response) =>
-      pathOf(request) === '/dtt/templates/9' &&
-      reply(response, 200, {
-        ok: true,
-        data: { ...good.data, id: 9, bubbleId: 'new', Segment: [], ...change },
-      });
-    const { status, body } = await postJson(gateway, token, '/dtt/templates/9', { isActive: true });
-    const error = 'The upstream rejected the request or sent what cannot be read; nothing was changed here';
-    expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
-    const { level, time, pid, hostname, ...line } = JSON.parse(log.join(''));
-    expect(line).toEqual({
-      failure: 'responded with what cannot be understood',
-      method: 'GET',
-      route: '/dtt/templates/{id}',
-      msg: 'activation failed',
-    });
-    expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
-  });
-
   it('by a user who is not mirrored is not sent to the upstream', async () => {
     await scene.syncOnce();
     const { gateway } = await openMirror();
@@ -537,35 +331,6 @@ describe('an activation on a mirror', () => {
       await expectEqual(mirror);
     },
   );
-
-  it('waits for one through another gateway, so that the same template is active in the mirror and upstream', async () => {
-    await scene.syncOnce();
-    const mirror = await openMirror();
-    const beside = stillMirror(
-      scene.target.pool,
-      createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
-    );
-    const another = await openTestGateway({ ...scene.target, close: async () => {} }, { mirror: beside });
-    const order: string[] = [];
-    let second: Promise<{ status: number }> | undefined;
-    scene.proxy.misbehave = (request, response) => {
-      if (request.method !== 'POST') return false;
-      order.push(pathOf(request));
-      if (pathOf(request) !== '/dtt/templates/2') return false;
-      // It is made upstream, but the response is delayed, so that the other activation would have time to overtake it.
-      forwardThen(request, async (text) => {
-        second = postJson(another, mirror.token, '/dtt/templates/1', { isActive: true });
-        await Promise.race([second, sleep(200)]);
-        reply(response, 200, text);
-      });
-      return true;
-    };
-    await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
-    expect((await second)?.status).toBe(200);
-    expect(order).toEqual(['/dtt/templates/2', '/dtt/templates/1']);
-    await expectEqual(mirror);
-    await another.close();
-  });
 
   it('is not undone by a refresh that read the templates before it', async () => {
     await scene.syncOnce();

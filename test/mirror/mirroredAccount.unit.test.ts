@@ -2,39 +2,37 @@
 
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ListsRead } from '../../src/mirror/accountFreshness.ts';
-import {
-  type AccountRuns,
-  createMirroredAccount,
-  type MirroredAccount,
-} from '../../src/mirror/mirroredAccount.ts';
-import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { createMirroredAccount, type MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
+import type { Part } from '../../src/mirror/pullAccount.ts';
+import type { AccountRuns } from '../../src/mirror/runs.ts';
+import type { NotedWrite, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 
 const lists = vi.fn<AccountRuns['lists']>();
-const noteChanged = vi.fn<AccountRuns['noteChanged']>();
-const session = vi.fn<AccountRuns['session']>();
-const readStored = vi.fn<FreshnessStore['read']>();
-const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
-const clearWrite = vi.fn<FreshnessStore['clearWrite']>();
+const readStored = vi.fn<() => Promise<StoredFreshness>>();
+const noteStoredWrite = vi.fn<(session?: number) => Promise<NotedWrite>>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
 
-/** The report of a run that begins now. */
-const succeed = async (isPart = false): Promise<ListsRead> => ({
-  began: Date.now(),
-  isPart,
-});
+/** The mark of the last write in the database, and the last number of one. */
+let mark: number | undefined;
+let marks = 0;
+
+/** A run that begins now. */
+const succeed: AccountRuns['lists'] = async (_upstream, _signal, { mark: read }) => {
+  if (mark === read) mark = undefined;
+  return { began: Date.now() };
+};
 
 /** What the database stores, by the same clock. */
 const stored = (refreshedAt?: number, isLeased = false): StoredFreshness => ({
   refreshedAt,
   age: Date.now() - (refreshedAt ?? Date.now()),
-  writtenAt: undefined,
+  mark,
   isLeased,
 });
 
@@ -42,21 +40,22 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'], now: 0 });
   vi.advanceTimersByTime(10_000);
   vi.resetAllMocks();
-  lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
+  lists.mockImplementation(succeed);
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
-  clearWrite.mockResolvedValue();
-  noteChanged.mockResolvedValue();
-  session.mockResolvedValue();
-  noteStoredWrite.mockResolvedValue(undefined);
+  mark = undefined;
+  noteStoredWrite.mockImplementation(async () => {
+    const previous = mark;
+    mark = ++marks;
+    return { mark, previous };
+  });
   account = createMirroredAccount({
     id: 1,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     budget: createBudget(0),
-    withActivationLock: (run) => run(),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, noteChanged, session, skipped: () => 0 },
-    freshnessStore: { read: readStored, noteWrite: noteStoredWrite, clearWrite },
+    runs: { lists, details: async () => {}, skipped: () => 0 },
+    stored: { read: readStored, noteWrite: noteStoredWrite },
     interval,
     idle: 10 * interval,
     onChanged() {},
@@ -72,7 +71,9 @@ afterEach(async () => {
 });
 
 /** The lists that each run was asked to read. */
-const parts = () => lists.mock.calls.map(([, , , which]) => which ?? 'all');
+const parts = () => lists.mock.calls.map(([, , { parts: which }]) => which ?? 'all');
+
+const write = (...written: Part[]) => account.noteWrite({ parts: written });
 
 describe('an account of the mirror', () => {
   it('is read at a request, then at each interval until there was no request for a while, and at the next request', async () => {
@@ -88,27 +89,6 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(12);
   });
 
-  it('is read once if a request comes while the database is asked whether a run is due', async () => {
-    await account.touch();
-    const { refreshedAt: before } = account.freshness;
-    let settle = () => {};
-    readStored.mockImplementation(
-      () =>
-        new Promise((resolve) => {
-          settle = () => resolve(stored(before));
-        }),
-    );
-    await vi.advanceTimersByTimeAsync(interval);
-    expect(readStored).toHaveBeenCalledTimes(1);
-    expect(account.touch()).toBeUndefined();
-    expect(lists).toHaveBeenCalledTimes(1);
-    settle();
-    await vi.advanceTimersByTimeAsync(0);
-    expect(lists).toHaveBeenCalledTimes(2);
-    await vi.advanceTimersByTimeAsync(interval - 1);
-    expect(lists).toHaveBeenCalledTimes(2);
-  });
-
   it('is not read while another process refreshes it', async () => {
     readStored.mockImplementation(async () => stored(Date.now()));
     await account.freshness.ensureLoaded();
@@ -117,11 +97,13 @@ describe('an account of the mirror', () => {
     expect(lists).not.toHaveBeenCalled();
   });
 
-  it('is read whole at first, then only the requested lists, and lists requested together by one run', async () => {
-    await account.refresh(['locks']);
-    await account.refresh(['dttTemplates']);
-    const together = [account.refresh(['lkbxDevices']), account.refresh(['locks'])];
-    expect(await Promise.all(together)).toEqual([true, true]);
+  it('is read whole at first, then only the lists that were written, and those written together by one run', async () => {
+    await write('locks');
+    await account.refresh();
+    await write('dttTemplates');
+    await account.refresh();
+    await Promise.all([write('lkbxDevices'), write('locks')]);
+    expect(await Promise.all([account.refresh(), account.refresh()])).toEqual([true, true]);
     expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
   });
 
@@ -130,25 +112,17 @@ describe('an account of the mirror', () => {
     for (let times = 1; times <= 9; times++) {
       await vi.advanceTimersByTimeAsync(interval / 3);
       account.touch();
-      await account.refresh(['dttTemplates']);
+      await write('dttTemplates');
+      await vi.advanceTimersByTimeAsync(1);
     }
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
-  });
-
-  it('has its token confirmed by each run, which asks whose it is', async () => {
-    await account.refresh();
-    await account.refresh(['dttTemplates']);
-    expect(onTokenStatus.mock.calls).toEqual([
-      [credential, 'valid', performance.now()],
-      [credential, 'valid', performance.now()],
-    ]);
   });
 
   it('has its token confirmed as of the beginning of a run, since it may have been revoked later', async () => {
     const began = performance.now();
     lists.mockImplementationOnce(async () => {
       vi.advanceTimersByTime(5_000);
-      return { began: Date.now(), isPart: false };
+      return { began: Date.now() };
     });
     await account.refresh();
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
@@ -174,121 +148,105 @@ describe('an account of the mirror', () => {
     expect(onFailure).not.toHaveBeenCalled();
   });
 
-  it('is read by one more run for all lists that are requested during a run', async () => {
+  it('is read by one more run for all lists that are written during a run', async () => {
     await account.refresh();
+    await write('locks');
     let settle = () => {};
     lists.mockImplementationOnce(
-      () =>
+      (...run) =>
         new Promise((resolve) => {
-          settle = () => resolve({ began: Date.now(), isPart: true });
+          settle = () => resolve(succeed(...run));
         }),
     );
-    const first = account.refresh(['locks']);
+    const first = account.refresh();
     await vi.advanceTimersByTimeAsync(0);
-    const later = [account.refresh(['locks']), account.refresh(['dttTemplates'])];
+    await write('locks');
+    await write('dttTemplates');
+    const later = [account.refresh(), account.refresh()];
     settle();
     expect(await Promise.all([first, ...later])).toEqual([true, true, true]);
     expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
   });
 
-  it('has the lists of a run that failed read by the next run, whichever lists that is for', async () => {
+  it('has the lists of a run that failed read by the next run', async () => {
     await account.refresh();
     lists.mockRejectedValueOnce(new Error('the upstream is away'));
-    account.freshness.noteWrite();
-    expect(await account.refresh(['locks'])).toBe(false);
+    await write('locks');
+    expect(await account.refresh()).toBe(false);
     expect(onFailure).toHaveBeenCalledTimes(1);
-    vi.advanceTimersByTime(10);
-    account.freshness.noteWrite();
-    expect(await account.refresh(['dttTemplates'])).toBe(true);
+    await write('dttTemplates');
+    expect(await account.refresh()).toBe(true);
     expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
     expect(account.freshness.isOutdated).toBe(false);
   });
 
   it('is read at once when a run of another process is over that has not refreshed it', async () => {
     await account.refresh();
-    const refreshedAt = account.freshness.refreshedAt;
-    lists.mockResolvedValueOnce(undefined);
-    readStored.mockResolvedValueOnce(stored(refreshedAt, true)).mockResolvedValueOnce(stored(refreshedAt));
+    await write('locks');
+    readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
     const from = performance.now();
-    expect(await account.refresh(['locks'])).toBe(true);
-    expect(performance.now() - from).toBeLessThan(2_000);
-    expect(parts()).toEqual(['all', ['locks'], ['locks']]);
-  });
-
-  it('is not read again if the run of another process has refreshed it', async () => {
-    lists.mockResolvedValueOnce(undefined);
-    readStored.mockResolvedValueOnce(stored(Date.now()));
     expect(await account.refresh()).toBe(true);
-    expect(lists).toHaveBeenCalledTimes(1);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(parts()).toEqual(['all', ['locks']]);
   });
 
-  it('is not read again if the run of another process has refreshed it, and a request has found that out first', async () => {
-    lists.mockResolvedValueOnce(undefined);
-    const run = account.touch();
-    await vi.advanceTimersByTimeAsync(1);
-    readStored.mockResolvedValue(stored(Date.now()));
-    account.freshness.markStale();
-    await account.freshness.ensureLoaded();
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(await run).toBe(true);
-    expect(lists).toHaveBeenCalledTimes(1);
-  });
+  it.each([false, true])(
+    'is not read if the run of another process has refreshed it, also if that began meanwhile: %s',
+    async (isMeanwhile) => {
+      if (isMeanwhile) lists.mockResolvedValueOnce(undefined);
+      readStored
+        .mockResolvedValueOnce(stored(undefined, !isMeanwhile))
+        .mockResolvedValueOnce(stored(Date.now()));
+      expect(await account.refresh()).toBe(true);
+      expect(lists).toHaveBeenCalledTimes(isMeanwhile ? 1 : 0);
+    },
+  );
 
   it('is read again if the run of another process began before a client asked for fresher data', async () => {
-    lists.mockResolvedValueOnce(undefined);
     const began = Date.now();
     readStored.mockResolvedValueOnce(stored(began, true)).mockResolvedValueOnce(stored(began));
-    expect(await account.refresh(undefined, began + 1)).toBe(true);
-    expect(lists).toHaveBeenCalledTimes(2);
+    expect(await account.refresh(began + 1)).toBe(true);
+    expect(lists).toHaveBeenCalledTimes(1);
   });
 
-  it('has a write recorded in the database, and removed there once a run of the written lists has read it', async () => {
+  it('has the mark of the last write removed by the run that reads it back', async () => {
     await account.refresh();
-    vi.advanceTimersByTime(10);
-    noteStoredWrite.mockResolvedValueOnce({ writtenAt: 7, previous: undefined });
-    clearWrite.mockClear();
-    await account.noteWrite({ parts: ['locks'] });
-    expect(account.freshness.isOutdated).toBe(true);
-    expect(clearWrite).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(10);
-    await account.refresh(['dttTemplates']);
-    // The run has read what was written.
-    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
-    expect(clearWrite.mock.calls).toEqual([[7, 7]]);
-    expect(account.freshness.isOutdated).toBe(false);
+    await write('locks');
+    expect([account.freshness.isOutdated, mark]).toEqual([true, marks]);
+    await account.refresh();
+    expect([account.freshness.isOutdated, mark]).toEqual([false, undefined]);
   });
 
   it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
     await account.refresh();
-    await account.noteWrite({ parts: ['locks'] });
+    await write('locks');
     await vi.advanceTimersByTimeAsync(interval / 2);
     expect(parts()).toEqual(['all']);
     account.touch();
-    await account.noteWrite({ parts: ['dttTemplates'] });
+    await write('dttTemplates');
     await vi.advanceTimersByTimeAsync(0);
     expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
   });
 
-  it('has a session that was written pending at once, and read before the lists, again if that fails', async () => {
+  it('has the session noted that was written', async () => {
     await account.refresh();
-    const written = { id: 5, isDeleted: true };
-    await account.noteWrite({ parts: ['dttTemplates'], session: written });
-    expect(noteChanged.mock.calls).toEqual([[5]]);
-    expect(session).not.toHaveBeenCalled();
-    session.mockRejectedValueOnce(new Error('the upstream is away'));
-    expect(await account.refresh(['dttTemplates'])).toBe(false);
-    expect(await account.refresh(['dttTemplates'])).toBe(true);
-    expect(await account.refresh(['dttTemplates'])).toBe(true);
-    expect(session.mock.calls.map(([, read]) => read)).toEqual([written, written]);
-    expect(account.freshness.isOutdated).toBe(false);
+    await account.noteWrite({ parts: ['dttSessions'], session: 5 });
+    expect(noteStoredWrite.mock.calls).toEqual([[5]]);
   });
 
-  it('is read whole after a write if a write of another process has not been read back', async () => {
-    await account.refresh();
-    noteStoredWrite.mockResolvedValueOnce({ writtenAt: 8, previous: 7 });
-    await account.noteWrite({ parts: ['locks'] });
-    await account.refresh(['locks']);
-    expect(parts()).toEqual(['all', 'all']);
-    expect(clearWrite).toHaveBeenLastCalledWith(0, Date.now());
-  });
+  it.each([true, false])(
+    'is read whole after a write if another process has forwarded one that was not read back, before it: %s',
+    async (isBefore) => {
+      await account.refresh();
+      const others = () => {
+        mark = ++marks;
+      };
+      if (isBefore) others();
+      await write('locks');
+      if (!isBefore) others();
+      await account.refresh();
+      expect(parts()).toEqual(['all', 'all']);
+      expect(account.freshness.isOutdated).toBe(false);
+    },
+  );
 });

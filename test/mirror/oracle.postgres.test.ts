@@ -7,8 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { sync, syncDetails } from '../../src/mirror/sync.ts';
-import type { Upstream } from '../../src/upstream/upstream.ts';
-import { Unavailable, UpstreamRejection } from '../../src/upstream/upstream.ts';
+import { Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import {
   graphqlOnce,
   openTestDatabase,

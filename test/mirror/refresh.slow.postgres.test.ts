@@ -1,19 +1,16 @@
 /** A gateway that refreshes a mirror, and what it reports and logs about that. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { createSql } from '../../src/database/reader/sql.ts';
-import { SetupError } from '../../src/errors.ts';
 import { type MirrorService, openMirrorService } from '../../src/mirror/service.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { ask } from '../support/frontedService.ts';
 import { responsesOf } from '../support/reads.ts';
-import { behave, openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
+import { openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;
 let gateway: Gateway | undefined;
@@ -121,17 +118,6 @@ describe('a gateway with an upstream', () => {
     await opened.close();
     expect(Date.now() - start).toBeLessThan(3000);
   });
-
-  it('does not start on a database that holds another account', async () => {
-    await createAccount(scene.target.client, 'alice');
-    await expect(openGateway(settings())).rejects.toThrow(/holds the account "alice".*set DATA_DIR/);
-  });
-
-  it('does not quote a token that is not valid', () => {
-    expect(() => settings({ UPSTREAM_TOKEN: 'my secret' })).toThrow(
-      new SetupError('UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.'),
-    );
-  });
 });
 
 describe('the refresh of a mirror', () => {
@@ -155,7 +141,6 @@ describe('the refresh of a mirror', () => {
     };
     service = await openMirrorService(config, {
       pool,
-      direct: scene.target.direct,
       sql: createSql(pool),
       feed: createFakeFeed().feed,
       logger,
@@ -165,53 +150,9 @@ describe('the refresh of a mirror', () => {
     if (!service) throw new Error('there is no mirror');
     return service;
   };
-  /** Waits for so many more runs. */
-  async function runs(count: number): Promise<void> {
-    const starts = () => scene.proxy.requests.filter((line) => line === 'GET /users/me').length;
-    const before = starts();
-    await expect.poll(starts, { interval: 5 }).toBeGreaterThan(before + count);
-  }
   afterEach(async () => {
     await service?.close();
     service = undefined;
-  });
-
-  it('logs its first success with the next step and without a user name, and from then on what has changed', async () => {
-    await scene.syncOnce();
-    const { status } = await start();
-    expect(status()).toBe('last success never, last error none');
-    await runs(2);
-    const next = 'DATA_DIR=mirror npx dovetail token create --user your_name --name mirror';
-    expect(lines).toEqual([['info', { next, msg: 'mirror in step' }]]);
-    await scene.source.database.client.dttDevice.update({ where: { id: 1 }, data: { apiHits: 9 } });
-    await runs(2);
-    expect(lines.slice(1)).toEqual([
-      ['info', { changes: 'DTT devices: 1 updated', requests: expect.any(Number), msg: 'mirror refreshed' }],
-    ]);
-    expect(status()).toMatch(/^last success 2\S+Z, last error none$/);
-  });
-
-  it('logs at debug level how much it left out, logs a failure with its route, and succeeds again afterwards', async () => {
-    await scene.syncOnce();
-    scene.proxy.misbehave = (request, response) =>
-      pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
-    const { status } = await start();
-    await runs(2);
-    expect(lines[0]).toEqual(['debug', { notes: 1, msg: 'mirror differs' }]);
-    scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
-    await runs(2);
-    const [, line] = lines.at(-1) ?? [];
-    expect(line).toEqual({
-      failure: 'rejected the token',
-      method: 'GET',
-      route: expect.any(String),
-      status: 401,
-      msg: 'mirror not refreshed',
-    });
-    expect(status()).toMatch(/^last success 2\S+Z, last error 2\S+Z rejected the token$/);
-    const success = status().split(',', 1)[0];
-    scene.proxy.misbehave = behave;
-    await expect.poll(() => status().split(',', 1)[0], { interval: 5, timeout: 20_000 }).not.toBe(success);
   });
 
   it.each([
@@ -231,28 +172,5 @@ describe('the refresh of a mirror', () => {
       { failure, method: 'GET', route, status, msg: 'mirror not refreshed' },
     ]);
     expect(JSON.stringify(lines)).not.toMatch(/carol|4711|demo|offset/);
-  });
-
-  it('logs nothing about a run that another process holds the lease for, or that ends because the service closes', async () => {
-    await scene.syncOnce();
-    await scene.target.pool.query(
-      `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
-    );
-    const { status, close } = await start();
-    await runs(2);
-    const hanging = new Promise((settle) => {
-      scene.proxy.misbehave = (request) => {
-        settle(request);
-        return true;
-      };
-    });
-    await hanging;
-    await close();
-    service = undefined;
-    expect(lines).toEqual([]);
-    expect(status()).toBe('last success never, last error none');
-    const { length } = scene.proxy.requests;
-    await sleep(20);
-    expect(scene.proxy.requests).toHaveLength(length);
   });
 });

@@ -1,9 +1,9 @@
 /** The report of a run, and the next step that is printed after it. */
 
 import { describe, expect, it } from 'vitest';
-import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
+import { user } from '../../src/mirror/account.ts';
+import { describeChanges, nextStep } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
-import { user } from '../../src/mirror/user.ts';
 
 const none = { fetched: 0, created: 0, updated: 0, unchanged: 0, gone: 0, skipped: 0 };
 const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
@@ -25,17 +25,6 @@ const changed = report(
 );
 
 describe('the report of a run', () => {
-  it('is a table whose columns are as wide as their contents', () => {
-    expect(reportTable(changed)).toMatchInlineSnapshot(`
-      "                 fetched  created  updated  unchanged  gone  skipped
-      user                   1        0        0          1     0        0
-      DTT devices     12345678        1        2          3     4        5
-      lock templates         0        0        0          0     1        0
-      OSSM devices           2        0        0          0     0        2
-      "
-    `);
-  });
-
   it('names what has changed, and nothing else', () => {
     expect(describeChanges(changed)).toBe(
       'DTT devices: 1 created, 2 updated, 4 gone; lock templates: 1 gone',

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { subscribe } from '../support/events.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
-import { graphqlOnce, rest, type TestGateway } from '../support/gateway.ts';
+import { rest, type TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
@@ -15,45 +15,6 @@ const username = '{ viewer { username } }';
 const open = openForEachTest();
 
 describe('a token of the upstream', () => {
-  it('gives access to its own account alone, over both APIs', async () => {
-    const { gateway, service } = await open();
-    for (const [token, name] of [
-      [alice, 'alice'],
-      [bob, 'bob'],
-    ] as const) {
-      const { body } = await ask(
-        gateway,
-        token,
-        '{ viewer { username } dttSessions { nodes { bubbleId } } }',
-      );
-      expect(body.data.viewer.username).toBe(name);
-      expect(body.data.dttSessions.nodes).toHaveLength(12);
-      for (const session of body.data.dttSessions.nodes) expect(session.bubbleId).toContain(name);
-      expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: name } });
-    }
-    expect([...service.tokensSeen].sort()).toEqual([alice, bob]);
-  });
-
-  it('is rejected with 401 if it is unknown upstream, which is asked once for several requests', async () => {
-    const { gateway, service } = await open();
-    for (const path of ['/dtt', '/users/me', '/dtt'])
-      expect(await rest(gateway, 'nobody', path)).toMatchObject({
-        status: 401,
-        body: { ok: false, error: 'Unauthorized' },
-      });
-    expect((await graphqlOnce(gateway, 'nobody', username)).status).toBe(401);
-    expect(service.count({ status: 401 })).toBe(1);
-  });
-
-  it('is checked once for concurrent requests', async () => {
-    const { gateway, service } = await open();
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, () => rest(gateway, alice, '/nowhere/to/be/found')),
-    );
-    for (const { status } of responses) expect(status).toBe(404);
-    expect(service.count({ path: '/users/me' })).toBe(1);
-  });
-
   it('whose check hangs causes no refresh after the gateway has closed', async () => {
     const timing = { timeout: 700, retries: 0 };
     const { gateway, service } = await open({ timing, tokenMaxAge: 1_000 });
@@ -69,16 +30,6 @@ describe('a token of the upstream', () => {
     const linesBefore = gateway.log.length;
     await sleep(1_000);
     expect(JSON.stringify(gateway.log.slice(linesBefore))).not.toContain('mirror not refreshed');
-  });
-
-  it('is rejected with 429 without a check after twenty invalid tokens from its address', async () => {
-    const { gateway, service } = await open();
-    for (let index = 0; index < 20; index++)
-      expect((await rest(gateway, `nobody-${index}`, '/dtt')).status).toBe(401);
-    const rejected = await rest(gateway, 'nobody-any-more', '/dtt');
-    expect(rejected).toMatchObject({ status: 429, body: { error: 'Too many requests' } });
-    expect(Number(rejected.headers.get('Retry-After'))).toBeGreaterThan(0);
-    expect(service.count()).toBe(20);
   });
 
   it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
@@ -133,16 +84,6 @@ describe('a token of the upstream', () => {
     await expect.poll(async () => (await ask(gateway, alice, username)).status).toBe(401);
     expect(gateway.log.join('')).toContain('the upstream says that a token belongs to another user');
     expect(gateway.log.join('')).not.toContain(alice);
-  });
-
-  it('is checked again after it was unused for a while, since it was forgotten', async () => {
-    // Longer than a request takes on a busy machine, or the token would be forgotten during the request.
-    const { gateway, service } = await open({ idle: 800 });
-    await arrive(gateway, alice);
-    await new Promise((settle) => setTimeout(settle, 1_300));
-    const before = service.count({ path: '/users/me' });
-    await arrive(gateway, alice);
-    expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
   });
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
@@ -233,18 +174,6 @@ describe('a token of the upstream', () => {
     },
   );
 
-  it.each([
-    ['username', null],
-    ['username', 'x'.repeat(300)],
-    ['rank', 1.5],
-    ['league', 'gold'],
-    ['profileImage', {}],
-  ])('is accepted even if a field of its user is not valid: %s %j', async (field, value) => {
-    const { gateway, service } = await open();
-    service.account(1).user[field] = value;
-    expect(await rest(gateway, alice, '/dtt/templates?limit=2')).toMatchObject({ status: 200 });
-  });
-
   it('is never logged', async () => {
     const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
@@ -284,14 +213,6 @@ describe('an account that has not been read yet', () => {
     // The token was checked, and each request forwarded.
     expect(service.count()).toBe(6);
   });
-
-  it('is read by one of two gateways that get a request for it at the same time', async () => {
-    const { gateway, service, openAnother } = await open();
-    const another = await openAnother();
-    const responses = await Promise.all([ask(gateway, alice, username), ask(another, alice, username)]);
-    for (const { status } of responses) expect(status).toBe(200);
-    expect(service.count({ path: '/ossm' })).toBe(1);
-  });
 });
 
 describe('an account that has been read', () => {
@@ -309,30 +230,5 @@ describe('an account that has been read', () => {
     expect(await title({ 'Cache-Control': 'no-cache' })).toEqual(['Changed', true]);
     Object.assign(service.account(1).user, { profileTitle: 'Again' });
     expect(await title({ 'Cache-Control': 'max-age=0' })).toEqual(['Again', true]);
-  });
-
-  it('is refreshed at the interval while there are requests for it', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '1' }, idle: 100_000 });
-    await arrive(gateway, alice);
-    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
-    await expect
-      .poll(
-        async () => (await ask(gateway, alice, '{ viewer { profileTitle } }')).body.data.viewer.profileTitle,
-        {
-          timeout: 10_000,
-        },
-      )
-      .toBe('Changed');
-  });
-
-  it('shows a write by REST to the next request of the client by GraphQL', async () => {
-    const { gateway } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
-    await arrive(gateway, alice);
-    for (let round = 1; round <= 5; round++) {
-      const written = await patch(gateway, alice, '/dtt/templates/1', { name: `Round ${round}` });
-      expect(written.status).toBe(200);
-      const { body } = await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name segments { type } } }');
-      expect(body.data.dttTemplate).toMatchObject({ name: `Round ${round}`, segments: { length: 3 } });
-    }
   });
 });

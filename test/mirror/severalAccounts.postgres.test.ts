@@ -6,7 +6,6 @@ import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
-import { contents } from '../support/upstream.ts';
 
 let database: TestDatabase;
 let memoryUpstream: MemoryUpstream;
@@ -61,24 +60,6 @@ describe('a template that several accounts see', () => {
     memoryUpstream.users.get(2)?.imports.add(7);
   });
 
-  it.each([[[1, 2]], [[2, 1]], [[2, 1, 2]], [[1, 2, 1]]])(
-    'is one row, which is owned by one account and imported by the others, in whichever order they are pulled: %j',
-    async (order) => {
-      await pull(...order);
-      expect(await libraries()).toEqual(['1: 7*', '2: 7']);
-      expect(await owners()).toEqual(['7: 1']);
-    },
-  );
-
-  it('has only the number of its owner as long as that account has not been pulled', async () => {
-    await pull(2);
-    expect(await owners()).toEqual(['7: (1)']);
-    memoryUpstream.users.get(3)?.imports.add(7);
-    await pull(3);
-    expect(await libraries()).toEqual(['2: 7', '3: 7']);
-    expect(await owners()).toEqual(['7: (1)']);
-  });
-
   it('is added to the library of another account without its details being read again', async () => {
     await pull(1);
     const requests: string[] = [];
@@ -86,15 +67,6 @@ describe('a template that several accounts see', () => {
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
-  });
-
-  it('has the content that was read last, by whichever account', async () => {
-    await pull(1, 2);
-    memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
-    await pull(2);
-    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
-      { name: 'template 7, version 2', ownerId: 1, segments: [{ duration: 2 }] },
-    ]);
   });
 
   it.each([
@@ -126,81 +98,6 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
   });
 
-  it('stays with its importers when its owner no longer lists it, and is removed with the last of them', async () => {
-    session(1, 1, 1, 7);
-    session(2, 2, 1, 7);
-    await pull(1, 2);
-    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
-    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 99 });
-    await pull(1);
-    expect(await libraries()).toEqual(['2: 7']);
-    expect(await owners()).toEqual(['7: (1)']);
-    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
-    memoryUpstream.users.get(2)?.imports.clear();
-    await pull(2);
-    expect(await owners()).toEqual([]);
-    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) (7)']);
-  });
-
-  it('stays with its owner when an importer no longer lists it', async () => {
-    session(2, 2, 1, 7);
-    await pull(1, 2);
-    memoryUpstream.users.get(2)?.imports.clear();
-    await pull(2);
-    expect(await libraries()).toEqual(['1: 7*']);
-    expect(await owners()).toEqual(['7: 1']);
-    expect(await references()).toEqual(['2 of 2: (1) (7)']);
-  });
-
-  it('is active or not for each account separately', async () => {
-    const active = async () =>
-      (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map((user) => user.activeTemplateId);
-    for (const id of [1, 2]) Object.assign(memoryUpstream.users.get(id) ?? {}, { activeTemplate: 7 });
-    await pull(1, 2);
-    expect(await active()).toEqual([7, 7]);
-    Object.assign(memoryUpstream.users.get(2) ?? {}, { activeTemplate: null });
-    await pull(2);
-    expect(await active()).toEqual([7, null]);
-    memoryUpstream.dttTemplates.delete(7);
-    await pull(1);
-    expect(await active()).toEqual([null, null]);
-  });
-
-  it('moves to a new owner, and stays active for its former owner, who imports it now', async () => {
-    session(1, 1, 1, 7);
-    session(2, 2, 1, 7);
-    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
-    await pull(1, 2);
-    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 2 });
-    await pull(2);
-    expect(await libraries()).toEqual(['2: 7*']);
-    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
-    memoryUpstream.users.get(1)?.imports.add(7);
-    await pull(1);
-    expect(await libraries()).toEqual(['1: 7', '2: 7*']);
-    expect(await owners()).toEqual(['7: 2']);
-    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-      activeTemplateId: 7,
-    });
-    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
-  });
-
-  it('becomes an import of its former owner when it moves to an account that has not been pulled', async () => {
-    session(1, 1, 1, 7);
-    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 7 });
-    await pull(1, 2);
-    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 3 });
-    memoryUpstream.users.get(1)?.imports.add(7);
-    await pull(1);
-    expect(await libraries()).toEqual(['1: 7', '2: 7']);
-    expect(await owners()).toEqual(['7: (3)']);
-    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
-      activeTemplateId: 7,
-    });
-    await pull(3);
-    expect(await libraries()).toEqual(['1: 7', '2: 7', '3: 7*']);
-  });
-
   it('has its details still pending for the others when one account gets 404 for them', async () => {
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
     const upstream = upstreamOf(memoryUpstream, 2);
@@ -219,54 +116,6 @@ describe('a template that several accounts see', () => {
 });
 
 describe('a record of one account', () => {
-  it('is not changed by the pull of another account, which has none', async () => {
-    for (const records of [memoryUpstream.dttDevices, memoryUpstream.lockTemplates])
-      records.set(1, { ...one, ownerId: 1 });
-    memoryUpstream.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
-    memoryUpstream.dttTemplates.set(1, { ...one, ownerId: 1 });
-    session(1, 1, 1, 1);
-    await pull(1);
-    const before = await contents(database);
-    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
-    expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(10).fill(0));
-    await pull(2);
-    // The first table has the users, of which there is one more.
-    expect((await contents(database)).slice(1)).toEqual(before.slice(1));
-    expect(await libraries()).toEqual(['1: 1*']);
-  });
-
-  it('belongs to the account that lists it after it has moved upstream, and other sessions have its number', async () => {
-    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
-    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
-    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
-    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
-    memoryUpstream.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
-    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeLockTemplate: 6 });
-    session(1, 1, 5);
-    session(2, 2, 5);
-    await pull(1, 2);
-    expect(await references()).toEqual(['1 of 1: 5 -', '2 of 2: (5) -']);
-    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
-    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 2 });
-    memoryUpstream.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
-    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
-    await pull(2);
-    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
-    expect(
-      await database.client.lockSession.findMany({
-        orderBy: { id: 'asc' },
-        select: { id: true, ownerId: true, isActive: true, templateId: true },
-      }),
-    ).toEqual([
-      { id: 7, ownerId: 2, isActive: true, templateId: null },
-      { id: 8, ownerId: 2, isActive: false, templateId: null },
-      { id: 9, ownerId: 1, isActive: false, templateId: null },
-    ]);
-    expect(await database.client.lockTemplate.findMany()).toMatchObject([{ id: 6, ownerId: 2 }]);
-    await pull(1);
-    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
-  });
-
   it('is not removed by a run that finds it gone, if another account has taken it over meanwhile', async () => {
     memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
     await pull(1);
@@ -314,21 +163,6 @@ describe('the name of an account', () => {
     (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
   const rename = (id: number, username: string) =>
     Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
-
-  it('is taken from an account that was renamed upstream since, which gets its id appended until it is read', async () => {
-    rename(1, 'Amy');
-    await pull(1, 2);
-    const before = (await readStoredFreshness(database.pool, 1)).refreshedAt;
-    rename(1, 'Bea');
-    rename(2, 'Amy');
-    await pull(2);
-    expect(await names()).toEqual(['Amy (id 1)', 'Amy']);
-    // That account still counts as read: there may be no token to read it again with.
-    expect(before).toBeDefined();
-    expect((await readStoredFreshness(database.pool, 1)).refreshedAt).toBe(before);
-    await pull(1);
-    expect(await names()).toEqual(['Bea', 'Amy']);
-  });
 
   it('has the id appended if it differs from that of another account by case alone, which is not changed', async () => {
     rename(1, 'Amy');
@@ -418,9 +252,7 @@ describe('an account that is forgotten', () => {
     );
     for (let id = 11; id < 21; id++) addUser(memoryUpstream, id);
     for (let id = 11; id < 21; id++) await pull(id);
-    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
-      /"user 19" \(id 19\), and 2 more\.$/,
-    );
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(/"user 19" \(id 19\), more\.$/);
   });
 
   it('has to be in a mirror', async () => {

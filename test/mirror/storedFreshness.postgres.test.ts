@@ -1,8 +1,8 @@
 /** How fresh an account is for several gateways over one database, whose clocks may differ. */
 
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
-import type { TestGateway } from '../support/gateway.ts';
+import type { TestDatabase, TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
@@ -56,4 +56,40 @@ it('an account is read again for the next request if it was last refreshed in th
   expect(Number(headers.get('Age'))).toBeLessThan(60);
   const { rows } = await database.pool.query('SELECT "refreshedAt" <= now() AS past FROM "MirroredAccount"');
   expect(rows).toEqual([{ past: true }]);
+});
+
+describe('a clock of the database that was set', () => {
+  const set = (database: TestDatabase, column: string, hours: number) =>
+    database.pool.query(`UPDATE "MirroredAccount" SET "${column}" = now() + $1 * interval '1 hour'`, [hours]);
+
+  it.each([-1, 2])('by %i hours after a refresh hides no write from another gateway', async (hours) => {
+    const { gateway, openAnother, service, database } = await open({ settings });
+    await arrive(gateway, alice);
+    await set(database, 'refreshedAt', -hours);
+    service.misbehave(faults.error500, lists);
+    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+    const another = await openAnother();
+    expect((await overGraphql(another)).status).toBe(503);
+    service.behave();
+    await expect.poll(async () => (await overGraphql(another)).status).toBe(200);
+    expect((await overGraphql(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  });
+
+  it.each([-1, 2])('by %i hours after a write lets any gateway read it back', async (hours) => {
+    const { gateway, openAnother, database } = await open({ settings });
+    await arrive(gateway, alice);
+    await set(database, 'writtenAt', -hours);
+    expect((await overGraphql(await openAnother())).status).toBe(200);
+  });
+
+  it.each([-1, 2])('by %i hours during a run does not stop the next runs', async (hours) => {
+    const { gateway, database } = await open({ settings });
+    await arrive(gateway, alice);
+    await database.pool.query(`UPDATE "MirroredAccount" SET "heldBy" = 'lists of another'`);
+    await set(database, 'heldUntil', -hours);
+    const { headers } = await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+    expect(headers.get('Age')).toBe('0');
+    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+    expect((await overGraphql(gateway)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  });
 });

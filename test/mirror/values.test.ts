@@ -127,8 +127,12 @@ describe('a mirrored record', () => {
   });
 
   it('has a note with the reason why it is skipped', () => {
-    expect(report.notes).toContain('/lkbx/11: value too long for type character varying(17); skipped.');
-    expect(report.notes).toContain('/ossm/16: lastVisited: is not between the years 1000 and 9999; skipped.');
+    expect(report.notes).toContain(
+      '/lkbx, record 11: value too long for type character varying(17); skipped.',
+    );
+    expect(report.notes).toContain(
+      '/ossm, record 16: lastVisited: is not between the years 1000 and 9999; skipped.',
+    );
   });
 
   it('is stored with any number that is finite', async () => {

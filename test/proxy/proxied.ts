@@ -36,7 +36,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     headers: IncomingMessage['headers'];
     body: string;
   }[] = [];
-  const written: unknown[] = [];
+  const written: string[] = [];
   const rejected: number[] = [];
   const listeners: ((accountId: number) => void)[] = [];
   const tokensOf = new WeakMap<Viewer, string>();
@@ -72,8 +72,8 @@ export async function openProxied(options: ProxiedOptions = {}) {
             budget,
             reader: { id: token, isConfirmedSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
-            async noteWrite(write) {
-              written.push(write);
+            async noteWrite(path) {
+              written.push(path);
               for (const listener of listeners) listener(id);
             },
           }
@@ -97,7 +97,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     /** Whether the upstream confirms that a token is its account's. */
     isConfirmed: vi.fn(() => true),
     requests,
-    /** The writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
+    /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,
     rejected,
     feed: fake,

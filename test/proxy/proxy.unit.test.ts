@@ -146,11 +146,7 @@ describe('what comes back', () => {
       proxied.respond = (_request, response) => response.writeHead(status).end();
       await ask(`/x/${status}`, {}, { method: 'DELETE' });
     }
-    expect(written).toEqual([
-      { method: 'DELETE', path: '/x/200', isDone: true },
-      { method: 'DELETE', path: '/x/302', isDone: false },
-      { method: 'DELETE', path: '/x/500', isDone: false },
-    ]);
+    expect(written).toEqual(['/x/200', '/x/302', '/x/500']);
   });
 
   it('is a 401 only if it is about the token of the client', async () => {

@@ -37,13 +37,12 @@ const accounts: StandInOptions['accounts'] = [
 /** Opens the mirror of a gateway over a database that the test has opened. */
 export const mirrorOver =
   (
-    { pool, sql, embedded, direct }: TestDatabase,
+    { pool, sql }: TestDatabase,
     options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle'>,
   ): NonNullable<TestGatewayOptions['openMirror']> =>
   ({ config, feed, responseCache, logger }) =>
     openMirrorService(config, {
       pool,
-      direct: embedded ? undefined : direct,
       sql,
       feed,
       logger,

@@ -4,10 +4,10 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
-import { createActivationLock } from '../../src/mirror/activationLock.ts';
 import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
+import { sync } from '../../src/mirror/sync.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 
@@ -17,22 +17,24 @@ export function stillMirror(
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
-  const { connectionString } = pool.options;
-  const inTurn = createActivationLock(connectionString === undefined ? undefined : { connectionString }, 1);
+  const refresh = () =>
+    sync({ pool, upstream, listsOnly: true }).then(
+      () => true,
+      () => false,
+    );
   return {
     upstream: {
       activate: createActivation({
         pool,
         logger,
-        upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+        accountOf: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, refresh } : undefined),
         onActivated: async () => {},
-        onUncertain: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
       fetchDetails: createDetailsOnDemand({
         pool,
         logger,
-        upstreamFor: async () => ({ upstream, budget: createBudget(0) }),
+        accountOf: async () => ({ upstream, budget: createBudget(0) }),
       }),
     },
     tokens: undefined,

@@ -220,7 +220,7 @@ async function checkFeed({ client, server }: Connected): Promise<Found> {
 async function checkAnnouncing({ client, direct, server }: Connected): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
-  if (mode === 'notify' || !walLevel) return 'by NOTIFY';
+  if (mode === 'notify' || walLevel !== 'logical') return 'by NOTIFY';
   const lack = isPublished
     ? await checkReplicationSlot(server)
     : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };

@@ -15,8 +15,6 @@ export interface StandInOptions {
   readonly accounts: readonly AccountOptions[];
   /** Requests a minute. */
   readonly rate?: number;
-  /** Whether requests are limited by account or by token. The documentation says by token, which allows more to an account with several. */
-  readonly limitBy?: 'account' | 'token';
   /** A free port by default. */
   readonly port?: number;
   /** The clock for writes. */
@@ -117,7 +115,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   /** What the service responds with where nothing is wrong with it. */
   function responseTo(call: Call | undefined, token: string): Reply {
     if (!call) return failure(401, revoked.has(token) ? 'Token has been revoked' : 'Unauthorized');
-    const wait = limit(options.limitBy === 'token' ? call.token : call.account.id);
+    const wait = limit(call.account.id);
     if (wait > 0) return { ...failure(429, 'Rate limit exceeded'), headers: { 'Retry-After': String(wait) } };
     const request = { ...call, world };
     const isRead = call.method === 'GET' || call.method === 'HEAD';

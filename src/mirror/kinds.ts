@@ -1,7 +1,7 @@
-/** Trainer devices (DTT), their templates and sessions. */
+/** The kinds of records that an account has upstream, each with the schemas of its records. */
 
 import { z } from 'zod';
-import { segmentSummary } from '../../schema/loading/details.ts';
+import { segmentSummary } from '../schema/loading/details.ts';
 import {
   amount,
   count,
@@ -11,16 +11,20 @@ import {
   macAddress,
   name,
   number,
+  numeric,
   percent,
   recordId,
   segments,
   text,
   withTitle,
-} from '../fields.ts';
-import { pendingRecord } from '../listed.ts';
-import type { Kind, OwnerId } from '../records.ts';
+} from './fields.ts';
+import { pendingRecord } from './pending.ts';
+import type { Kind } from './records.ts';
 
-export const dttDevices = (ownerId: OwnerId): Kind => ({
+/** The field that says whose a record is: nothing but the account's id. */
+type OwnerId = z.ZodType<number>;
+
+const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
   nullUntilKnown: ['macAddress', 'serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
@@ -94,7 +98,7 @@ const template = (accountId: number) =>
       isActive,
     }));
 
-export const dttTemplates = (accountId: number): Kind => ({
+const dttTemplates = (accountId: number): Kind => ({
   name: 'DTT templates',
   table: 'DttTemplate',
   nullUntilKnown: ['description', 'tagline', 'message'],
@@ -167,7 +171,7 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
     }));
 }
 
-export const dttSessions = (accountId: number): Kind => ({
+const dttSessions = (accountId: number): Kind => ({
   name: 'DTT sessions',
   table: 'DttSession',
   children: { table: 'TrainerSegment', parent: 'sessionId' },
@@ -186,3 +190,112 @@ export const dttSessions = (accountId: number): Kind => ({
     return { row: { ...row, detailsPending: false }, children };
   }),
 });
+
+const lkbxDevices = (ownerId: OwnerId): Kind => ({
+  name: 'LKBX devices',
+  table: 'LkbxDevice',
+  nullUntilKnown: ['macAddress'],
+  list: '/lkbx',
+  documented: false,
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress,
+      ownerId,
+      locked: z.boolean(),
+      hueShift: number,
+      lastVisited: instant.nullish(),
+      lastLogAt: instant.nullish(),
+    })
+    .transform((row) => ({ row })),
+});
+
+const lockTemplates = (ownerId: OwnerId): Kind => ({
+  name: 'lock templates',
+  table: 'LockTemplate',
+  nullUntilKnown: ['breakRegularity'],
+  list: '/lkbx/templates',
+  documented: false,
+  record: z
+    .object({
+      id: recordId,
+      ownerId,
+      name: text,
+      duration: duration,
+      isRandomDuration: z.boolean(),
+      isBreakEnabled: z.boolean(),
+      breakRegularity: count,
+      isEmergencyUnlockEnabled: z.boolean(),
+      createdAt: instant,
+    })
+    .transform((row) => ({ row: withTitle('lock template', row) })),
+});
+
+const lockSessions = (ownerId: OwnerId): Kind => ({
+  name: 'lock sessions',
+  table: 'LockSession',
+  nullUntilKnown: ['name', 'createdAt'],
+  children: { table: 'LockSegment', parent: 'sessionId' },
+  list: '/lkbx/sessions',
+  documented: false,
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      publicId: name,
+      ownerId,
+      name: text.nullish(),
+      lockState: name,
+      duration: duration,
+      startDate: instant,
+      endDate: instant.nullish(),
+      createdAt: instant.nullish(),
+      isActive: z.boolean(),
+      LockSegment: segments(
+        z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
+      ),
+    })
+    .transform(({ LockSegment, ...row }) => {
+      const isOver = ['completed', 'abandoned'].includes(row.lockState);
+      return {
+        row: { ...row, isActive: row.isActive && !isOver },
+        children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+      };
+    }),
+});
+
+const ossmDevices = (ownerId: OwnerId): Kind => ({
+  name: 'OSSM devices',
+  table: 'OssmDevice',
+  nullUntilKnown: ['macAddress'],
+  list: '/ossm',
+  documented: false,
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress,
+      chip: name,
+      ownerId,
+      pairingCode: text.nullish(),
+      pairingExpires: instant.nullish(),
+      lastVisited: instant.nullish(),
+      OSSMFirmwareId: int.nullish(),
+    })
+    .transform((row) => ({ row })),
+});
+
+/** Every kind of record. @param accountId the user to whom all but imported templates must belong. */
+export function kindsOf(accountId: number) {
+  const ownerId = numeric(z.literal(accountId, { error: `is not the account's, which is ${accountId}` }));
+  return {
+    dttDevices: dttDevices(ownerId),
+    dttTemplates: dttTemplates(accountId),
+    lkbxDevices: lkbxDevices(ownerId),
+    lockTemplates: lockTemplates(ownerId),
+    lockSessions: lockSessions(ownerId),
+    ossmDevices: ossmDevices(ownerId),
+    dttSessions: dttSessions(accountId),
+  };
+}

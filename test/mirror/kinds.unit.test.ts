@@ -1,9 +1,9 @@
 /** How the records of an upstream are parsed: the rows that they become, and the issues of invalid ones. */
 
 import { describe, expect, it } from 'vitest';
-import { firstIssue } from '../../../src/mirror/fetchRecord.ts';
-import { kindsOf } from '../../../src/mirror/kinds/kinds.ts';
-import { user } from '../../../src/mirror/user.ts';
+import { user } from '../../src/mirror/account.ts';
+import { kindsOf } from '../../src/mirror/kinds.ts';
+import { firstIssue } from '../../src/mirror/list.ts';
 
 const account = 7;
 const kinds = kindsOf(account);
@@ -227,60 +227,6 @@ describe('a record of an upstream', () => {
     const { createdDate, apiHits } = readRow('dttDevices', { createdDate: undefined, apiHits: undefined });
     expect({ createdDate, apiHits }).toEqual({ createdDate: undefined, apiHits: undefined });
     expect(readRow('dttDevices', { apiHits: 0 })).toMatchObject({ apiHits: 0 });
-  });
-
-  it.each<[Name, Record<string, unknown>, string | undefined]>([
-    ['dttDevices', { id: 0 }, 'id: Too small: expected number to be >=1'],
-    ['dttDevices', { id: 2147483647 }, undefined],
-    ['dttDevices', { id: 2147483648 }, 'id: Too big: expected number to be <=2147483647'],
-    ['dttDevices', { bubbleId: 'x'.repeat(255) }, undefined],
-    [
-      'dttDevices',
-      { bubbleId: 'x'.repeat(256) },
-      'bubbleId: Too big: expected string to have <=255 characters',
-    ],
-    ['dttDevices', { serialNumber: 'x'.repeat(10_000) }, undefined],
-    [
-      'dttDevices',
-      { serialNumber: 'x'.repeat(10_001) },
-      'serialNumber: Too big: expected string to have <=10000 characters',
-    ],
-    ['dttTemplates', { name: 'x'.repeat(10_000) }, undefined],
-    ['dttTemplates', { ownerId: 0 }, 'ownerId: Too small: expected number to be >=1'],
-    ['dttSessions', { trainer_id: 0 }, 'trainer_id: Too small: expected number to be >=1'],
-    ['dttSessions', { settings_id: 0 }, 'settings_id: Too small: expected number to be >=1'],
-    [
-      'lockSessions',
-      {
-        LockSegment: Array.from({ length: 1001 }, (_, id) => ({
-          id: id + 1,
-          type: 'start',
-          createdAt: time,
-          isLocked: true,
-        })),
-      },
-      'LockSegment: Too big: expected array to have <=1000 items',
-    ],
-  ])('has limits on its numbers, texts and lists: %s with %o', (name, change, issue) => {
-    const data = read(name, change);
-    if (issue === undefined) expect(data).toHaveProperty('row');
-    else expect(data).toBe(issue);
-  });
-
-  it('has its times converted to UTC', () => {
-    expect(readRow('dttDevices', { lastVisited: '2026-02-17T13:00:00+01:00' })).toMatchObject({
-      lastVisited: time,
-    });
-  });
-
-  it.each([
-    '2026-02-17T12:00Z',
-    '2026-02-17T12:00:00Z',
-    '2026-02-17T12:00:00.000000Z',
-    '2026-02-17T12:00:00.000+00:00',
-    '2026-02-17T07:00-05:00',
-  ])('may write a time as %s', (lastVisited) => {
-    expect(readRow('dttDevices', { lastVisited })).toMatchObject({ lastVisited: time });
   });
 
   it.each<[Name, Record<string, unknown>, Record<string, unknown>]>([

@@ -1,0 +1,149 @@
+/**
+ * The tokens of the upstream that requests are sent with: those that clients bring or, with `UPSTREAM_TOKEN`, that one alone. This
+ * module is the only one that knows which.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { isIssued } from '../auth/tokens.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import type { Sql } from '../database/reader/sql.ts';
+import { messages } from '../errors.ts';
+import { type Credential, createUpstreamTokens, type TokenCheck } from '../upstream/tokens.ts';
+import {
+  createUpstream,
+  isForbidden,
+  type Timing,
+  Unauthorized,
+  UpstreamBusy,
+  UpstreamError,
+} from '../upstream/upstream.ts';
+import { identifyByAnyRoute, readAccountId } from './account.ts';
+import type { Accounts } from './accounts.ts';
+
+export interface CredentialsOptions {
+  readonly accounts: Accounts;
+  readonly base: string;
+  /** The one token, if the settings name it. */
+  readonly configured: string | undefined;
+  readonly sql: Sql;
+  readonly logger: Logger;
+  readonly timing: Partial<Timing>;
+  /** For how long after its last use a token is remembered, in milliseconds. */
+  readonly idle: number;
+  /** After how many milliseconds a token is checked upstream again. */
+  readonly maxAge: number;
+  /** The pause between two checks of the configured token until the upstream says whose it is, in milliseconds. */
+  readonly interval: number;
+}
+
+export type Credentials = ReturnType<typeof openCredentials>;
+
+/** For requests that a client waits for: no retries, and no long pause. */
+const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
+
+/** What clients get without a token that can be used. */
+const withoutToken = {
+  code: 'SERVICE_UNAVAILABLE',
+  status: 503,
+  message: messages.accountUnreachable,
+} as const;
+const withoutConfigured = { code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const;
+
+export function openCredentials(options: CredentialsOptions) {
+  const { accounts, configured, sql, logger, idle, maxAge } = options;
+  const isOne = configured !== undefined;
+  const closing = new AbortController();
+  const ask = createCheck(options);
+  /** Whose the configured token was first. */
+  let accountId: number | undefined;
+  const tokens = createUpstreamTokens({
+    async check(token, viewer) {
+      // A token of the gateway's own is never shown to the upstream, even if it was revoked.
+      if (!isOne && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
+      const checked = await ask(token, viewer?.id, closing.signal);
+      const isOthers = isOne && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
+      // Its clients have tokens of the first account: nothing is read or forwarded with it any more.
+      return isOthers && !viewer ? { kind: 'invalid' } : checked;
+    },
+    onBegin(credential) {
+      const account = accounts.getOrAdd(credential.viewer.id);
+      account.budget.note();
+      account.add(credential);
+    },
+    onEnd(credential) {
+      const { id } = credential.viewer;
+      accounts.getOrAdd(id).remove(credential);
+      if (!isOne) accounts.removeUnreachable(id);
+    },
+    onOther: () =>
+      isOne
+        ? logger.error(
+            'UPSTREAM_TOKEN belongs to another user now: set a token of the mirrored account, or use another database',
+          )
+        : logger.warn(
+            'the upstream says that a token belongs to another user: what it was used for here has ended',
+          ),
+    ttl: maxAge,
+    idle,
+  });
+
+  let own: Viewer | undefined;
+  /** Checks the configured token for as long as the gateway runs. Its account is refreshed whether it is used or not. */
+  async function follow(token: string): Promise<void> {
+    while (!closing.signal.aborted) {
+      const found = await tokens.authenticate(`Bearer ${token}`, 'UPSTREAM_TOKEN');
+      if ('viewer' in found) own = found.viewer ?? undefined;
+      if ('viewer' in found && !own)
+        accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
+      accountId ??= own?.id;
+      if (own) accounts.getOrAdd(own.id).touch();
+      await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
+    }
+  }
+  const following = configured === undefined ? undefined : follow(configured);
+
+  return {
+    /** The tokens that clients bring; undefined if they have only tokens of the gateway's own. */
+    tokens: isOne ? undefined : tokens,
+    /** The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. */
+    of(viewer: Viewer): Credential | undefined {
+      const holder = isOne ? own : viewer;
+      return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
+    },
+    noteStatus: tokens.noteStatus,
+    isConfirmedSince: tokens.isConfirmedSince,
+    unreachable: isOne ? withoutConfigured : withoutToken,
+    async close(): Promise<void> {
+      closing.abort();
+      tokens.close();
+      await following;
+    },
+  };
+}
+
+/** Asks the upstream whose token it is. @param userId the user of a token that is known. */
+function createCheck({ base, accounts, configured, timing }: CredentialsOptions) {
+  return async (token: string, userId: number | undefined, signal: AbortSignal): Promise<TokenCheck> => {
+    // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
+    if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
+    try {
+      const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });
+      const id =
+        configured === undefined
+          ? await readAccountId(upstream, signal)
+          : (await identifyByAnyRoute(upstream, signal)).id;
+      return { kind: 'valid', userId: id };
+    } catch (error) {
+      if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
+      if (!signal.aborted) accounts.noteFailure(error);
+      return { kind: 'away', retryAfter: retryAfterOf(error) };
+    }
+  };
+}
+
+/** After how many seconds the upstream may be asked about a token again; undefined if it did not respond. */
+function retryAfterOf(error: unknown): number | undefined {
+  if (error instanceof UpstreamBusy) return error.retryAfter;
+  return error instanceof UpstreamError && error.failure.status !== undefined ? 1 : undefined;
+}
