@@ -98,7 +98,7 @@ it.each([
 it('says that another run is under way', async () => {
   await sync();
   await mirror.pool.query(
-    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 hour'`,
+    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '30 seconds'`,
   );
   expect(await sync()).toMatchObject({
     code: 1,
