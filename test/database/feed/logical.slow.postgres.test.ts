@@ -297,7 +297,9 @@ describe('announcing by messages is rejected', () => {
       why: `the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     });
     // A start chooses by the role of DATABASE_DIRECT_URL, and so does the doctor.
-    await database.pool.query('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO reader');
+    await database.pool.query(
+      'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO reader',
+    );
     const { connectionString: DATABASE_DIRECT_URL } = direct;
     const urls = { DATABASE_URL: as('reader').connectionString, DATABASE_DIRECT_URL };
     const findings = await examine({ ...urls, PORT: '0' });
