@@ -136,7 +136,8 @@ export function noOperation({ definitions }: DocumentNode, name: string | undefi
   return name ? `There is no operation ${name}: ${has}` : `operationName has to name the operation: ${has}`;
 }
 
-function invalid(errors: readonly GraphQLError[]): Rejected {
+/** Gives errors of graphql-js the status of a bad request. */
+export function invalid(errors: readonly GraphQLError[]): Rejected {
   for (const { extensions } of errors) extensions.http = badRequest;
   return { errors };
 }

@@ -13,7 +13,7 @@ import type { Config } from '../config/config.ts';
 import { unauthenticated } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
 import { complexityOf, complexityOfTools } from './complexity.ts';
-import { type CheckedDocument, type Documents, noOperation, type Rejected } from './documents.ts';
+import { type CheckedDocument, type Documents, invalid, noOperation, type Rejected } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 import {
   hasTooManyValues,
@@ -22,7 +22,7 @@ import {
   type ReadRequest,
   tooManyValues,
 } from './request.ts';
-import { badRequest, requestError, unreadableRequest } from './requestFailure.ts';
+import { requestError, unreadableRequest } from './requestFailure.ts';
 
 /** Who asks for an operation. */
 export interface Client {
@@ -99,7 +99,7 @@ export function createExecution({
         return { errors: [unreadableRequest('The variables are nested too deeply')] };
       if (hasTooManyValues(request.variables)) return { errors: [unreadableRequest(tooManyValues)] };
       const variables = coerce(request.variables);
-      if ('errors' in variables) return asBadRequest(variables);
+      if ('errors' in variables) return invalid(variables.errors);
       const { coerced } = variables;
       const complexity = complexityOf(schema, found.document, node, coerced);
       const most = maxFor(client.viewer);
@@ -120,9 +120,3 @@ const withoutToken = ({ authorization }: Client): Rejected => ({
 const mutationByRead = new GraphQLError('Can only perform a mutation operation from a POST request.', {
   extensions: { code: 'BAD_USER_INPUT', http: { status: 405, headers: { Allow: 'POST' } } },
 });
-
-/** Gives errors of graphql-js the status of a bad request. */
-function asBadRequest(rejected: Rejected): Rejected {
-  for (const { extensions } of rejected.errors) extensions.http = badRequest;
-  return rejected;
-}

@@ -1,13 +1,12 @@
-/** A queue for each key, so that one client's work does not keep the processor from everybody else's. */
-
-/** Runs work of the same key one after the other, and work of different keys at the same time. */
-export type KeyedQueue<Key> = <Result>(key: Key, work: () => Promise<Result>) => Promise<Result>;
-
-/** @param pause settles when the next work of the key may begin. It is given how long the last took, in milliseconds. */
-export function createKeyedQueue<Key>(pause: (took: number) => Promise<unknown>): KeyedQueue<Key> {
+/**
+ * A queue for each key, so that one client's work does not keep the processor from everybody else's. It runs work of the same key
+ * one after the other, and work of different keys at the same time.
+ * @param pause settles when the next work of the key may begin. It is given how long the last took, in milliseconds.
+ */
+export function createKeyedQueue<Key>(pause: (took: number) => Promise<unknown>) {
   /** Settles when the work that was added last for a key is done, and its pause is over. */
   const last = new Map<Key, Promise<unknown>>();
-  return (key, work) => {
+  return <Result>(key: Key, work: () => Promise<Result>): Promise<Result> => {
     let began = 0;
     const running = Promise.resolve(last.get(key)).then(() => {
       began = performance.now();

@@ -52,19 +52,18 @@ const onlyPersisted =
 
 export function createPersistedOperations({ config, file }: PersistedOptions): PersistedOperations {
   const only = config.PERSISTED_OPERATIONS === 'only';
-  const isAutomatic = !only;
   /** The queries by their hashes (Apollo's automatic persisted queries). Each user finds only their own. */
   const registered = new LRUCache<string, string>({ maxSize: maxMemory, sizeCalculation: memoryOf });
   const keyOf = ({ id }: UserRef, hash: string) => `${id} ${hash}`;
 
   /** The hash with which a request sends its query to have it registered. */
   const hashBeside = (request: DocumentParameters) =>
-    isAutomatic && typeof queryIn(request) === 'string' ? hashIn(request.extensions) : undefined;
+    !only && typeof queryIn(request) === 'string' ? hashIn(request.extensions) : undefined;
 
   function byHash(hash: string, viewer: UserRef | null): string | GraphQLError {
     const text = file.textOf(hash);
     if (text !== undefined) return text;
-    if (!isAutomatic) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
+    if (only) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
     const known = viewer ? registered.get(keyOf(viewer, hash)) : undefined;
     return known ?? protocolError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
   }

@@ -74,19 +74,7 @@ const maxDepth = 5;
 /** Names of properties that every object has. A document that uses one is not compiled. */
 const objectNames = ['__proto__', '__proto__', 'constructor', 'toString', 'valueOf'];
 /** Names that compiled code, promises, results and the schema use. */
-const otherNames = [
-  'then',
-  'length',
-  'errors',
-  'data',
-  'coerced',
-  'class',
-  '__context',
-  '__parent',
-  '__validNode0',
-  'nodes',
-  'id',
-];
+const otherNames = ['then', 'length', 'errors', 'data', 'coerced', 'class', '__context', 'nodes'];
 const aliases = ['a', 'b', 'c'];
 
 /** Generates a document. @param schema by default the gateway's own. */

@@ -52,26 +52,7 @@ type Drawn = Omit<FuzzRequest, 'viewer' | 'times'>;
 
 // REST
 
-const oddIds = [
-  '0',
-  '1',
-  '01',
-  '+1',
-  '-1',
-  '1e3',
-  '0x10',
-  '%201',
-  '%EF%BC%91',
-  '',
-  'x',
-  'null',
-  '%00',
-  '..',
-  '2147483647',
-  '2147483648',
-  '9007199254740993',
-  `1${'0'.repeat(400)}`,
-] as const;
+const oddIds = ['0', '01', '-1', '1e3', '', 'x', '%00', '..', '2147483648', `1${'0'.repeat(400)}`] as const;
 const oddNumbers = [...oddIds, '2', '50', '100', '101'] as const;
 const bodies = ['{"isActive":true}', '{"isActive":false}', '', 'null', '{"isActive":true', '\ud800'];
 const types = ['application/json; charset=utf-8', 'text/plain', 'multipart/form-data; boundary=x', 'x'];
@@ -122,21 +103,7 @@ function drawHeaders(tape: Tape): Record<string, string> {
 
 // GraphQL
 
-const tokens = [
-  '{',
-  '}',
-  '$',
-  '"',
-  '"""',
-  '\u0000',
-  '\ufeff',
-  'fragment',
-  'null',
-  '1e999',
-  '@skip',
-  'é',
-  '\ud83d',
-];
+const tokens = ['{', '}', '$', '"', '"""', '\u0000', 'fragment', '1e999', '@skip', '\ud83d'];
 
 /** A request with a document that is drawn from the same numbers. */
 function drawGraphql(tape: Tape, { text: query, requests }: DrawnDocument): Drawn {
@@ -187,23 +154,7 @@ function mutilate(tape: Tape, text: string): string {
 }
 
 function drawOddVariables(tape: Tape, variables: Readonly<Record<string, unknown>>): unknown {
-  const odd: unknown = tape.pick(
-    [
-      null,
-      [],
-      {},
-      '',
-      'x',
-      true,
-      1.5,
-      2 ** 53,
-      -1,
-      [[1]],
-      { a: { b: 1 } },
-      '\u0000',
-      { __proto__: null },
-    ].map((value) => [value]),
-  )[0];
+  const odd = tape.pick<unknown>([null, [], {}, 'x', 1.5, -1, [[1]], '\u0000', { __proto__: null }]);
   if (tape.chance(20)) return odd;
   return Object.fromEntries(
     Object.entries(variables).map(([name, value]) => [name, tape.chance(50) ? odd : value]),

@@ -17,7 +17,6 @@ const tests = [
   'test/database/reader/statement.slow.test.ts',
   'test/schema/filtering/oracle.test.ts',
   'test/coherence/coherence.slow.test.ts',
-  'test/graphql/automaticPersistedQueries.postgres.test.ts',
 ];
 const { status } = spawnSync('node_modules/.bin/vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',

@@ -1,36 +1,20 @@
 /** Apollo's automatic persisted queries: a client sends the hash of a query, and the query only if the hash is unknown. */
 
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 
-let folder: string;
-let on: TestGateway;
-let only: TestGateway;
+let gateway: TestGateway;
 let alice: Account;
 let bob: Account;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-automatic-'));
-  const file = join(folder, 'operations.json');
-  await writeFile(file, JSON.stringify({ known: 'query Known { viewer { username } }' }));
-  const settings = { PERSISTED_OPERATIONS_FILE: file, MAX_BODY_KB: '8192' };
-  on = await openTestGateway(undefined, { settings });
-  only = await openTestGateway(await openBeside(on.database), {
-    settings: { ...settings, PERSISTED_OPERATIONS: 'only' },
-  });
-  alice = await createAccount(on.database.client, 'alice');
-  bob = await createAccount(on.database.client, 'bob');
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
 });
-afterAll(async () => {
-  await only?.close();
-  await on?.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => gateway?.close());
 
 const hashOf = (query: string) => createHash('sha256').update(query).digest('hex');
 const byHash = (query: string, version: unknown = 1) => ({
@@ -38,7 +22,6 @@ const byHash = (query: string, version: unknown = 1) => ({
 });
 
 interface AskOptions {
-  readonly gateway?: TestGateway;
   readonly token?: string | undefined;
   readonly accept?: string;
   readonly method?: 'GET' | 'POST';
@@ -48,7 +31,6 @@ interface AskOptions {
 async function ask(
   body: Record<string, unknown>,
   {
-    gateway = on,
     token = alice.token,
     accept = 'application/graphql-response+json',
     method = 'POST',
@@ -81,36 +63,16 @@ const username = (name: string) => ({ data: { viewer: { username: name } } });
 const notFound = {
   errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
 };
-const notSupported = {
-  errors: [{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }],
-};
 
 let count = 0;
 /** A query that no client has sent before. */
 const fresh = () => `query Fresh${count++} { viewer { username } }`;
 
-/** Registers so much that all other queries are evicted. */
-async function evictOthers(): Promise<void> {
-  for (let time = 0; time < 17; time++) {
-    const query = `query Large${count++} { viewer { username } } #`.padEnd(2 * 1024 * 1024, 'x');
-    expect((await ask({ query, ...byHash(query) })).status).toBe(200);
-  }
-}
-
 describe('the hash of a query', () => {
-  it('gets PersistedQueryNotFound with status 200, as from Apollo Server, when it is unknown', async () => {
-    for (const accept of ['application/graphql-response+json', 'application/json'])
-      for (const method of ['POST', 'GET'] as const) {
-        const response = await ask(byHash(fresh()), { accept, method });
-        expect(response).toMatchObject({ status: 200, body: notFound });
-        expect(response.headers.get('Cache-Control')).toBe('no-store');
-      }
-  });
-
   it('runs the query after both were sent together, by either method', async () => {
     for (const method of ['POST', 'GET'] as const) {
       const query = fresh();
-      expect((await ask(byHash(query))).body).toEqual(notFound);
+      expect(await ask(byHash(query), { method })).toMatchObject({ status: 200, body: notFound });
       expect((await ask({ query, ...byHash(query) }, { method })).body).toEqual(username('alice'));
       for (const again of ['POST', 'POST', 'GET', 'GET', 'POST'] as const)
         expect((await ask(byHash(query), { method: again })).body).toEqual(username('alice'));
@@ -131,13 +93,13 @@ describe('the hash of a query', () => {
     expect(registering.headers.get('Cache-Control')).toBe('no-store');
     const first = await ask(byHash(query), { method: 'GET' });
     expect(first.headers.get('Cache-Control')).toBe('private, no-cache');
-    const { hits } = on.responseCache.counters;
+    const { hits } = gateway.responseCache.counters;
     const again = await ask(byHash(query), {
       method: 'GET',
       headers: { 'If-None-Match': first.headers.get('ETag') ?? '' },
     });
     expect(again).toMatchObject({ status: 304, body: undefined });
-    expect(on.responseCache.counters.hits).toBe(hits + 1);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
   });
 
   it('is rejected beside another query with an error that has the right hash, and nothing is registered', async () => {
@@ -191,29 +153,6 @@ describe('the hash of a query', () => {
       });
     expect((await ask(byHash(schema))).body).toEqual(notFound);
     await ask({ query: schema, ...byHash(schema) });
-    for (const gateway of [on, only])
-      expect((await ask(byHash(schema), { token: '', gateway })).status).toBe(401);
+    expect((await ask(byHash(schema), { token: '' })).status).toBe(401);
   });
-});
-
-describe('a gateway that accepts trusted documents only', () => {
-  it('responds PersistedQueryNotSupported to a hash that its file does not have', async () => {
-    for (const accept of ['application/graphql-response+json', 'application/json'])
-      for (const method of ['POST', 'GET'] as const)
-        expect(await ask(byHash(fresh()), { gateway: only, accept, method })).toMatchObject({
-          status: 200,
-          body: notSupported,
-        });
-  });
-});
-
-it('an evicted query is registered again, since the response to the registering request is not cached', async () => {
-  const query = fresh();
-  // Repeated, since a response could be cached by then.
-  for (let time = 0; time < 3; time++) await ask({ query, ...byHash(query) });
-  await evictOthers();
-  const short = { ...byHash(query), variables: {} };
-  expect((await ask(short)).body).toEqual(notFound);
-  await ask({ query, ...byHash(query) });
-  expect((await ask(short)).body).toEqual(username('alice'));
 });

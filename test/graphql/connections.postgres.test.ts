@@ -1,10 +1,7 @@
 /** Lists as Relay connections: every row exactly once, whichever way a client pages through them. */
 
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { defaultOrder } from '../../src/schema/loading/keyset.ts';
-import { planPage } from '../../src/schema/loading/pagination.ts';
 import { addToken, createAccount } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, listOf } from '../support/restResponses.ts';
@@ -76,17 +73,12 @@ describe.each(lists)('%s', (list, path) => {
     expect(page.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: false });
   });
 
-  it.each([
-    ['forward', 1],
-    ['forward', 3],
-    ['backward', 1],
-    ['backward', 3],
-  ] as const)('has every row exactly once when read %s in pages of %i', async (way, size) => {
+  it.each(['forward', 'backward'])('has every row exactly once when read %s', async (way) => {
     const isForward = way === 'forward';
     const found: number[] = [];
     let cursor: string | null = null;
     for (let more = true; more; ) {
-      const args = isForward ? { first: size, after: cursor } : { last: size, before: cursor };
+      const args = isForward ? { first: 3, after: cursor } : { last: 3, before: cursor };
       const { nodes, pageInfo, totalCount }: Page = await read(list, args);
       expect(totalCount).toBe(7);
       expect(isForward ? pageInfo.hasPreviousPage : pageInfo.hasNextPage).toBe(cursor !== null);
@@ -95,16 +87,6 @@ describe.each(lists)('%s', (list, path) => {
       found.splice(isForward ? found.length : 0, 0, ...ids);
       cursor = isForward ? pageInfo.endCursor : pageInfo.startCursor;
       more = isForward ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
-    }
-    expect(found).toEqual(await everyRow());
-  });
-
-  it('has every row exactly once when read by offset', async () => {
-    const found: number[] = [];
-    for (let offset = 0; offset < 8; offset += 2) {
-      const page = await read(list, { first: 2, offset });
-      expect(page.pageInfo).toMatchObject({ hasNextPage: offset < 6, hasPreviousPage: offset > 0 });
-      found.push(...ids(page));
     }
     expect(found).toEqual(await everyRow());
   });
@@ -141,111 +123,16 @@ describe.each(lists)('%s', (list, path) => {
   });
 });
 
-describe('paging through a list that is ordered by time', () => {
-  /** Times that are equal once PostgreSQL has rounded them, and times at and beyond the limits of Date. */
-  const times = [
-    null,
-    '2026-01-01 00:00:00.1234Z',
-    '2026-01-01 00:00:00.123Z',
-    '2026-01-01 00:00:00.1235Z',
-  ].concat(
-    ['1969-12-31 23:59:59.999Z', '1800-01-01 00:00Z', '0099-01-01 00:00Z', '4714-11-24 00:00Z BC'],
-    ['10000-01-01 00:00Z', '275760-09-13 00:00Z', 'infinity', '-infinity'],
+it('a cursor at a time that Date cannot represent is an error', async () => {
+  const { userId, token } = await createAccount(gateway.database.client, 'beyond');
+  await gateway.database.pool.query(
+    `UPDATE "OssmDevice" SET "lastVisited" = '280000-01-01' WHERE "ownerId" = $1`,
+    [userId],
   );
-  const table = 'OssmDevice';
-  const order = defaultOrder(table);
-  const inOrder = '"lastVisited" DESC NULLS LAST, id DESC';
-  let ownerId: number;
-  let created = 0;
-
-  beforeAll(async () => {
-    ownerId = (await gateway.database.client.user.create({ data: { username: 'walker' } })).id;
-  });
-
-  async function insert(time: string | null): Promise<void> {
-    await gateway.database.pool.query(
-      `INSERT INTO "${table}" ("ownerId", "bubbleId", chip, "lastVisited") VALUES ($1, $2, '', $3)`,
-      [ownerId, `walker-${created++}`, time],
-    );
+  for (const fields of ['edges { cursor }', 'pageInfo { endCursor }']) {
+    const { errors } = await graphqlOnEveryPath(gateway, token, `{ ossmDevices { ${fields} } }`);
+    expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
   }
-
-  async function all(): Promise<number[]> {
-    const text = `SELECT id FROM "${table}" WHERE "ownerId" = $1 ORDER BY ${inOrder}`;
-    return (await gateway.database.pool.query<{ id: number }>(text, [ownerId])).rows.map(({ id }) => id);
-  }
-
-  /** Goes through the list page by page, and gives the ids in the order of the list. */
-  async function walk(way: 'forward' | 'backward', size: number, between: () => Promise<void>) {
-    const found: number[] = [];
-    let cursor: string | null = null;
-    for (let more = true; more; await between()) {
-      const {
-        rows: page,
-        values,
-        connect,
-      } = planPage(
-        order,
-        way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
-      );
-      const { where: bounds, orderBy = [], take = 0 } = page();
-      const where = { AND: [{ ownerId }, ...(bounds ? [bounds] : [])] };
-      const select = { id: true, lastVisited: true } as const;
-      const rows = await gateway.database.sql.findMany(table, { orderBy, take, where, select }, values);
-      const { edges, pageInfo } = connect(rows as { id: number }[], async () => 0);
-      const ids = edges.map(({ node }) => node.id);
-      if (way === 'forward') found.push(...ids);
-      else found.unshift(...ids);
-      cursor = way === 'forward' ? pageInfo.endCursor : pageInfo.startCursor;
-      more = way === 'forward' ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
-    }
-    return found;
-  }
-
-  const change = fc.oneof(
-    fc.constant(async () => {}),
-    fc.constantFrom(...times).map((time) => () => insert(time)),
-    fc.nat(20).map((place) => async () => {
-      const id = (await all())[place];
-      await gateway.database.pool.query(`DELETE FROM "${table}" WHERE id = $1`, [id ?? 0]);
-    }),
-  );
-
-  it.each(['forward', 'backward'] as const)(
-    'gives each remaining row exactly once when read %s, while others are inserted and deleted',
-    async (way) => {
-      await fc.assert(
-        fc.asyncProperty(
-          fc.array(fc.constantFrom(...times), { maxLength: 12 }),
-          fc.integer({ min: 1, max: 5 }),
-          fc.array(change, { maxLength: 12 }),
-          async (rows, size, changes) => {
-            await gateway.database.pool.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [ownerId]);
-            for (const time of rows) await insert(time);
-            const before = await all();
-            const rest = [...changes];
-            const found = await walk(way, size, async () => rest.shift()?.());
-            const after = await all();
-            const stayed = before.filter((id) => after.includes(id));
-            expect(new Set(found).size).toBe(found.length);
-            expect(found.filter((id) => stayed.includes(id))).toEqual(stayed);
-          },
-        ),
-        { numRuns: 25 },
-      );
-    },
-  );
-
-  it('responds with an error for a cursor at a time that Date cannot represent', async () => {
-    const { userId, token } = await createAccount(gateway.database.client, 'beyond');
-    await gateway.database.pool.query(
-      `UPDATE "OssmDevice" SET "lastVisited" = '280000-01-01' WHERE "ownerId" = $1`,
-      [userId],
-    );
-    for (const fields of ['edges { cursor }', 'pageInfo { endCursor }']) {
-      const { errors } = await graphqlOnEveryPath(gateway, token, `{ ossmDevices { ${fields} } }`);
-      expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
-    }
-  });
 });
 
 describe('a list of a record', () => {

@@ -31,9 +31,7 @@ const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('invalid input', () => {
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
-  const byCursor = 'query ($cursor: String!) { dttDevices(after: $cursor) { totalCount } }';
   const byGlobalId = 'query ($id: ID!) { node(id: $id) { id } }';
-  const since = 'query ($day: DateTime!) { dttSessions(where: { createdAt: { gte: $day } }) { totalCount } }';
   const filtered = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
   const activating = (template: string) =>
     `mutation { activateTemplate(template: ${template}) { scheduleTypeChanged } }`;
@@ -46,21 +44,15 @@ describe('invalid input', () => {
 
   it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
     ['', /./],
-    ['{ viewer {', /^Syntax Error/],
     ['{ viewer { password } }', /^Cannot query field "password"/],
     ['{ dttDevices(ownerId: 1) { totalCount } }', /^Unknown argument "ownerId"/, 'ownerId'],
     ['{ dttDevice { id } }', /is required/, 'databaseId'],
     ['{ dttDevice(databaseId: 0) { id } }', noId, 'databaseId'],
-    [byId, noId, 'databaseId', { id: -1 }],
     [activating('{ databaseId: 0 }'), noId, 'template'],
     ['{ dttDevice(databaseId: "1") { id } }', /^Int cannot represent/, 'databaseId'],
-    ['{ dttDevice(databaseId: 2147483648) { id } }', /^Int cannot represent/, 'databaseId'],
     [byId, /^Variable "\$id" of required type "Int!" was not provided/, 'databaseId'],
-    [byId, /^Variable "\$id" of non-null type "Int!" must not be null/, 'databaseId', { id: null }],
     [byId, /^Variable "\$id" got invalid value "1"/, 'databaseId', { id: '1' }],
-    [byId, /^Variable "\$id" got invalid value 2147483648/, 'databaseId', { id: 2 ** 31 }],
     [byName, 'operationName has to name the operation: the document has One, Two'],
-    ['subscription { users { id } }', /./],
     ...['first: 0', 'first: 101', 'last: 0', 'last: 101'].map((given): [string, string, string] => {
       const [argument = ''] = given.split(':');
       const message = `${argument} must be an integer from 1 to 100`;
@@ -80,23 +72,9 @@ describe('invalid input', () => {
       'offset',
     ],
     ['{ dttDevices(before: "x") { totalCount } }', notACursor('before'), 'before'],
-    // The last one has a time that Date cannot represent.
-    ...['x', '', globalId('5'), globalId('1/'), globalId('1/0x1'), globalId('99999999999999999/1')].map(
-      (cursor): [string, string, string, { cursor: string }] => [
-        byCursor,
-        notACursor('after'),
-        'after',
-        { cursor },
-      ],
+    ...['User', 'User:1:2', 'User:01', 'User:2147483648', 'Query:1', '__proto__:1', 'ApiToken:1'].map(
+      (text): [string, RegExp, string, { id: string }] => [byGlobalId, notAnId, 'id', { id: globalId(text) }],
     ),
-    ...['', 'User', 'User:x', 'User:1:2', 'User:-1', 'User:01', 'User:2147483648', 'Query:1', '__proto__:1']
-      .concat(['Node:1', 'Int:1', 'ApiToken:1', '__Type:1'])
-      .map((text): [string, RegExp, string, { id: string }] => [
-        byGlobalId,
-        notAnId,
-        'id',
-        { id: globalId(text) },
-      ]),
     [`{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`, notAnId, 'ids'],
     [byGlobalId, `"${'x'.repeat(64)}" is not a global id of this schema`, 'id', { id: 'x'.repeat(10_000) }],
     [
@@ -117,7 +95,6 @@ describe('invalid input', () => {
       /^Variable "\$n"/,
     ],
     ['{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }', notADateTime, 'where'],
-    [since, notADateTime, 'where', { day: '2024' }],
     [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
     ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
   ])(
@@ -144,39 +121,6 @@ describe('invalid input', () => {
 
   it('is not logged', () => {
     expect(gateway.log).toEqual([]);
-  });
-});
-
-describe('a field that fails', () => {
-  it('is null, and leaves the other fields as they are', async () => {
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      '{ viewer { username dttDevices(first: 0) { totalCount } } lockSessions(last: 0) { totalCount } node(id: "x") { id } }',
-    );
-    expect(data).toEqual({ viewer: { username: 'alice', dttDevices: null }, lockSessions: null, node: null });
-    expect(errors?.map(({ path, extensions }) => ({ path, ...extensions }))).toEqual(
-      expect.arrayContaining([
-        { path: ['viewer', 'dttDevices'], code: 'BAD_USER_INPUT', argument: 'first' },
-        { path: ['lockSessions'], code: 'BAD_USER_INPUT', argument: 'last' },
-        { path: ['node'], code: 'BAD_USER_INPUT', argument: 'id' },
-      ]),
-    );
-    expect(errors).toHaveLength(3);
-  });
-
-  it('does not undo an activation in the same operation', async () => {
-    const [id] = alice.dttTemplates;
-    const { data, errors } = await graphqlOnEveryPath(
-      gateway,
-      alice.token,
-      `mutation {
-        a: activateTemplate(template: { databaseId: ${id} }) { template { databaseId isActive } }
-        b: activateTemplate(template: { databaseId: ${bob.dttTemplates[0]} }) { scheduleTypeChanged }
-      }`,
-    );
-    expect(data).toEqual({ a: { template: { databaseId: id, isActive: true } }, b: null });
-    expect(errors).toMatchObject([{ path: ['b'], extensions: { code: 'NOT_FOUND' } }]);
   });
 });
 
@@ -210,8 +154,6 @@ describe('a request that is not GraphQL', () => {
 });
 
 describe('a client without a valid token', () => {
-  const introspection = '{ __schema { queryType { name } } __type(name: "User") { name } __typename }';
-
   it.each([
     ['a query', '{ viewer { id } }'],
     ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
@@ -257,19 +199,6 @@ describe('a client without a valid token', () => {
       expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
       expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
-    const { status, headers, body } = await rest(other, token, '/users/me');
-    expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });
-    expect(headers.get('WWW-Authenticate')).toBe(invalidTokenChallenge);
     await other.close();
-  });
-
-  it('may read the schema', async () => {
-    const { status, data } = await graphqlOnEveryPath(gateway, undefined, introspection);
-    expect(status).toBe(200);
-    expect(data).toEqual({
-      __schema: { queryType: { name: 'Query' } },
-      __type: { name: 'User' },
-      __typename: 'Query',
-    });
   });
 });

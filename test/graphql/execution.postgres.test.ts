@@ -136,18 +136,6 @@ describe.each(names)('%s nothing is executed of an operation', (how) => {
   });
 });
 
-it('nothing is executed of a request that is not well-formed', async () => {
-  const [id] = alice.dttTemplates;
-  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-  const before = executions.compiled + executions.interpreted;
-  for (const odd of [{ other: 1 }, { variables: [] }, { operationName: 1 }, { extensions: 'x' }])
-    for (const accept of [json, 'text/event-stream'])
-      expect(await post(gateway, '/graphql', accept, JSON.stringify({ query, ...odd }))).toMatch(
-        /"BAD_USER_INPUT"/,
-      );
-  expect(executions.compiled + executions.interpreted).toBe(before);
-});
-
 it.each(names)(
   'a number that is too large is never taken for the null of a cached response: %s',
   async (how) => {

@@ -36,25 +36,6 @@ describe('the GraphiQL page', () => {
       headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', ...headers },
     });
 
-  it('loads nothing from other hosts', async () => {
-    const response = await open(deployed);
-    expect(response.status).toBe(200);
-    expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
-    const page = await response.text();
-    expect(page.includes('YogaGraphiQL.renderYogaGraphiQL(')).toBe(true);
-    // The page contains the script, which has URLs in its texts. Nothing may make a browser fetch one of them.
-    const fetches = [
-      /<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?\/\//i,
-      /<link\b[^>]*\bhref=["']?(?:https?:)?\/\//i,
-      /\burl\(\s*["']?(?:https?:)?\/\//i,
-      /@import\s+["'](?:https?:)?\/\//i,
-      /\b(?:import|importScripts|fetch|Worker|URL|open)\(\s*["'`](?:https?:)?\/\//,
-      /\b(?:from|import)\s*["'](?:https?:)?\/\//,
-      /\b(?:esm\.sh|unpkg\.com|jsdelivr\.net|cdnjs\.cloudflare\.com|skypack\.dev|gstatic\.com|googleapis\.com)\b/,
-    ];
-    expect(fetches.map((pattern) => page.match(pattern)?.[0]).filter(Boolean)).toEqual([]);
-  });
-
   it('has a policy that allows only its own script and its own gateway, and no framing', async () => {
     const response = await open(deployed, { 'Accept-Encoding': 'gzip' });
     const { headers } = response;
@@ -87,9 +68,5 @@ describe('the GraphiQL page', () => {
     expect(own).toContain('Bearer YOUR_API_TOKEN');
     expect(own).not.toContain(gateway.token);
     expect(own).not.toContain('"additionalHeaders"');
-    for (const options of [demo, own]) {
-      expect(options).toContain('"title":"Dovetail"');
-      expect(options).toContain('"defaultEditorToolsVisibility":"headers"');
-    }
   });
 });

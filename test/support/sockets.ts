@@ -4,9 +4,6 @@ import { once } from 'node:events';
 import WebSocket, { type ClientOptions } from 'ws';
 import type { TestGateway } from './gateway.ts';
 
-export const socketUrl = (gateway: Pick<TestGateway, 'url'>, path = '/graphql') =>
-  gateway.url.replace(/^http/, 'ws') + path;
-
 /** A client that sends nothing by itself. */
 export interface RawSocket {
   readonly socket: WebSocket;
@@ -31,9 +28,8 @@ export function closeSockets(): void {
 export async function openSocket(
   gateway: Pick<TestGateway, 'url'>,
   options: ClientOptions = {},
-  protocols: readonly string[] = ['graphql-transport-ws'],
 ): Promise<RawSocket> {
-  const socket = new WebSocket(socketUrl(gateway), [...protocols], options);
+  const socket = new WebSocket(`${gateway.url}/graphql`, 'graphql-transport-ws', options);
   open.add(socket);
   const unread: unknown[] = [];
   let wake = () => {};

@@ -73,11 +73,9 @@ it.each<
   [what: string, framing: Framing, ending: Ending | Error | undefined, isClosing: boolean, RegExp | string]
 >([
   ['an event stream when the token ends', serverSentEvents, 'revoked', false, lastEvent],
-  ['an event stream of the gateway itself', serverSentEvents, 'closing', false, 'The gateway closes'],
   ['an event stream when the gateway closes', serverSentEvents, undefined, true, 'The gateway closes'],
   ['an event stream after a failure', serverSentEvents, new Error('secret'), false, 'Internal server error'],
   ['a multipart stream when the token ends', multipart, 'revoked', false, partOf('UNAUTHENTICATED')],
-  ['a multipart stream of the gateway itself', multipart, 'closing', false, partOf('SERVICE_UNAVAILABLE')],
   ['a multipart stream when the gateway closes', multipart, undefined, true, partOf('SERVICE_UNAVAILABLE')],
   [
     'a multipart stream after a failure',
@@ -87,7 +85,6 @@ it.each<
     partOf('INTERNAL_SERVER_ERROR'),
   ],
   ['plain results when the token ends', plain, 'revoked', false, 'Unauthorized'],
-  ['plain results after a failure', plain, new Error('secret'), false, 'Internal server error'],
 ])(
   'what ends for a reason that is not its own does not look complete: %s',
   async (_, framing, ending, isClosing, end) => {

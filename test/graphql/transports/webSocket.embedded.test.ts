@@ -1,18 +1,14 @@
-/**
- * WebSockets by the protocol graphql-transport-ws: what its PROTOCOL.md says, and the cases of graphql-ws' own tests that
- * are about the protocol.
- */
+/** WebSockets by the protocol graphql-transport-ws: what its PROTOCOL.md says. */
 
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { type Client, CloseCode, createClient } from 'graphql-ws';
+import { CloseCode } from 'graphql-ws';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import WebSocket from 'ws';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
-import { closeSockets, connectSocket, openSocket, type RawSocket, socketUrl } from '../../support/sockets.ts';
+import { closeSockets, connectSocket, openSocket, type RawSocket } from '../../support/sockets.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -102,51 +98,19 @@ describe('a connection', () => {
   });
 });
 
-const subscribed = operation('1', activeName);
-/** Invalid messages, with the code and reason of the close. Each case starts with a socket that is not initialised. */
-const wrong: [string, unknown[], number, string][] = [
-  ...[
-    '{',
-    [1],
-    { type: 'start' },
-    { type: 'connection_ack' },
-    { id: '1', type: 'subscribe', payload: {} },
-  ].map((message): [string, unknown[], number, string] => [
-    `such as ${JSON.stringify(message)}`,
-    ['init', 'ack', message],
-    CloseCode.BadRequest,
-    'Invalid message received',
-  ]),
-  ['of an operation before the acknowledgement', [subscribed], CloseCode.Unauthorized, 'Unauthorized'],
-  [
-    'that initialises the connection twice',
-    ['init', 'init'],
-    CloseCode.TooManyInitialisationRequests,
-    'Too many initialisation requests',
-  ],
-  [
-    'with an id in use',
-    ['init', 'ack', subscribed, operation('1', viewer)],
-    CloseCode.SubscriberAlreadyExists,
-    'Subscriber for 1 already exists',
-  ],
+it.each<[what: string, code: number, reason: string, ...messages: unknown[]]>([
+  ['that is not JSON', CloseCode.BadRequest, 'Invalid message received', '{'],
+  ['that only servers send', CloseCode.BadRequest, 'Invalid message received', { type: 'connection_ack' }],
   [
     'with a long id in use',
-    ['init', 'ack', operation('x'.repeat(200), activeName), operation('x'.repeat(200), viewer)],
     CloseCode.SubscriberAlreadyExists,
     '',
+    ...[activeName, viewer].map((query) => operation('x'.repeat(200), query)),
   ],
-];
-
-describe('a message', () => {
-  it.each(wrong)('%s closes the socket', async (_, messages, code, reason) => {
-    const socket = await openSocket(gateway);
-    for (const message of messages) {
-      if (message === 'ack') expect(await socket.next()).toMatchObject({ type: 'connection_ack' });
-      else socket.send(message === 'init' ? initOf(alice.token) : message);
-    }
-    expect(await socket.closed).toEqual({ code, reason });
-  });
+])('a message %s closes the socket', async (_, code, reason, ...messages) => {
+  const socket = await connect();
+  for (const message of messages) socket.send(message);
+  expect(await socket.closed).toEqual({ code, reason });
 });
 
 describe('an operation', () => {
@@ -193,17 +157,6 @@ describe('an operation', () => {
     expect((await graphqlOnce(gateway, alice.token, '{ activeDttTemplate { name } }')).data).toEqual(
       nameOf(0),
     );
-  });
-
-  it('that is invalid gets an error message', async () => {
-    const socket = await connect();
-    socket.send(operation('1', '{ nothing }'));
-    const error = {
-      message: 'Cannot query field "nothing" on type "Query".',
-      locations: [{ line: 1, column: 3 }],
-      extensions: { code: 'BAD_USER_INPUT' },
-    };
-    expect(await allOf(socket, '1')).toEqual([{ id: '1', type: 'error', payload: [error] }]);
   });
 
   it('has a line in the log by its socket and number, as a request has', async () => {
@@ -304,56 +257,5 @@ describe('a request for a WebSocket', () => {
     expect(response.headers.connection).toMatch(/\bclose$/);
     if (status === 426)
       expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
-  });
-});
-
-describe("graphql-ws' client", () => {
-  const clients: Client[] = [];
-  function client(options = {}): Client {
-    const created = createClient({
-      url: socketUrl(gateway),
-      webSocketImpl: WebSocket,
-      connectionParams: { Authorization: `Bearer ${alice.token}` },
-      retryWait: async () => {},
-      ...options,
-    });
-    clients.push(created);
-    return created;
-  }
-  afterEach(async () => {
-    for (const created of clients.splice(0)) await created.dispose();
-  });
-
-  it('runs queries, mutations and subscriptions', async () => {
-    const created = client();
-    const results = created.iterate({ query: viewer });
-    expect((await results.next()).value).toEqual({ data: { viewer: { username: 'alice' } } });
-    await activate(0);
-    const changes = created.iterate({ query: activeName });
-    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
-    const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
-    await created.iterate({ query }).next();
-    expect((await changes.next()).value).toEqual({ data: nameOf(1) });
-    await changes.return?.();
-  });
-
-  it('continues its subscriptions after the connection was lost', async () => {
-    await activate(0);
-    let socket: WebSocket | undefined;
-    const created = client({
-      on: {
-        connected: (connected: WebSocket) => {
-          socket = connected;
-        },
-      },
-    });
-    const changes = created.iterate({ query: activeName });
-    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
-    const lost = socket;
-    lost?.terminate();
-    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
-    expect(socket).not.toBe(lost);
-    await activate(2);
-    expect((await changes.next()).value).toEqual({ data: nameOf(2) });
   });
 });
