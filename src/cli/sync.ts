@@ -4,11 +4,11 @@ import { Command } from 'commander';
 import { readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { SetupError } from '../errors.ts';
-import { describeChanges, nextStep, reportTable, type SyncListener } from '../mirror/report.ts';
+import { describeChanges, nextStep, reportColumns, reportRows, type SyncListener } from '../mirror/report.ts';
 import { sync } from '../mirror/sync.ts';
 import { createUpstream } from '../upstream/upstream.ts';
 import { createMigrationReporter } from './database.ts';
-import { printJson, say } from './output.ts';
+import { printJson, printTable, say } from './output.ts';
 
 /** How often, in milliseconds, the progress of a long run is reported. */
 const reportInterval = 5_000;
@@ -55,7 +55,7 @@ async function runSync({ from, full = false, json }: { from?: string; full?: boo
     for (const note of notes) say(note);
     if (json)
       printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
-    else process.stdout.write(`${reportTable(report)}\n`);
+    else printTable(['', ...reportColumns], reportRows(report));
     const summary = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
     say(`${summary}, with ${requests} requests.`);
     say(`Next: ${nextStep(account, config)}`);

@@ -70,21 +70,11 @@ export function createRunReport() {
   };
 }
 
-const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
+export const reportColumns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
 
-/** A table of all kinds of records, one line each. */
-export function reportTable({ countsByKind }: Pick<SyncReport, 'countsByKind'>): string {
-  const lines = [
-    ['', ...columns],
-    ...[...countsByKind].map(([name, counts]) => [name, ...columns.map((column) => String(counts[column]))]),
-  ];
-  const widths = ['', ...columns].map((_, index) =>
-    Math.max(...lines.map((line) => line[index]?.length ?? 0)),
-  );
-  const align = (cell: string, index: number) =>
-    index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0);
-  return lines.map((line) => `${line.map(align).join('  ').trimEnd()}\n`).join('');
-}
+/** The rows of a table of all kinds of records, each with its name and these numbers. */
+export const reportRows = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>) =>
+  [...countsByKind].map(([name, counts]) => [name, ...reportColumns.map((column) => String(counts[column]))]);
 
 /** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
 export function describeChanges({ countsByKind }: Pick<SyncReport, 'countsByKind'>): string | undefined {

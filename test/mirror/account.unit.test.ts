@@ -43,21 +43,17 @@ describe('a client’s token', () => {
       expect(requests).toEqual(['/users/me']);
       // The single token of a mirror of one account may be identified by other routes.
       expect(await identifyByAnyRoute(upstreamWith(ofBob))).toMatchObject({ id: 2 });
+      const ofNobody = { ...ofBob, '/dtt/templates': ofBob['/dtt'] };
+      await expect(identifyByAnyRoute(upstreamWith(ofNobody))).rejects.toThrow('whose account it is');
     },
   );
 
-  it.each([
-    {},
-    { username: null },
-    { username: '' },
-    { username: 'x'.repeat(300) },
-    { rank: 1.5 },
-    { league: 'gold' },
-    { totalPoints: 3e9 },
-    { profileImage: {} },
-  ])('is identified by the id of its user alone, even if another field is not valid: %j', async (fields) => {
-    expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }))).toBe(2);
-  });
+  it.each([{ username: null }, { totalPoints: 3e9 }])(
+    'is identified by the id of its user alone, even if another field is not valid: %j',
+    async (fields) => {
+      expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }))).toBe(2);
+    },
+  );
 
   it.each([[{ ...bob, id: 'two' }], [{ ...bob, id: 0 }], [[bob]], [null]])(
     'is not identified without a valid id: %j',

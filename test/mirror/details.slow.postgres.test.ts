@@ -7,7 +7,7 @@ import { syncDetails } from '../../src/mirror/sync.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import { behave, openScene, pathOf, reply, type Scene, shortTiming, unchanged } from '../support/upstream.ts';
+import { behave, openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;
 let mirror: { gateway: TestGateway; token: string };
@@ -162,17 +162,6 @@ describe('a read of a mirror that has only the lists', () => {
     expect((await rest(mirror.gateway, mirror.token, '/dtt/templates/1')).status).toBe(200);
   });
 
-  it('fails for a record that is not valid, and is correct as soon as the record is valid', async () => {
-    scene.proxy.rewrite = (path, data) =>
-      path === '/dtt/sessions/7' ? { ...Object(data), TrainerSegment: 7 } : data;
-    const query = '{ dttSession(databaseId: 7) { segments { repsTarget } } }';
-    const { data, errors } = await ask(query);
-    expect(data).toEqual({ dttSession: null });
-    expect(errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 30 } }]);
-    scene.proxy.rewrite = unchanged;
-    expect((await ask(query)).data).toEqual((await askSource(query)).data);
-  });
-
   it('fails for a record that is listed but not there by its id, until a run gives up its details, which are null then', async () => {
     const isDenied = (path: string) => path === '/dtt/sessions/7';
     scene.proxy.misbehave = (request, response) =>
@@ -250,17 +239,5 @@ describe('the details of a mirror', () => {
     const query =
       '{ dttTemplate(databaseId: 2) { segments { databaseId durationSeconds } } dttSession(databaseId: 3) { segments { points repsTarget } } }';
     expect((await ask(query)).data).toEqual((await askSource(query)).data);
-  });
-
-  it('of a record that is listed but not there by its id are noted once, and counted as skipped', async () => {
-    scene.proxy.misbehave = (request, response) =>
-      pathOf(request) === '/dtt/templates/2' &&
-      reply(response, 404, { ok: false, error: 'DTT template not found' });
-    const { notes, countsByKind } = await pullOnly('details');
-    expect(notes).toEqual([
-      '/dtt/templates/2: the list has it, and by its id it is not there; kept as the list has it.',
-    ]);
-    expect(countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
-    expect((await pullOnly('details')).notes).toEqual([]);
   });
 });

@@ -236,10 +236,7 @@ describe('a record of an upstream', () => {
       { serialNumber: '1001', softwareVersion: '2.1' },
     ],
     ['dttDevices', { id: '1', ownerId: '7', apiHits: '12' }, { id: 1, ownerId: 7, apiHits: 12 }],
-    ['dttTemplates', { name: 7, toyId: 5 }, { name: '7', toyId: '5' }],
     ['dttTemplates', { targetDepth: '50.5', targetWindow: '-1' }, { targetDepth: 50.5, targetWindow: -1 }],
-    ['dttTemplates', { toyId: null }, { toyId: null }],
-    ['lockTemplates', { duration: '60', breakRegularity: '3' }, { duration: 60, breakRegularity: 3 }],
     ['ossmDevices', { chip: 32, pairingCode: 1234 }, { chip: '32', pairingCode: '1234' }],
     ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { goneTrainerId: 2, bubbleId: '5' }],
   ])(
@@ -260,6 +257,36 @@ describe('a record of an upstream', () => {
   ])('is rejected with %o', (change, issue) => {
     expect(read('dttDevices', change)).toBe(issue);
   });
+
+  it.each<[field: string, json: string, value: unknown]>([
+    ['lastVisited', '"1000-01-01T00:00:00Z"', '1000-01-01T00:00:00.000Z'],
+    ['lastVisited', '"9999-12-31T23:59:59.999Z"', '9999-12-31T23:59:59.999Z'],
+    ['lastVisited', '"2026-01-01T00:00:00.999999999Z"', '2026-01-01T00:00:00.999Z'],
+    ['lastVisited', '"2026-01-01T00:00:00+15:59"', '2025-12-31T08:01:00.000Z'],
+    ['OSSMFirmwareId', '-2147483648', -2147483648],
+    ['OSSMFirmwareId', '1e3', 1000],
+    ['chip', '"😀 \\ud83d\\ude00 \\u0001"', '😀 😀 \u0001'],
+    ['lastVisited', '"0999-12-31T23:59:59Z"', undefined],
+    ['lastVisited', '"1000-01-01T00:00:00+00:01"', undefined],
+    ['lastVisited', '"9999-12-31T23:59:59-00:01"', undefined],
+    ['lastVisited', '"infinity"', undefined],
+    ['lastVisited', '"2026-02-29T00:00:00Z"', undefined],
+    ['lastVisited', '1767225600', undefined],
+    ['OSSMFirmwareId', '2147483648', undefined],
+    ['OSSMFirmwareId', '1e999', undefined],
+    ['chip', '"a\\u0000b"', undefined],
+    ['chip', '"\\ud83d"', undefined],
+    ['chip', `"${'x'.repeat(256)}"`, undefined],
+  ])(
+    'has values at the limits of what can be stored, and is rejected beyond: %s %s',
+    (field, json, value) => {
+      const { data } = kinds.ossmDevices.record.safeParse({
+        ...records.ossmDevices.whole,
+        [field]: JSON.parse(json),
+      });
+      expect(Object(data?.row)[field]).toBe(value);
+    },
+  );
 
   it('that is a template has isActive beside its row, in a list as well as by its id', () => {
     for (const schema of [kinds.dttTemplates.record, kinds.dttTemplates.summary]) {

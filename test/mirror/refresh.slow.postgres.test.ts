@@ -9,7 +9,6 @@ import { type MirrorService, openMirrorService } from '../../src/mirror/service.
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { ask } from '../support/frontedService.ts';
-import { responsesOf } from '../support/reads.ts';
 import { openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;
@@ -98,16 +97,6 @@ describe('a gateway with an upstream', () => {
     const { body } = await ask(gateway, token, mutation);
     expect(body.errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } }]);
     expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
-  });
-
-  it('forwards REST requests with its own tokens by the token of the upstream', async () => {
-    await scene.syncOnce();
-    gateway = await openGateway(settings());
-    const { token } = await createToken(scene.target.pool, 'demo', 'test');
-    await expect
-      .poll(() => responsesOf(gateway as Gateway, token, ['/users/me', '/nowhere']))
-      .toEqual(await responsesOf(scene.source, scene.sourceToken, ['/users/me', '/nowhere']));
-    expect(new Set(scene.proxy.authorizations)).toEqual(new Set([`Bearer ${scene.sourceToken}`]));
   });
 
   it('closes within three seconds in the middle of a run', async () => {

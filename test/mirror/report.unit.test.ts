@@ -40,12 +40,9 @@ describe('the next step after a run', () => {
 
   it.each([
     ['demo', 'demo'],
-    ['a.b@c-d_9', 'a.b@c-d_9'],
-    ['two words', "'two words'"],
     ['$(reboot)', "'$(reboot)'"],
     ["it's", "'it'\\''s'"],
     ['a\nb\u001b', "'a b '"],
-    ['é', "'é'"],
   ])('is a command with the user name quoted for the shell: %j', (username, word) => {
     expect(nextStep({ ...account, username }, place)).toBe(
       `npx dovetail token create --user ${word} --name mirror`,

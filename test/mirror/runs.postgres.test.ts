@@ -154,20 +154,6 @@ describe('a record that cannot be read by its id', () => {
     expect(requests.filter((path) => /\/dtt\/sessions\/\d+$/.test(path)).length).toBeLessThan(10);
     expect(await pending()).toBe(sessions);
   });
-
-  it.each([
-    ['rejected the token for everything', fail(new Unauthorized('no', failed))],
-    ['was unavailable', fail(new Unavailable('no', failed))],
-  ])('is read by the next run unless it was requested in vain, if the upstream %s', async (_, response) => {
-    let times = 0;
-    instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) && ++times > 5 ? response() : undefined);
-    await refresh();
-    expect(await pending()).toBeGreaterThan(sessions - 10);
-    instead = () => undefined;
-    await refresh();
-    // Four at a time are requested, and the fourth failure ends the run.
-    expect(await pending()).toBeLessThanOrEqual(7);
-  });
 });
 
 describe('a session that is missing from the list', () => {

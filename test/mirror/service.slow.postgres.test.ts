@@ -15,23 +15,6 @@ const username = '{ viewer { username } }';
 const open = openForEachTest();
 
 describe('a token of the upstream', () => {
-  it('whose check hangs causes no refresh after the gateway has closed', async () => {
-    const timing = { timeout: 700, retries: 0 };
-    const { gateway, service } = await open({ timing, tokenMaxAge: 1_000 });
-    await arrive(gateway, alice);
-    service.misbehave(faults.hang, { path: /^\/users\/me$/ });
-    await sleep(1_100);
-    const checksBefore = service.count({ path: '/users/me' });
-    // The connection may be closed before the response.
-    const over = Promise.allSettled([rest(gateway, alice, '/users/me')]);
-    await expect.poll(() => service.count({ path: '/users/me' })).toBe(checksBefore + 1);
-    await gateway.close();
-    await over;
-    const linesBefore = gateway.log.length;
-    await sleep(1_000);
-    expect(JSON.stringify(gateway.log.slice(linesBefore))).not.toContain('mirror not refreshed');
-  });
-
   it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
     const { gateway, service, database } = await open();
     await arrive(gateway, alice);
@@ -50,19 +33,6 @@ describe('a token of the upstream', () => {
     expect([...service.tokensSeen]).toEqual([alice]);
   });
 
-  it('ends with its streams once the upstream rejects it, while another token of the account stays valid', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
-    await arrive(gateway, alice);
-    const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
-      headers: { Authorization: `Bearer ${alice}`, Accept: 'text/event-stream' },
-    });
-    expect(stream.status).toBe(200);
-    service.revoke(alice);
-    await expect.poll(async () => (await ask(gateway, alice, username)).status).toBe(401);
-    expect(await stream.text()).toContain('alice');
-    expect((await ask(gateway, 'second-of-alice', username)).status).toBe(200);
-  });
-
   it('is accepted while the upstream is unavailable if it was valid before, and gets 503 if it is new', async () => {
     const { gateway, service } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
@@ -75,15 +45,6 @@ describe('a token of the upstream', () => {
     expect(unknown.headers.get('Retry-After')).toBe('5');
     await service.start();
     await arrive(gateway, bob);
-  });
-
-  it('ends when the upstream moves it to another account', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
-    await arrive(gateway, alice);
-    service.addToken(alice, 2);
-    await expect.poll(async () => (await ask(gateway, alice, username)).status).toBe(401);
-    expect(gateway.log.join('')).toContain('the upstream says that a token belongs to another user');
-    expect(gateway.log.join('')).not.toContain(alice);
   });
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
@@ -174,11 +135,19 @@ describe('a token of the upstream', () => {
     },
   );
 
-  it('is never logged', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
+  it('is never logged or stored', async () => {
+    const { gateway, service, database } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
     await rest(gateway, alice, '/nowhere', { headers: { 'X-Request-Id': alice } });
     await rest(gateway, alice, `/${alice}`);
+    const tables = await database.pool.query<{ name: string }>(
+      `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`,
+    );
+    const stored: unknown[] = [];
+    for (const { name } of tables.rows)
+      stored.push(...(await database.pool.query(`SELECT t::text AS row FROM "${name}" t`)).rows);
+    expect(JSON.stringify(stored)).toContain('(1,alice,');
+    expect(JSON.stringify(stored)).not.toContain(alice);
     await patch(gateway, alice, '/dtt/templates/1', { name: alice });
     service.misbehave(faults.error500);
     await rest(gateway, alice, '/nowhere');

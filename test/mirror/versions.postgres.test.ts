@@ -93,13 +93,19 @@ it('details that become outdated while a run reads them, by a run of another acc
   expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
 });
 
-it('a value is null once the upstream sends null', async () => {
+it('a value is null until the upstream sends it, and once the upstream sends null', async () => {
   memoryUpstream.dttDevices.set(4, { ownerId: 1, version: 1 });
   const having = (fields: object) => (path: string, data: unknown) =>
     path.startsWith('/dtt?')
       ? { data: Object(data).data.map((device: object) => ({ ...device, ...fields })) }
       : data;
   const device = () => database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } });
+  await pull(1, {});
+  expect(await device()).toMatchObject({ apiHits: null, macAddress: null, createdDate: null });
+  expect(await template()).toMatchObject({ description: null, tagline: null, message: null });
+  const user = await database.client.user.findUniqueOrThrow({ where: { id: 1 } });
+  const known = Object.entries(user).filter(([, value]) => value !== null);
+  expect(Object.fromEntries(known)).toEqual({ id: 1, username: 'user 1', subscriptionTier: 'ultra' });
   await pull(1, { rewrite: having({ apiHits: 7 }) });
   await pull(1, { rewrite: having({}) });
   expect(await device()).toMatchObject({ apiHits: 7 });

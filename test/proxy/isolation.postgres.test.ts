@@ -68,14 +68,6 @@ it('each target of each account is a response of its own, however alike targets 
   expect(new Set(bodies).size).toBe(bodies.length);
 });
 
-it('concurrent reads of one target by two accounts are not shared, whatever their headers are', async () => {
-  const { gateway } = await open();
-  const tokens = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? alice : bob));
-  const headers = { 'X-Account': '1', Cookie: `token=${alice}`, 'X-Authorization': `Bearer ${alice}` };
-  const bodies = await Promise.all(tokens.map((token) => read(gateway, token, '/echo', headers)));
-  for (const [index, body] of bodies.entries()) expect(body).toMatch(index % 2 === 0 ? /^1 / : /^2 /);
-});
-
 it('what is stored is not sent to a token that was revoked, nor to one that is another account’s by now', async () => {
   const { gateway, service } = await open();
   const stored = await read(gateway, alice, '/echo');
@@ -106,19 +98,6 @@ it('what a token reads that has just become another account’s is not sent to o
   expect(await read(gateway, alice, '/echo?other')).toMatch(/^1 /);
 });
 
-it('what a token has read is sent to other tokens of its account, and to none after the token has become another account’s', async () => {
-  const { gateway, service } = await open();
-  for (const token of [alice, second]) await read(gateway, token, '/users/me');
-  const first = await read(gateway, second, '/echo');
-  await sleep(untilNextCheck);
-  expect(await read(gateway, alice, '/echo')).toBe(first);
-  service.addToken(second, 2);
-  // The gateway cannot know yet.
-  expect(await read(gateway, second, '/echo?later')).toMatch(/^2 /);
-  await sleep(untilNextCheck);
-  expect(await read(gateway, alice, '/echo?later')).toMatch(/^1 /);
-});
-
 it('a token of the gateway’s own is not used by REST where clients have tokens of the upstream: those may be other accounts’ by now', async () => {
   const { gateway, service, database } = await open();
   await arrive(gateway, alice);
@@ -137,18 +116,6 @@ it('UPSTREAM_TOKEN that has become another account’s reads and writes nothing 
   service.addToken(alice, 2);
   const readNew = () => read(gateway, token, '/echo', { 'Cache-Control': 'no-cache' });
   await expect.poll(readNew, { timeout: 15_000 }).toBe('502');
-});
-
-it('a token that the upstream is too busy to check does not keep out others of its address', async () => {
-  const { gateway, service } = await open();
-  service.misbehave(
-    { instead: () => ({ status: 429, body: '{"ok":false,"error":"slow"}' }) },
-    { account: 2 },
-  );
-  for (let times = 0; times < 3; times++) {
-    expect(await read(gateway, bob, '/users/me')).toBe('503');
-    expect(await read(gateway, alice, `/echo?${times}`)).toMatch(/^1 /);
-  }
 });
 
 it('nothing is stored of an account that was forgotten', async () => {

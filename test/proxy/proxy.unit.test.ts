@@ -193,7 +193,6 @@ const cases: readonly (readonly [name: string, isStored: boolean, Case])[] = [
   ['that is a 404', true, { status: 404 }],
   ['that is a 403', false, { status: 403 }],
   ['that is a redirect', false, { status: 301 }],
-  ['that is private', true, { response: control('private'), later: 59 }],
   ['with max-age, before it', true, { response: control('Max-Age=300'), later: 299 }],
   ['with max-age, after it', false, { response: control('max-age=10'), later: 11 }],
   ['with max-age and an age', false, { response: { ...control('max-age=10'), Age: '9' }, later: 2 }],
@@ -474,37 +473,6 @@ describe('while the upstream is away or busy', () => {
     fail(500);
     advance(62);
     expect((await ask('/x', request as Record<string, string>)).body).toBe('trouble');
-  });
-
-  it('nothing from before a write is sent, also if the write came while the failing read was under way', async () => {
-    const { ask } = await open();
-    numbered();
-    await ask('/x');
-    advance(61);
-    let release = () => {};
-    proxied.respond = (_request, response) => {
-      release = () => response.writeHead(500).end('trouble');
-    };
-    const reading = ask('/x');
-    await vi.waitFor(() => expect(proxied.requests).toHaveLength(2));
-    const end = release;
-    numbered();
-    await ask('/y', {}, { method: 'POST' });
-    end();
-    expect((await reading).body).toBe('trouble');
-  });
-
-  it('a token is sent what it has read itself, whatever variant another token has read since', async () => {
-    const { ask } = await open();
-    proxied.respond = (request, response) =>
-      response.writeHead(200, { Vary: 'Accept-Language' }).end(String(request.headers['accept-language']));
-    const read = (language: string, token = 'alice') =>
-      ask('/x', { 'Accept-Language': language, Authorization: `Bearer ${token}` });
-    await read('en');
-    await read('de', 'second of alice');
-    advance(61);
-    numbered({}, 503);
-    expect((await read('en')).body).toBe('en');
   });
 
   it('a 503 of one path does not keep others from being read, as a 429 does', async () => {
