@@ -5,23 +5,18 @@
  */
 
 import { promisify } from 'node:util';
-import { type BrotliOptions, brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
+import { gzip, gzipSync } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import type { Exchange } from './exchange.ts';
 import { type HttpResponse, matches, type Validator } from './response.ts';
 
-/** A coding that compresses a body. */
-export type Coding = 'br' | 'gzip';
-
-/** How a body may be sent. `identity` means uncompressed. */
-export type Form = Coding | 'identity';
-
-/** The forms of a response: finished ones, and promises of those being compressed. `identity` is the uncompressed form. */
-export type Forms = Map<Form, HttpResponse | Promise<HttpResponse>>;
-
-/** The codings, in the order of preference for a client that accepts several equally. */
-export const codings: readonly Coding[] = ['br', 'gzip'];
+/** The forms of a response that were asked for. */
+export interface Forms {
+  plain?: HttpResponse;
+  /** A promise while it is being compressed. */
+  gzip?: HttpResponse | Promise<HttpResponse> | undefined;
+}
 
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallest = 1024;
@@ -35,39 +30,32 @@ const header = 'Accept-Encoding';
 /** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
   // A response that is sent more than once stores its forms.
-  const forms: Forms = response.forms ?? new Map();
-  let plain = forms.get('identity');
-  if (!plain) {
-    if (!mayCompress(exchange, response)) return response;
-    plain = varied(response);
-    forms.set('identity', plain);
-  }
-  // For the types only: the uncompressed form is never a promise.
-  if (plain instanceof Promise) return plain;
-  const accepted = acceptedForms(exchange);
+  const forms: Forms = response.forms ?? {};
+  if (!forms.plain && !mayCompress(exchange, response)) return response;
+  forms.plain ??= varied(response);
+  const { plain } = forms;
+  const accepted = acceptedCodings(exchange);
   const isSmall = plain.body.length < smallest && (accepted.length === 0 || accepted.includes('identity'));
-  const best = isSmall ? 'identity' : (accepted[0] ?? 'identity');
-  if (best === 'identity') return plain;
-  const made = forms.get(best);
-  if (made) return made;
+  if (isSmall || accepted[0] !== 'gzip') return plain;
+  if (forms.gzip) return forms.gzip;
   const condition = exchange.request.headers['if-none-match'];
-  const validator = plain.validator && validatorIn(plain.validator, best);
+  const validator = plain.validator && validatorOfGzip(plain.validator);
   return condition !== undefined && validator && matches(condition, validator.etag)
     ? { ...plain, validator }
-    : compressed(plain, best, forms);
+    : compressed(plain, forms);
 }
 
-/** The accepted forms for the latest values of the header. Browsers and libraries send the same few values. */
-const known = new LRUCache<string, readonly Form[]>({ max: 100 });
+/** The accepted codings for the latest values of the header. Browsers and libraries send the same few values. */
+const known = new LRUCache<string, readonly string[]>({ max: 100 });
 
 /** A client without the header accepts every coding by the specification, but may be unable to decode any. */
-const identityOnly: readonly Form[] = ['identity'];
+const identityOnly = ['identity'];
 
 /**
- * The forms that the client accepts, the preferred one first; none if it accepts nothing that exists. `Cache-Control: no-transform`
- * asks for the uncompressed form; a page in a browser cannot set `Accept-Encoding`.
+ * Those of `gzip` and `identity` that the client accepts, the preferred one first. `Cache-Control: no-transform` asks for the
+ * uncompressed form; a page in a browser cannot set `Accept-Encoding`.
  */
-function acceptedForms({ request: { headers } }: Exchange): readonly Form[] {
+function acceptedCodings({ request: { headers } }: Exchange): readonly string[] {
   const accept = headers['accept-encoding'];
   if (accept === undefined || forbidsTransform(headers['cache-control'])) return identityOnly;
   const found = known.get(accept) ?? readAccepted(accept);
@@ -81,14 +69,10 @@ interface PreferringNegotiator {
 }
 
 /** What a value of the header means (RFC 9110, section 12.5.3). */
-function readAccepted(accept: string): Form[] {
-  const names = accept.toLowerCase().split(/[\s,;]+/);
-  // `*` does not say which codings the client can decode. Every client can decode gzip.
-  const preferred: Coding[] = names.includes('br') ? ['br', 'gzip'] : ['gzip', 'br'];
-  const offered: Form[] = [...preferred, 'identity'];
+function readAccepted(accept: string): string[] {
+  const offered = ['gzip', 'identity'];
   const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': accept } });
-  const chosen = negotiator.encodings(offered, { preferred: offered });
-  return chosen.flatMap((name) => offered.filter((form) => form === name));
+  return negotiator.encodings(offered, { preferred: offered });
 }
 
 /** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
@@ -109,46 +93,30 @@ function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpRespo
 }
 
 /** The level above which more time saves little. All responses use the same, since a tag stands for exact bytes. */
-const brotliOptions: BrotliOptions = {
-  params: {
-    [constants.BROTLI_PARAM_QUALITY]: 4,
-    [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
-  },
-};
-const gzipOptions = { level: 3 };
-const brotliLater = promisify<Buffer, BrotliOptions, Buffer>(brotliCompress);
-const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
-
-const compressors = {
-  br: {
-    now: (body: Buffer) => brotliCompressSync(body, brotliOptions),
-    later: (body: Buffer) => brotliLater(body, brotliOptions),
-  },
-  gzip: {
-    now: (body: Buffer) => gzipSync(body, gzipOptions),
-    later: (body: Buffer) => gzipLater(body, gzipOptions),
-  },
-};
+const options = { level: 3 };
+const gzipLater = promisify<Buffer, typeof options, Buffer>(gzip);
 
 /** Compresses the response, in another thread where that would hold up other requests. */
-function compressed(plain: HttpResponse, coding: Coding, forms: Forms): HttpResponse | Promise<HttpResponse> {
+function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<HttpResponse> {
   const finish = (body: Buffer): HttpResponse => {
-    const form = encoded(plain, coding, withOwnMemory(body));
-    forms.set(coding, form);
+    const form = encoded(plain, withOwnMemory(body));
+    forms.gzip = form;
     return form;
   };
-  if (plain.body.length <= largestAtOnce) return finish(compressors[coding].now(plain.body));
-  const making = compressors[coding].later(plain.body).then(finish);
-  forms.set(coding, making);
+  if (plain.body.length <= largestAtOnce) return finish(gzipSync(plain.body, options));
+  const making = gzipLater(plain.body, options).then(finish);
+  forms.gzip = making;
   // After a failure the next request tries again.
-  making.catch(() => forms.delete(coding));
+  making.catch(() => {
+    forms.gzip = undefined;
+  });
   return making;
 }
 
-function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpResponse {
-  const headers = { ...plain.headers, 'Content-Encoding': coding, 'Content-Length': body.length };
+function encoded(plain: HttpResponse, body: Buffer): HttpResponse {
+  const headers = { ...plain.headers, 'Content-Encoding': 'gzip', 'Content-Length': body.length };
   if (!plain.validator) return { ...plain, headers, body };
-  const validator = validatorIn(plain.validator, coding);
+  const validator = validatorOfGzip(plain.validator);
   return { ...plain, headers: { ...headers, ETag: validator.etag }, body, validator };
 }
 
@@ -163,12 +131,12 @@ export function withOwnMemory(bytes: Buffer): Buffer {
   return own;
 }
 
-/** The end of each form's tag. A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). */
-const etagSuffixes: Readonly<Record<Coding, string>> = { gzip: '-gz', br: '-br' };
-
-/** The tag of a form is made from that of the uncompressed form: both change with the text and only with it. */
-function validatorIn(validator: Validator, form: Coding): Validator {
-  const etag = `${validator.etag.slice(0, -1)}${etagSuffixes[form]}"`;
+/**
+ * A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). It is made from that of the
+ * uncompressed form: both change with the text and only with it.
+ */
+function validatorOfGzip(validator: Validator): Validator {
+  const etag = `${validator.etag.slice(0, -1)}-gz"`;
   return { etag, headers: { ...validator.headers, ETag: etag } };
 }
 

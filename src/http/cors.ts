@@ -3,9 +3,8 @@
 import corsHeaders from 'cors';
 import { isOrigin } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
-import type { Exchange } from './exchange.ts';
+import type { Endpoint, Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
-import type { Endpoint } from './target.ts';
 
 /** The methods of the two APIs, and the methods of requests that may be forwarded to an upstream. */
 export const usualMethods = ['GET', 'HEAD', 'POST'];

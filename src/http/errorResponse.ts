@@ -3,9 +3,8 @@
 import { GraphQLError } from 'graphql';
 import { isAway } from '../database/connectionError.ts';
 import { codeOf, databaseAway, type ErrorCode, messages, retryAfterOf, statusOf } from '../errors.ts';
-import type { Exchange } from './exchange.ts';
+import type { Endpoint, Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
-import type { Endpoint } from './target.ts';
 
 export interface HttpError {
   readonly message: string;

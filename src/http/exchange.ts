@@ -3,7 +3,15 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
-import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
+
+/** What a request is meant for. */
+export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
+
+/** The path of the REST API. */
+export const restPath = '/api/v1';
+
+/** The path of the tools for language models. */
+const mcpPath = '/mcp';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
@@ -198,4 +206,54 @@ function createExchange(
   });
   listener.began(exchange);
   return exchange;
+}
+
+function endpointOf(path: string): Endpoint {
+  if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
+  if (path === '/graphql') return 'graphql';
+  return path === mcpPath ? 'mcp' : 'page';
+}
+
+/** The target without its query. */
+function pathOf(target: string): string {
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
+}
+
+/** The target in origin form (RFC 9112, section 3.2). A client that talks to a proxy sends the absolute form. */
+function targetOf({ url = '/' }: IncomingMessage): string {
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '');
+  // An empty path means the root (RFC 9110, section 4.2.3).
+  return target === '' || target.startsWith('?') ? `/${target}` : target;
+}
+
+export type Deadlines = ReturnType<typeof createDeadlines>;
+
+/**
+ * @param longest how long a request may take, in milliseconds, not counting what its own client takes to send it.
+ * @param onTimeout called with a request that takes longer, and has no response yet.
+ */
+export function createDeadlines(longest: number, onTimeout: (exchange: Exchange) => void) {
+  function expire(exchange: Exchange): void {
+    exchange.deadline = undefined;
+    if (exchange.response.headersSent) return;
+    // A client that sends too slowly has a timeout of its own.
+    if (exchange.request.complete) onTimeout(exchange);
+    else begin(exchange);
+  }
+
+  /** Has no effect on a request whose deadline has begun already. */
+  function begin(exchange: Exchange): void {
+    // Must not keep a process alive that stops: what is under way has a connection that does.
+    if (!exchange.isOver) exchange.deadline ??= setTimeout(expire, longest, exchange).unref();
+  }
+
+  return {
+    begin,
+    /** Must be called for each request that is over, and for one that goes on after its response, as in a WebSocket. */
+    end(exchange: Exchange): void {
+      clearTimeout(exchange.deadline);
+      exchange.deadline = undefined;
+    },
+  };
 }

@@ -17,7 +17,7 @@ export interface HttpResponse {
   readonly errorCode?: string | undefined;
   /** Set if a client may ask for the response conditionally. */
   readonly validator?: Validator;
-  /** The compressed forms of a response that is sent more than once. */
+  /** The forms of a response that is sent more than once. */
   readonly forms?: Forms;
   /** Whether it is a response of the upstream, to be sent unchanged. */
   readonly isForwarded?: boolean;

@@ -61,7 +61,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
 
     /**
      * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
-     * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
+     * cacheable and nothing of the viewer's changed in the meantime, with the forms that it is asked for in.
      */
     async compute(
       viewerId: number,
@@ -105,7 +105,7 @@ interface Entry {
 /** The memory, in bytes, that an entry takes beside its texts. Measured roughly. */
 const overhead = 1_000;
 
-/** The memory of a body with its compressed forms, as a multiple of the body. JSON is compressed to a tenth, or a quarter at worst. */
+/** The memory of a body with its compressed form, as a multiple of the body. JSON is compressed to a tenth, or a quarter at worst. */
 const withForms = 1.5;
 
 /** The share of the memory that the responses of one viewer may take. Beyond it the viewer's own oldest responses are evicted. */
@@ -137,9 +137,9 @@ function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
   return {
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
     get: (key: string) => entries.get(key),
-    /** @returns the stored response, which also holds each compressed form that is made of it. */
+    /** @returns the stored response, which also holds the compressed form that is made of it. */
     add(key: string, { viewerId, version, response: given }: Entry): HttpResponse {
-      const response = { ...given, body: withOwnMemory(given.body), forms: new Map() };
+      const response = { ...given, body: withOwnMemory(given.body), forms: {} };
       const entry = { viewerId, version, response };
       const bytes = sizeOf(entry, key);
       // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.

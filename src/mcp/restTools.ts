@@ -2,8 +2,8 @@
 
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import { messages } from '../errors.ts';
+import { restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { restPath } from '../http/target.ts';
 import { describeSelection, exactly } from '../rest/jsonSchema.ts';
 import { idParameter, parameters } from '../rest/openapi.ts';
 import { nameOf, type Route, routes } from '../rest/routes.ts';

@@ -18,7 +18,7 @@ export function staticResponse(
   return () => {
     stored ??= create().then((created) => {
       const response = revalidated(created, vary, others);
-      return { ...response, forms: new Map([['identity', response]]) };
+      return { ...response, forms: { plain: response } };
     });
     // After a failure the next request tries again.
     stored.catch(() => {

@@ -7,10 +7,9 @@ import { messages, systemCodeOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { forwardedMethods } from '../http/cors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
+import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
-import { restPath } from '../http/target.ts';
 import { isUnconnected } from '../upstream/errors.ts';
 import { readResponseBody } from '../upstream/responseBody.ts';
 

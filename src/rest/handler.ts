@@ -10,10 +10,9 @@ import type { IncomingMessage } from 'node:http';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import { challengeFor, codeOf, messages, retryAfterOf, statusOf } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
+import { type Exchange, restPath } from '../http/exchange.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
-import { restPath } from '../http/target.ts';
 import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import {

@@ -6,9 +6,8 @@
 import { mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { createTurns } from '../database/turns.ts';
 import { addressOf } from '../http/clientAddress.ts';
-import type { Deadlines } from '../http/deadlines.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Deadlines, Exchange } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { ServerOptions } from './options.ts';

@@ -6,9 +6,14 @@ import { requestSpans } from '../channels.ts';
 import { longestConnecting } from '../database/session.ts';
 import { formFor } from '../http/compression.ts';
 import { timeouts as defaultTimeouts, mostConnections, watchConnections } from '../http/connections.ts';
-import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
-import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
+import {
+  createDeadlines,
+  type Deadlines,
+  type Exchange,
+  type ExchangeListener,
+  openExchange,
+} from '../http/exchange.ts';
 import { send, sendStream } from '../http/response.ts';
 import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';

@@ -23,7 +23,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trac
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
 import { errorText } from '../errors.ts';
-import { restPath } from '../http/target.ts';
+import { restPath } from '../http/exchange.ts';
 import { release } from '../version.ts';
 
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */

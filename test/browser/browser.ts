@@ -12,9 +12,6 @@ const executablePath = [
   '/usr/bin/google-chrome',
 ].find((path) => path && existsSync(path));
 
-/** A host name that anybody's DNS record may give to this machine (DNS rebinding). */
-export const reboundName = 'rebound.example';
-
 export interface Tab {
   readonly page: Page;
   /** Errors and warnings of the browser's console, violations of the content security policy among them, and requests to other origins. */
@@ -32,9 +29,8 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!executablePath) return;
-    // No host name resolves, so that neither a page nor the browser itself can reach anything by accident. One name resolves
-    // to this machine, as it may for an attacker.
-    const args = [`--host-resolver-rules=MAP ${reboundName} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`];
+    // No host name resolves, so that neither a page nor the browser itself can reach anything by accident.
+    const args = ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'];
     browser = await chromium.launch({ executablePath, args });
   });
   beforeEach(({ skip }) => {

@@ -62,33 +62,6 @@ it('shows a program that is activated in one tab as active in every tab, without
   for (const { complaints } of [overview, programs]) expect(complaints).toEqual([]);
 });
 
-it('ends the subscriptions of a view that is left, and opens no new connection after sign-out', async () => {
-  const tab = await browser.open(`${gateway.url}/console`);
-  const { page } = tab;
-  const open = new Set<string>();
-  const sockets: string[] = [];
-  page.on('websocket', (socket) => {
-    sockets.push(socket.url());
-    socket.on('framesent', ({ payload }) => {
-      const { type, id } = JSON.parse(String(payload));
-      if (type === 'subscribe') open.add(id);
-      if (type === 'complete') open.delete(id);
-    });
-  });
-  await signIn(page, alice.token);
-  for (const name of ['Locks', 'Programs', 'Overview']) {
-    await page.getByRole('link', { name, exact: true }).click();
-    await expectView(page, { title: name, shows: /\w/ });
-  }
-  await expect.poll(() => open.size).toBe(1);
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByLabel('API token').waitFor();
-  // Longer than the console waits before it subscribes again to what has ended.
-  await page.waitForTimeout(6_000);
-  expect(sockets).toHaveLength(1);
-  expect(tab.complaints).toEqual([]);
-});
-
 it('restores the focus after a dialog, and activates nothing when the dialog is cancelled', async () => {
   await activate(alice.dttTemplates[0]);
   const { page, complaints } = await openSignedIn('/console/programs', 'Programs');

@@ -26,20 +26,3 @@ it('executes a route with the demo token, which is filled in already', async () 
   await saveScreenshot(page, 'docs');
   expect(complaints).toEqual([]);
 });
-
-it('follows the light or dark colour scheme of the browser', async () => {
-  const { page } = await browser.open(`${gateway.url}/docs`);
-  const heading = page.getByRole('heading', { name: 'Users' });
-  await heading.waitFor();
-  /** The brightness of the text: from 0 for black to 255 for white. */
-  const brightness = () =>
-    heading.evaluate((element) =>
-      Math.max(...(getComputedStyle(element).color.match(/\d+/g) ?? []).slice(0, 3).map(Number)),
-    );
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await saveScreenshot(page, 'docs-dark');
-  // The change of colours is animated.
-  await expect.poll(brightness).toBeGreaterThan(160);
-  await page.emulateMedia({ colorScheme: 'light' });
-  await expect.poll(brightness).toBeLessThan(100);
-});

@@ -3,7 +3,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type DemoGateway, graphqlOnce, openDemoGateway } from '../support/gateway.ts';
-import { reboundName, saveScreenshot, useBrowser } from './browser.ts';
+import { saveScreenshot, useBrowser } from './browser.ts';
 
 // Much is loaded and rendered, which takes long on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -55,27 +55,6 @@ it('runs every example with the demo account, and receives events', async () => 
   );
   await expectResponse(page, '"name": "Beginner Program"');
   await page.getByRole('button', { name: 'Stop query' }).click();
-  expect(complaints).toEqual([]);
-});
-
-it('has no demo token under a host name that the gateway does not know, and uses a token that is typed', async () => {
-  const url = gateway.url.replace('127.0.0.1', reboundName);
-  const { page, complaints } = await browser.open(`${url}/graphql`);
-  await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
-  expect((await page.content()).includes(gateway.token)).toBe(false);
-  await run(page);
-  await expectResponse(page, '"Unauthorized: the ');
-  await saveScreenshot(page, 'explorer-token');
-  // The browser itself logs each 401, and that an origin under such a name is not trustworthy.
-  expect(complaints.splice(0)).toEqual([
-    expect.stringContaining('origin was untrustworthy'),
-    expect.stringContaining('status of 401'),
-  ]);
-
-  await page.getByText('"Bearer YOUR_API_TOKEN"').dblclick();
-  await page.keyboard.type(gateway.token);
-  await run(page);
-  await expectResponse(page, '"username": "demo"');
   expect(complaints).toEqual([]);
 });
 

@@ -1,4 +1,4 @@
-/** The views of the console. Tests and screenshots of the console go through all of them. */
+/** The views of the console. The tests of the console go through all of them. */
 
 export interface ConsoleView {
   readonly path: string;

@@ -1,7 +1,6 @@
 /** The messages of the command line tool on a version of Node that is too old, and in a clone that is not built. */
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -39,12 +38,4 @@ it('a clone that is not built prints one line with what to do', async () => {
   for (const name of [command, 'package.json']) await cp(name, join(clone, name), { recursive: true });
   const stderr = 'Dovetail is not built yet: run npm ci, which installs the packages and builds it.\n';
   expect(runOn(process.versions.node, join(clone, command))).toEqual({ status: 1, stdout: '', stderr });
-});
-
-it('the package has the versions of Node, and the file of the command, which exists before the build', () => {
-  const { engines, bin, files } = JSON.parse(readFileSync('package.json', 'utf8'));
-  expect(engines.node).toBe('^20.19 || ^22.12 || >=24');
-  expect(bin).toEqual({ dovetail: command });
-  expect(files).toEqual(expect.arrayContaining(['bin', 'dist']));
-  expect(statSync(command).mode & 0o111).toBe(0o111);
 });

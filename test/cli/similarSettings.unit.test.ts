@@ -10,7 +10,6 @@ it.each([
   ['DATABSE_URL', 'DATABASE_URL'],
   ['database_url', 'DATABASE_URL'],
   ['LOGLEVEL', 'LOG_LEVEL'],
-  ['CORS_ORIGIN', 'CORS_ORIGINS'],
   ['port', 'PORT'],
 ])('warns of a variable that is similar to a setting: %s', async (given, meant) => {
   const env = { [given]: 'x', ...(meant === 'PORT' && { PORT: '' }) };

@@ -75,11 +75,3 @@ it('the next command has no URL with a password in it, which the environment has
   const { stderr } = await runHere(['user', 'create', 'me'], { DATABASE_URL });
   expect(stderr).toMatch(/\. Next: npx dovetail token create --user me --name laptop\n$/);
 });
-
-it('the next command runs in the container where the gateway runs in one', async () => {
-  const settings = { DATABASE_URL: urlWith({}), DOVETAIL_COMMAND: 'docker compose exec gateway dovetail' };
-  const { stderr } = await runHere(['user', 'create', 'you'], settings);
-  expect(stderr).toMatch(
-    /Next: docker compose exec gateway dovetail token create --user you --name laptop\n$/,
-  );
-});

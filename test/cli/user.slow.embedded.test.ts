@@ -102,16 +102,6 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
   });
 });
 
-it('says how to create a user in a database without users', async () => {
-  const empty = await copyTemplate();
-  onTestFinished(() => rm(empty, { recursive: true, force: true }));
-  expect(await runHere(['user', 'list'], { DATA_DIR: empty })).toEqual({
-    code: 0,
-    stdout: 'ID  TIER  TOKENS  NAME\n',
-    stderr: `Users of the embedded database in ${empty}:\nThere are none. Create one: DATA_DIR=${empty} npx dovetail user create me\n`,
-  });
-});
-
 it('a folder without a database is reported, and no database is created in it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
   onTestFinished(() => rm(folder, { recursive: true }));

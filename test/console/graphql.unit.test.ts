@@ -19,12 +19,6 @@ test('A document contains every fragment that it spreads, directly or through an
   expect(count(text, 'fragment SegmentPart on DttTemplateSegment')).toBe(1);
 });
 
-test('A document with only an inline fragment gets no fragment definition', () => {
-  const text = textOf(graphql('query B { node(id: "1") { id ... on DttTemplate { name } } }'));
-  expect(text).not.toContain('fragment ');
-  expect(text).not.toContain('__typename');
-});
-
 test('A document that spreads an undefined fragment is an error that names the fragment', () => {
   expect(() => graphql('query C { viewer { ...Later } }')).toThrow('There is no fragment Later yet.');
 });

@@ -14,7 +14,6 @@ const queryOf = (href: string) => Object.fromEntries(new URL(href, 'http://local
 describe('the address of the history', () => {
   it.each<[HistoryAddress, string]>([
     [defaults, ''],
-    [{ ...defaults, range: 30, by: 'WEEK' }, '?last=30&by=week'],
     [
       {
         range: { from: '2026-01-01', to: '2026-03-31' },
@@ -35,10 +34,7 @@ describe('the address of the history', () => {
   it.each([
     'last=12',
     'from=2026-02-30',
-    'to=tomorrow&from=',
     'by=hour&figure=speed',
-    'by=__proto__&passed=maybe',
-    'trainer=0&program=1e3',
     'trainer=99999999999999999999&program=01',
     'after=%00&before=%20',
     `after=${'a'.repeat(2_001)}`,
@@ -71,7 +67,6 @@ describe('the filter for sessions', () => {
     [{ program: 5 }, { templateId: { eq: 5 } }],
     [{ program: 'none' }, { templateId: { isNull: true } }],
     [{ passed: 'yes' }, { passed: { eq: true } }],
-    [{ passed: 'no' }, { passed: { eq: false } }],
     [{ passed: 'unknown' }, { passed: { isNull: true } }],
   ])('of the address %j is %j', (address, condition) => {
     expect(filterOf(days, { ...defaults, ...address })).toEqual(condition);
@@ -92,7 +87,6 @@ describe('the filter for sessions', () => {
 describe('the range', () => {
   it.each([
     [30, { from: '2026-10-24', to: '2026-11-22' }],
-    [365, { from: '2025-11-23', to: '2026-11-22' }],
     ['all', { from: undefined, to: undefined }],
   ] as const)('of the preset %s ends today', (range, days) => {
     expect(daysOf(range, '2026-11-22')).toEqual(days);
@@ -103,8 +97,6 @@ describe('the range', () => {
     [{ from: '2026-01-01', to: '2026-01-31' }, {}, 31],
     [{ from: undefined, to: undefined }, extent, 10],
     [{ from: '2020-01-09', to: undefined }, extent, 2],
-    [{ from: '2021-01-01', to: undefined }, extent, 1],
-    [{ from: undefined, to: '2020-01-31' }, extent, 31],
     [{ from: undefined, to: undefined }, {}, undefined],
     [{ from: undefined, to: undefined }, { ...extent, lastSessionAt: 'infinity' }, Number.POSITIVE_INFINITY],
   ])('%j with the first and last session at %j has %s days', (days, sessions, length) => {
@@ -114,8 +106,6 @@ describe('the range', () => {
   it.each([
     [30, undefined, 'DAY'],
     [90, undefined, 'WEEK'],
-    [3_650, undefined, 'MONTH'],
-    [366, 'DAY', 'DAY'],
     [367, 'DAY', 'WEEK'],
     [90, 'MONTH', 'MONTH'],
   ] as const)('of %s days, with the chosen period %s, is shown by %s', (days, chosen, period) => {

@@ -5,7 +5,7 @@ import { cacheExchange } from '@urql/exchange-graphcache';
 import type { Client as GraphqlWs, Sink, SubscribePayload } from 'graphql-ws';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { pipe, subscribe } from 'wonka';
-import { live, liveExchanges, subscriptionOf } from '../../console/src/api/live.ts';
+import { live, liveExchanges } from '../../console/src/api/live.ts';
 
 const active = gql(`query Active { viewer { id activeDttTemplate { id name } } }`);
 const lengths = gql(`query Lengths { viewer { id activeDttTemplate { id length } } }`);
@@ -109,15 +109,6 @@ test('A query is sent as a subscription with its variables, and each event is it
   }
 });
 
-test('Only the keyword of the operation is changed to make a query a subscription', () => {
-  const document = gql(`
-    query A($id: Int!) { dttTemplate(databaseId: $id) { ...Name } }
-    fragment Name on DttTemplate { query: name }
-  `);
-  expect(subscriptionOf({ query: document })).toMatch(/^subscription A/);
-  expect(subscriptionOf({ query: document })).toContain('query: name');
-});
-
 test('A query that is shown twice is subscribed to once, and both views get every result', async () => {
   const { socket, show } = createConsole();
   const first = show(active);
@@ -160,26 +151,6 @@ test('Results for different variables go to the views with these variables, in w
   ofSeven?.next({ data: { dttTemplate: template(7, { name: 'Seven' }) } });
   expect(seven.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Seven']);
   expect(eight.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Eight']);
-});
-
-test('A result of one query updates the other queries that show the same record', async () => {
-  const { socket, show } = createConsole();
-  const shown = show(active);
-  socket.all[0]?.next(one);
-  show(program, { databaseId: 1 });
-  socket.all[1]?.next({ data: { dttTemplate: template(1, { name: 'One, renamed' }) } });
-  await settle();
-  expect(nameOf(shown.last)).toBe('One, renamed');
-});
-
-test('A result that follows an error replaces it', () => {
-  const { socket, show } = createConsole();
-  const shown = show(active);
-  socket.all[0]?.next({ data: { viewer: null }, errors: errorsWith('BAD_GATEWAY') });
-  expect(shown.last?.error?.graphQLErrors[0]?.message).toBe('It is BAD_GATEWAY');
-  socket.all[0]?.next(one);
-  expect(shown.last?.error).toBeUndefined();
-  expect(nameOf(shown.last)).toBe('One');
 });
 
 test.each([
@@ -267,21 +238,6 @@ test('A query for which the cache lacks a field is not sent again, and has its l
   expect([shown, beside].map(({ last }) => nameOf(last))).toEqual(['Two', 'Two']);
 });
 
-test('Queries that each lack a field in the cache when the other gets a result do not send each other again endlessly', async () => {
-  const { socket, show } = createConsole();
-  const [names, lasting] = [show(active), show(lengths)];
-  const [ofNames, ofLengths] = socket.all;
-  for (let round = 1; round <= 5; round++) {
-    ofNames?.next(viewer(template(10 * round, { name: `${round}` })));
-    ofLengths?.next(viewer(template(10 * round + 1, { length: round })));
-    await vi.advanceTimersByTimeAsync(10_000);
-  }
-  expect(socket.all).toHaveLength(2);
-  expect(names.results.length + lasting.results.length).toBeLessThan(40);
-  expect(nameOf(names.last)).toBe('5');
-  expect(lasting.last?.data.viewer.activeDttTemplate.length).toBe(5);
-});
-
 test('A field that fails causes no query to be sent again, whatever results other queries get', async () => {
   const { socket, show } = createConsole();
   const failing = { ...viewer(null), errors: [{ message: 'Away', path: ['viewer', 'activeDttTemplate'] }] };
@@ -298,24 +254,4 @@ test('A field that fails causes no query to be sent again, whatever results othe
   }
   // A view that shows the query later gets the error as well.
   expect(show(active).last?.error?.message).toContain('Away');
-});
-
-test('Every view shows the result that arrived last, also when the cache has reserved a layer for a pending result', async () => {
-  const { socket, show, mutate } = createConsole();
-  show(program, { databaseId: 2 });
-  socket.all[0]?.next({ data: { dttTemplate: template(2, { name: 'Two' }) } });
-  const shown = show(active);
-  socket.all[1]?.next(one);
-  // If the query were sent again, the cache would reserve a layer for a result that never arrives.
-  show(active);
-  await settle();
-  await mutate(2);
-  expect(nameOf(shown.last)).toBe('Two');
-  // The gateway does not deliver events that a later change in another tab has superseded.
-  socket.all[1]?.next(one);
-  await settle();
-  expect(nameOf(shown.last)).toBe('One');
-  expect(nameOf(show(active).last)).toBe('One');
-  await settle();
-  expect(nameOf(shown.last)).toBe('One');
 });

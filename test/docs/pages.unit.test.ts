@@ -1,6 +1,6 @@
 /** The links and names in the documentation are right. */
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { settings } from '../../src/config/config.ts';
@@ -53,24 +53,4 @@ describe.each(pages)('%s', (page) => {
     for (const { language, text } of blocksOf(readPage(page)))
       if (language === 'json') expect(() => JSON.parse(text)).not.toThrow();
   });
-
-  it('names only npm scripts that exist', () => {
-    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
-    const named = [...readPage(page).matchAll(/npm run (?:--silent )?([\w:]+)/g)];
-    expect(named.map(([, name = '']) => name).filter((name) => !(name in scripts))).toEqual([]);
-  });
-});
-
-it('comments in the code refer only to pages and headings that exist', () => {
-  const files = ['src', 'test', '.ci'].flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.(ts|js|mjs|graphql|sql)$/.test(name))
-      .filter((name) => !/(^|\/)(node_modules|dist|generated)\//.test(name))
-      .map((name) => join(folder, name)),
-  );
-  expect(files.length).toBeGreaterThan(100);
-  for (const file of files) {
-    const cited = readFileSync(file, 'utf8').match(/\bdocs\/[\w/-]+\.md(#[\w-]+)?/g) ?? [];
-    expect([file, problemsOf('README.md', cited)]).toEqual([file, []]);
-  }
 });

@@ -8,25 +8,16 @@ const [json, plain, html] = types;
 
 it.each<[string | undefined, string[]]>([
   [undefined, [json, plain, html]],
-  ['', [json, plain, html]],
   ['*/*', [json, plain, html]],
-  ['*/*;q=0', []],
-  ['application/json', [json]],
   [' Application/JSON ; charset="UTF-8" ', [json]],
-  ['application/json;charset=utf8', [json]],
-  ['application/json;charset=utf-80', []],
   ['application/json;charset=iso-8859-1', []],
   ['application/json;profile=x', [json]],
-  ['image/png', []],
   ['text/*', [plain, html]],
   // By weight, then in the order of the header.
   ['text/html, application/json', [html, json]],
-  ['text/html;q=0.5, application/json', [json, html]],
   ['text/html;q=0.5, application/json;q=0.4, text/plain;q=0', [html, json]],
-  ['application/json;q=1.0, text/html', [json, html]],
   // The most specific range counts.
   ['*/*, text/html;q=0', [json, plain]],
-  ['text/html;q=0.1, */*;q=0.9', [json, plain, html]],
   ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', [html, json, plain]],
   // An invalid weight counts as 0.
   ['text/html;q=x', []],

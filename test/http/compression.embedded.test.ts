@@ -3,7 +3,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { codings } from '../../src/http/compression.ts';
 import { decoded } from '../support/decoded.ts';
 import { type DemoGateway, openDemoGateway, openTestGateway } from '../support/gateway.ts';
 
@@ -28,7 +27,6 @@ async function open(path: string, headers: Record<string, string>, query?: strin
 
 it.each([
   [list, undefined],
-  ['/graphql', '{ dttSessions { nodes { id name createdAt segments { type passed points } } } }'],
   // It takes a while to compress.
   ['/graphql', introspection],
 ])(
@@ -37,7 +35,7 @@ it.each([
     const bodyOf = async ({ response }: { response: IncomingMessage }) =>
       Buffer.concat(await response.toArray());
     const plain = await bodyOf(await open(path, {}, query));
-    for (const coding of ['', ...codings]) {
+    for (const coding of ['', 'gzip']) {
       const form = await open(path, { 'Accept-Encoding': coding }, query);
       expect(form.headers['content-encoding']).toBe(coding || undefined);
       expect(form.headers.vary).toMatch(/\bAccept-Encoding$/);

@@ -1,9 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { codings, formFor } from '../../src/http/compression.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
+import { type Forms, formFor } from '../../src/http/compression.ts';
+import type { Endpoint, Exchange } from '../../src/http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../../src/http/response.ts';
-import type { Endpoint } from '../../src/http/target.ts';
 import { decoded } from '../support/decoded.ts';
 
 /** The parts of an exchange that are used. */
@@ -17,28 +16,24 @@ const long = JSON.stringify('x'.repeat(2_000));
 const gzip = { 'accept-encoding': 'gzip' };
 
 describe('a response', () => {
-  it.each(codings)(
-    'is compressed with %s for a client that accepts it, with the headers that change by it',
-    async (coding) => {
-      const plain = revalidated(jsonResponse(200, long), 'Authorization', { Deprecation: '@1' });
-      const form = await formOf(plain, { 'accept-encoding': coding });
-      expect(textOf(form)).toBe(long);
-      const tag = String(plain.headers.ETag);
-      const ending = coding === 'gzip' ? 'gz' : coding;
-      const headers = { ETag: `${tag.slice(0, -1)}-${ending}"`, Vary: 'Authorization, Accept-Encoding' };
-      expect(form.headers).toEqual({
-        ...plain.headers,
-        ...headers,
-        'Content-Encoding': coding,
-        'Content-Length': form.body.length,
-      });
-      expect(form.body.length).toBeLessThan(100);
-      expect(form.validator).toEqual({
-        etag: headers.ETag,
-        headers: { ...headers, 'Cache-Control': 'private, no-cache', Deprecation: '@1' },
-      });
-    },
-  );
+  it('is compressed for a client that accepts it, with the headers that change by it', async () => {
+    const plain = revalidated(jsonResponse(200, long), 'Authorization', { Deprecation: '@1' });
+    const form = await formOf(plain, gzip);
+    expect(textOf(form)).toBe(long);
+    const tag = String(plain.headers.ETag);
+    const headers = { ETag: `${tag.slice(0, -1)}-gz"`, Vary: 'Authorization, Accept-Encoding' };
+    expect(form.headers).toEqual({
+      ...plain.headers,
+      ...headers,
+      'Content-Encoding': 'gzip',
+      'Content-Length': form.body.length,
+    });
+    expect(form.body.length).toBeLessThan(100);
+    expect(form.validator).toEqual({
+      etag: headers.ETag,
+      headers: { ...headers, 'Cache-Control': 'private, no-cache', Deprecation: '@1' },
+    });
+  });
 
   it('is compressed from 1 KiB up, errors as well, and below that only if the client does not accept identity', async () => {
     const made = async (length: number, status: number, accept: string) => {
@@ -89,10 +84,10 @@ describe('a response', () => {
     });
   });
 
-  it('from the cache is compressed once per coding, also for requests at the same time', async () => {
+  it('from the cache is compressed once, also for requests at the same time', async () => {
     const text = JSON.stringify('x'.repeat(100_000));
     for (const body of [long, text]) {
-      const cached = { ...jsonResponse(200, body), forms: new Map() };
+      const cached = { ...jsonResponse(200, body), forms: {} };
       const forms = await Promise.all([formOf(cached, gzip), formOf(cached, gzip)]);
       expect(forms[1]).toBe(forms[0]);
       expect(await formOf(cached, gzip)).toBe(forms[0]);
@@ -101,7 +96,7 @@ describe('a response', () => {
   });
 
   it('from the cache is compressed anew after a failure', async () => {
-    const forms = new Map();
+    const forms: Forms = {};
     const body = Buffer.alloc(100_000);
     const failing = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation(() => {
       throw new Error('no memory');
@@ -109,21 +104,17 @@ describe('a response', () => {
     const making = expect(formOf({ ...jsonResponse(200, long), body, forms }, gzip)).rejects.toThrow();
     await making;
     failing.mockRestore();
-    expect(forms.has('gzip')).toBe(false);
+    expect(forms.gzip).toBeUndefined();
   });
 });
 
 describe('the form', () => {
   it.each([
-    ['of today’s browsers', 'gzip, deflate, br, zstd', 'br'],
-    ['of a browser without TLS', 'gzip, deflate', 'gzip'],
-    ['with weights', 'br;q=0.2, gzip;q=0.9, identity;q=0.5', 'gzip'],
-    ['with upper case and spaces', ' GZIP ;Q=0.5 ,\tBr', 'br'],
+    ['of today’s browsers', 'gzip, deflate, br, zstd', 'gzip'],
+    ['with weights', 'br;q=1, gzip;q=0.9, identity;q=0.5', 'gzip'],
     ['that prefers no coding', 'identity, gzip;q=0.5', undefined],
-    ['that rejects a coding with many digits', 'br, gzip;q=0.000', 'br'],
     ['that accepts any coding', '*', 'gzip'],
-    ['that accepts any coding but gzip', 'gzip;q=0, *', 'br'],
-    ['that rejects identity', 'gzip, identity;q=0', 'gzip'],
+    ['that accepts any coding but gzip', 'gzip;q=0, *', undefined],
     ['that accepts only unknown codings', 'compress, identity;q=0', undefined],
     ['that is malformed', ';;q=,,=;', undefined],
   ])('for a header %s', async (_, accept, coding) => {
@@ -138,30 +129,28 @@ describe('the form', () => {
 describe('a body', () => {
   const large = JSON.stringify(Array.from({ length: 5_000 }, (_, id) => ({ id, name: 'x' })));
 
-  it.each(codings)(
-    'is compressed at once or in another thread, always to the same bytes, without a larger buffer: %s',
-    async (coding) => {
-      for (const size of [1_024, 65_536, 65_537, large.length]) {
-        const make = () => formOf(jsonResponse(200, large.slice(0, size)), { 'accept-encoding': coding });
-        expect(make() instanceof Promise).toBe(size > 65_536);
-        const { body } = await make();
-        expect(body.buffer.byteLength).toBe(body.length);
-        expect(String(decoded(body, coding))).toBe(large.slice(0, size));
-        // Deterministic, since an ETag stands for exact bytes.
-        expect(body.equals((await make()).body)).toBe(true);
-        expect(body.length).toBeLessThan(size / 4);
-      }
-    },
-  );
+  it('is compressed at once or in another thread, always to the same bytes, without a larger buffer', async () => {
+    for (const size of [1_024, 65_536, 65_537, large.length]) {
+      const make = () => formOf(jsonResponse(200, large.slice(0, size)), gzip);
+      expect(make() instanceof Promise).toBe(size > 65_536);
+      const { body } = await make();
+      expect(body.buffer.byteLength).toBe(body.length);
+      expect(String(decoded(body, 'gzip'))).toBe(large.slice(0, size));
+      // Deterministic, since an ETag stands for exact bytes.
+      expect(body.equals((await make()).body)).toBe(true);
+      expect(body.length).toBeLessThan(size / 4);
+    }
+  });
 });
 
 it('a response that the client has in the preferred form is not compressed', async () => {
-  const cached = { ...revalidated(jsonResponse(200, long), 'Authorization'), forms: new Map() };
-  const etag = `${String(cached.headers.ETag).slice(0, -1)}-br"`;
+  const forms: Forms = {};
+  const cached = { ...revalidated(jsonResponse(200, long), 'Authorization'), forms };
+  const etag = `${String(cached.headers.ETag).slice(0, -1)}-gz"`;
   const { validator } = await formOf(cached, {
-    'accept-encoding': 'br, gzip',
+    'accept-encoding': 'gzip',
     'if-none-match': `"x", ${etag}`,
   });
   expect(validator).toMatchObject({ etag, headers: { ETag: etag, Vary: 'Authorization, Accept-Encoding' } });
-  expect([...cached.forms.keys()]).toEqual(['identity']);
+  expect(Object.keys(forms)).toEqual(['plain']);
 });

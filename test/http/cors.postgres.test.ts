@@ -162,16 +162,6 @@ describe('the preflight of an origin that is not allowed', () => {
   });
 });
 
-it('the origin of an app or an extension is allowed if CORS_ORIGINS has it', async () => {
-  const origins = ['capacitor://localhost', 'chrome-extension://abc'];
-  const named = await openOther({ settings: { CORS_ORIGINS: origins.join() } });
-  for (const origin of origins)
-    expect(corsHeaders(await preflight(named, origin))).toMatchObject({
-      'access-control-allow-origin': origin,
-    });
-  await named.close();
-});
-
 it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS naming it', async () => {
   expect((await ask(open, me, { Origin: open.url })).status).toBe(200);
   expect(open.log).toEqual([]);

@@ -1,7 +1,6 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createDeadlines } from '../../src/http/deadlines.ts';
-import { openExchange } from '../../src/http/exchange.ts';
+import { createDeadlines, openExchange } from '../../src/http/exchange.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 describe('the timer of a request', () => {

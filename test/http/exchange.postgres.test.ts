@@ -51,7 +51,6 @@ describe('the log line of a request', () => {
     ['/graphql', '{ secret }', 'graphql', undefined, 200],
     ['/healthz', undefined, 'page', '/healthz', 200],
     ['/docs/start.js', undefined, 'page', '/docs', 200],
-    ['/secret', undefined, 'page', undefined, 404],
   ])(
     'has the endpoint, the operation and the status of %s %s, and no secret',
     async (path, query, ...rest) => {
@@ -104,16 +103,12 @@ describe('an exchange', () => {
   it.each([
     ['/api/v1', 'rest', '/api/v1', '/api/v1'],
     ['/api/v1/dtt?limit=1?', 'rest', '/api/v1/dtt?limit=1?', '/api/v1/dtt'],
-    ['/api/v1?x', 'rest', '/api/v1?x', '/api/v1'],
     ['/api/v10', 'page', '/api/v10', '/api/v10'],
     ['/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
-    ['/graphql/', 'page', '/graphql/', '/graphql/'],
     ['/mcp', 'mcp', '/mcp', '/mcp'],
-    ['/', 'page', '/', '/'],
     ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
     ['http://elsewhere', 'page', '/', '/'],
-    ['http://elsewhere?http://x/graphql', 'page', '/?http://x/graphql', '/'],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
   ])('for the target %s has the endpoint %s', async (target, endpoint, expected, path) => {
     handle = ({ response }) => response.end();
@@ -145,11 +140,7 @@ describe('an HTML page', () => {
   it.each([
     ['GET', 'text/html', true],
     ['GET', 'application/xhtml+xml,text/html;q=0.9', true],
-    ['GET', 'text/html, application/json', true],
-    ['POST', 'text/html', false],
-    ['GET', 'application/json', false],
     ['GET', 'application/json, text/html', false],
-    ['GET', 'text/plain, text/html', false],
     ['GET', '*/*', false],
     ['GET', undefined, false],
   ])('is requested by %s with Accept: %s (%s)', (method, accept, expected) => {
@@ -164,11 +155,9 @@ describe('an HTML page', () => {
 
 describe('isMisaddressed', () => {
   it.each([
-    ['1.1', ['Host', 'x'], false],
     ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
     // Only names count, not values.
     ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
-    ['1.1', ['Hast', 'x', 'Host', 'x', 'Hist', 'x'], false],
     ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], false],
     ['1.1', ['X', 'y'], true],
     ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
@@ -178,7 +167,6 @@ describe('isMisaddressed', () => {
       (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
     ),
     ['1.0', ['X', 'y'], false],
-    ['1.0', ['Host', 'x', 'Host', 'x'], true],
     ['1.1', ['Host', 'x', 'HOST', 'x'], true],
     ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
   ])('for HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {

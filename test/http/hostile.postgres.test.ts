@@ -95,13 +95,9 @@ function expectError({ status, headers, body }: RawResponse, expected: number, e
 }
 
 /** Sends the bytes, and behind them a request with `Connection: close`; returns the responses once the connection is closed. */
-async function responsesTo(bytes: string, pieces = 1): Promise<RawResponse[]> {
+async function responsesTo(bytes: string): Promise<RawResponse[]> {
   const { socket, ended } = await openRaw(gateway.url);
-  const size = Math.ceil(bytes.length / pieces);
-  for (let at = 0; at < bytes.length; at += size) {
-    socket.write(bytes.slice(at, at + size), 'latin1');
-    if (pieces > 1) await sleep(1);
-  }
+  socket.write(bytes, 'latin1');
   socket.write(`GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   return parseResponses(await ended());
 }
@@ -118,7 +114,6 @@ const rejected = (status: number, envelope: Envelope, cases: Record<string, () =
 const rejectedPaths = (status: number, envelope: Envelope, paths: string, below = ''): Rejected[] =>
   paths.split(' ').map((path) => [`the path ${below}${path}`, () => get(below + path), status, envelope]);
 
-const secondHeaders = ['Host: x', 'hOST: y', 'Authorization: Bearer x', 'authorization: '];
 const activate = (body: string, headers?: string) => post(activation(), body, headers);
 const graphql = (body: string, headers?: string) => post('/graphql', body, headers);
 
@@ -126,66 +121,35 @@ describe('the gateway rejects', () => {
   it.each<Rejected>([
     ...rejected(400, 'rest', {
       'bytes that are not HTTP': () => '\x16\x03\x01\x02\x00\x01',
-      'HTTP/2 without an upgrade': () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      'an unknown version': () => get('/api/v1/dtt', '', 'HTTP/9.9'),
-      'an unknown method': () => `SECRET /api/v1/dtt HTTP/1.1\r\n${host()}\r\n`,
       'a request without a host': () => 'GET /api/v1/dtt HTTP/1.1\r\n\r\n',
-      'a NUL in the path': () => get('/api/v1/\0'),
-      'a byte in the path that is not ASCII': () => get('/api/v1/\xff'),
-      'a space in the path': () => get('/api/v1/dtt /1'),
-      'a NUL in a header': () => get('/api/v1/dtt', 'X: a\0b\r\n'),
-      'a header without a colon': () => get('/api/v1/dtt', 'secret\r\n'),
-      'a folded header': () => get('/api/v1/dtt', 'X: a\r\n b\r\n'),
-      'two Content-Length headers': () => graphql(validBody, `${json}Content-Length: 1\r\n`),
-      'a negative length': () => get('/graphql', 'Content-Length: -1\r\n'),
-      'a length of 401 digits': () => get('/api/v1/dtt', `Content-Length: 1${'0'.repeat(400)}\r\n`),
       'Content-Length with chunks': () => graphql(validBody, `${json}Transfer-Encoding: chunked\r\n`),
-      'an invalid chunk of an activation': () => chunked(activation(), 'zz\r\n'),
       'the body of an activation that is not UTF-8': () => activate('{"isActive":true,"x":"\xff"}'),
       'a deeply nested body of an activation': () => activate('['.repeat(deep)),
+      'a second host': () => get('/api/v1/users/me', 'hOST: y\r\n'),
+      'a second token': () => get('/api/v1/users/me', 'authorization: \r\n'),
       'an activation of the type text/plain': () =>
         activate('{"isActive":true}', 'Content-Type: text/plain\r\n'),
     }),
     ...rejected(400, 'graphql', {
       'a request to GraphQL without a host': () => 'GET /graphql HTTP/1.1\r\n\r\n',
-      'an unknown transfer coding': () => get('/graphql', 'Transfer-Encoding: secret\r\n'),
       'an invalid chunk': () => chunked('/graphql', 'zz\r\n'),
-      'a chunk size of 40 digits': () => chunked('/graphql', `${'f'.repeat(40)}\r\n`),
-      'no body': () => graphql(''),
       'a body cut short': () => graphql(validBody.slice(0, -1)),
       'a body that is not UTF-8': () => graphql('{"query":"{ viewer { username } } # \xff"}'),
-      'a body in UTF-16': () => graphql(Buffer.from(validBody, 'utf16le').toString('latin1')),
       'a deeply nested body': () => graphql('['.repeat(deep) + ']'.repeat(deep)),
-      'a deeply nested body that is incomplete': () => graphql('{"a":'.repeat(deep)),
       'deeply nested variables': () =>
         graphql(
           `{"query":"query ($ids: [ID!]!) { nodes(ids: $ids) { id } }","variables":{"ids":${'['.repeat(deep)}${']'.repeat(deep)}}}`,
         ),
       'a list of requests': () => graphql(`[${validBody}]`),
       'null instead of a request': () => graphql('null'),
-      'a query that is not a string': () => graphql('{"query":{}}'),
       'variables that are not an object': () => graphql('{"query":"{a}","variables":[]}'),
       'variables in the URL that are not JSON': () => get('/graphql?query={viewer{id}}&variables=%7B'),
     }),
     ...rejected(400, 'page', {
       'a request for a page without a host': () => 'GET /healthz HTTP/1.1\r\n\r\n',
     }),
-    ...secondHeaders.flatMap((header) => [
-      ...rejected(400, 'rest', {
-        [`a second "${header}" of REST`]: () => get('/api/v1/users/me', `${header}\r\n`),
-      }),
-      ...rejected(400, 'graphql', {
-        [`a second "${header}" of GraphQL`]: () => get('/graphql', `${header}\r\n`),
-      }),
-      ...rejected(400, 'page', {
-        [`a second "${header}" of a page`]: () => get('/healthz', `${header}\r\n`),
-      }),
-    ]),
     ...rejected(431, 'rest', {
-      'a path of 100 kB': () => get(`/api/v1/${long}`),
-      'a query of 100 kB': () => get(`/graphql?query=${long}`),
       'a header of 100 kB': () => get('/api/v1/dtt', `X: ${long}\r\n`),
-      '10,000 headers': () => get('/api/v1/dtt', 'X: y\r\n'.repeat(10_000)),
     }),
     ...rejected(401, 'rest', {
       'a token of 15 kB': () =>
@@ -193,10 +157,8 @@ describe('the gateway rejects', () => {
     }),
     ...rejected(405, 'rest', {
       'a tunnel': () => `CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`,
-      'TRACE of REST': () => `TRACE /api/v1/dtt HTTP/1.1\r\n${host()}\r\n`,
     }),
     ...rejected(405, 'graphql', {
-      'TRACE of GraphQL': () => `TRACE /graphql HTTP/1.1\r\n${host()}\r\n`,
       'a method that GraphQL does not have': () => `DELETE /graphql HTTP/1.1\r\n${host()}\r\n`,
     }),
     ...rejected(404, 'page', { 'OPTIONS *': () => `OPTIONS * HTTP/1.1\r\n${host()}\r\n` }),
@@ -206,7 +168,6 @@ describe('the gateway rejects', () => {
     ...rejectedPaths(404, 'rest', `${2 ** 31} ${2 ** 53} 1${'0'.repeat(400)}`, '/api/v1/dtt/'),
     ...rejected(413, 'rest', {
       'the body of an activation over the limit': () => activate('x'.repeat(64 * 1024 + 1)),
-      'chunks over the limit': () => chunked(activation(), `fffff\r\n${'x'.repeat(0xfffff)}\r\n0\r\n\r\n`),
     }),
     ...rejected(413, 'graphql', {
       'a body of GraphQL over the limit': () => graphql('x'.repeat(256 * 1024 + 1)),
@@ -215,7 +176,6 @@ describe('the gateway rejects', () => {
       'a body of the type text/plain': () => graphql(validBody, 'Content-Type: text/plain\r\n'),
       'a body without a type': () => graphql(validBody, ''),
       'a compressed body': () => graphql('\x1f\x8b\x08\0\0', `${json}Content-Encoding: gzip\r\n`),
-      'an unknown content coding': () => graphql(validBody, `${json}Content-Encoding: aws-chunked\r\n`),
     }),
     ...rejected(415, 'rest', {
       'a compressed activation': () => activate('{"isActive":true}', `${json}Content-Encoding: gzip\r\n`),
@@ -261,13 +221,6 @@ describe('the gateway rejects', () => {
 
 describe('the gateway responds to', () => {
   it.each<[string, () => string, number[]]>([
-    ['many requests at once', () => get('/api/v1/users/me').repeat(20), Array(20).fill(200)],
-    [
-      'a request with Expect: 100-continue',
-      () => post('/graphql', validBody, `${json}Expect: 100-continue\r\n`),
-      [200],
-    ],
-    ['an unknown expectation', () => post('/graphql', validBody, `${json}Expect: secret\r\n`), [200]],
     ['a target in absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
     [
       'an activation as long as the limit',
@@ -275,27 +228,9 @@ describe('the gateway responds to', () => {
       [200],
     ],
     ['a body where none is expected', () => post('/healthz', long) + get('/api/v1/users/me'), [405, 200]],
-    [
-      'chunks with an extension',
-      () => chunked('/graphql', `${validBody.length.toString(16)};a=b\r\n${validBody}\r\n0\r\n\r\n`),
-      [200],
-    ],
   ])('%s', async (_, bytes, statuses) => {
     const responses = await responsesTo(bytes());
     expect(responses.map(({ status }) => status)).toEqual([...statuses, 200]);
-  });
-
-  it('a request in many pieces', async () => {
-    const bytes = post('/graphql', validBody);
-    const responses = await responsesTo(bytes, 30);
-    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
-  });
-
-  it('HTTP/1.0, and closes the connection', async () => {
-    const { socket, ended } = await openRaw(gateway.url);
-    socket.write(get('/api/v1/users/me', '', 'HTTP/1.0'));
-    const [response] = parseResponses(await ended());
-    expect(response).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 
   it.each([
@@ -313,12 +248,6 @@ describe('the gateway responds to', () => {
       .poll(() => received().match(/HTTP\/1.1 \d+/g))
       .toEqual(['200', '200', `${status}`].map((each) => `HTTP/1.1 ${each}`));
     socket.destroy();
-  });
-
-  it('a request, and rejects the tunnel behind it', async () => {
-    const { socket, ended } = await openRaw(gateway.url);
-    socket.write(`${post('/graphql', validBody)}CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`);
-    expect(parseResponses(await ended()).map(({ status }) => status)).toEqual([200, 405]);
   });
 
   it('an upgrade to an unsupported protocol as to a plain request, and then closes the connection', async () => {
@@ -376,9 +305,7 @@ describe('an incomplete request', () => {
 
 describe('no connection is left open after the client resets', () => {
   it.each<[string, () => string]>([
-    ['a connection without a request', () => ''],
     ['a body that is cut off', () => post('/graphql', validBody).slice(0, -1)],
-    ['a request whose response was not read', () => get('/api/v1/dtt/sessions')],
     [
       'a subscription',
       () =>

@@ -262,16 +262,6 @@ describe('while the feed is down', () => {
     expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(responseCache.counters.shared).toBe(0);
   });
-
-  it('what was cached before is not served either once the feed is back', async () => {
-    const { responseCache, lose, regain } = open();
-    await responseCache.compute(alice, '/dtt', good('old'));
-    lose();
-    regain();
-    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-    await responseCache.compute(alice, '/dtt', good('new'));
-    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
-  });
 });
 
 it('no response is served from the cache, nor cached, while the feed is not listening, but has not reported that it is down', async () => {
@@ -360,7 +350,7 @@ describe('compression', () => {
     return formFor(exchangeFor(coding), cached);
   };
 
-  it('has a response cached in each coding that was requested, within the memory that was counted for it', async () => {
+  it('has a response cached in the form that was requested, within the memory that was counted for it', async () => {
     const opened = open();
     const { responseCache } = opened;
     const computed = await responseCache.compute(alice, '/dtt', long);
@@ -369,9 +359,7 @@ describe('compression', () => {
     const first = await formFor(exchangeFor('gzip'), computed);
     expect(first.headers['Content-Encoding']).toBe('gzip');
     expect(await cachedIn(opened, alice, '/dtt', 'gzip')).toBe(first);
-    const other = await cachedIn(opened, alice, '/dtt', 'br');
-    expect(await cachedIn(opened, alice, '/dtt', 'br')).toBe(other);
-    expect(first.body.length + other.body.length).toBeLessThan(size / 2);
+    expect(first.body.length).toBeLessThan(size / 2);
     expect(responseCache.usage()).toEqual(usage);
   });
 });

@@ -5,7 +5,6 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
-import { openRaw } from '../support/rawHttp.ts';
 import { createLocalCluster, type LocalCluster, missing, password } from './localCluster.ts';
 
 let cluster: LocalCluster;
@@ -41,52 +40,12 @@ beforeEach(({ skip }) => {
   skip(missing.length > 0, `${missing.join(', ')} is not installed`);
 });
 
-it('has two named standbys for which commits wait', async () => {
-  const { rows } = await query(
-    'primary',
-    'SELECT application_name, sync_state FROM pg_stat_replication WHERE application_name LIKE $1 ORDER BY 1',
-    ['standby%'],
-  );
-  expect(rows).toEqual([
-    { application_name: 'standby_1', sync_state: 'quorum' },
-    { application_name: 'standby_2', sync_state: 'quorum' },
-  ]);
-  expect((await query('standby-2', 'SELECT pg_is_in_recovery() AS follows')).rows).toEqual([
-    { follows: true },
-  ]);
-});
-
 it('sends requests with the same token to one gateway, and requests without a token to both', async () => {
   const byToken: number[][] = [];
   for (const token of tokens) byToken.push(await servedBy(4, () => get('/dtt', token, 200)));
   expect(byToken.map((counts) => counts.toSorted())).toEqual(tokens.map(() => [0, 4]));
   expect(await servedBy(20, () => get('/dtt', undefined, 401))).not.toContain(0);
 });
-
-it('passes the events of a subscription on without buffering', async () => {
-  const [token = ''] = tokens;
-  const { data } = await get('/dtt/templates?limit=100', token, 200);
-  const other = data.data.find(({ isActive }: { isActive: boolean }) => !isActive);
-  const stream = await fetch(`http://${cluster.address('balancer')}/graphql`, {
-    method: 'POST',
-    headers: { ...authorization(token), 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-    body: JSON.stringify({ query: 'subscription { activeDttTemplate { databaseId } }' }),
-  });
-  const events = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
-  await until(events, '"databaseId"');
-  expect((await activate(token, other.id)).status).toBe(200);
-  await until(events, `"databaseId":${other.id}}`);
-  await events?.cancel();
-  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
-});
-
-it('responds with 408 when the headers of a request take more than 10 seconds', async () => {
-  const { socket, ended } = await openRaw(`http://${cluster.address('balancer')}`);
-  socket.write('GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nX-Slow: ');
-  const writing = setInterval(() => socket.write('x'), 700);
-  expect(await ended()).toMatch(/^HTTP\/1\.1 408 /);
-  clearInterval(writing);
-}, 20_000);
 
 it('sends the requests of all tokens to the other gateway when one has stopped', async () => {
   const [stopped, running] = gateways;
@@ -157,16 +116,6 @@ async function servedBy(times: number, request: () => Promise<unknown>): Promise
 
 function requestsOf(gateway: ServedGateway | undefined): number {
   return gateway?.output.stderr.match(/"endpoint":"rest"/g)?.length ?? 0;
-}
-
-/** Reads the stream until it has contained the text. */
-async function until(events: ReadableStreamDefaultReader<string> | undefined, text: string): Promise<void> {
-  let received = '';
-  while (!received.includes(text)) {
-    const { value, done } = (await events?.read()) ?? { done: true };
-    if (done) throw new Error(`the stream ended after ${received}`);
-    received += value ?? '';
-  }
 }
 
 async function query(service: 'primary' | 'standby-1' | 'standby-2', sql: string, values: unknown[] = []) {

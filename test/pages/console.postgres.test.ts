@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -66,25 +65,6 @@ it('the files are sent as they were built, compressed where the client accepts i
       expect([name, response.headers.get('Content-Encoding')]).toEqual([name, compressed]);
       expect(Buffer.from(await response.arrayBuffer()).equals(file)).toBe(true);
     }
-});
-
-it('the files have at most 120 kB of compressed JavaScript, of which the first view loads only a part', () => {
-  const sizeOf = (names: readonly string[]) =>
-    names.reduce((sum, name) => sum + gzipSync(readAsset(name)).length, 0);
-  const scripts = assets.filter((name) => name.endsWith('.js'));
-  const page = readFileSync(new URL('index.html', folder), 'utf8');
-  const first = scripts.filter((name) => page.includes(name));
-  expect(first.length).toBeGreaterThan(0);
-  expect(sizeOf(scripts)).toBeLessThanOrEqual(120_000);
-  expect(sizeOf(first)).toBeLessThan(sizeOf(scripts));
-});
-
-it('the files have no URLs of other hosts except in messages of libraries, and no data URLs', () => {
-  const texts = assets.filter((name) => extname(name) !== '.svg').map((name) => readAsset(name).toString());
-  const urls = texts.flatMap((text) => text.match(/https?:\/\/[^\s"'`\\)]+/g) ?? []);
-  const known = /^https?:\/\/(www\.w3\.org\/|github\.com\/preactjs\/|bit\.ly\/2XbVrpR#)/;
-  expect(urls.filter((url) => !known.test(url))).toEqual([]);
-  expect(texts.flatMap((text) => text.match(/url\(\s*["']?(data:|\/\/)/g) ?? [])).toEqual([]);
 });
 
 it('other paths are not found', async () => {

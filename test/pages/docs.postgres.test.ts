@@ -1,7 +1,5 @@
 /** The reference of the REST interface, as it is sent to a browser. */
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
@@ -44,21 +42,6 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   for (const path of loaded) {
     expect(path).toMatch(/^\/docs\/[\w.-]+$|^\/openapi\.json$/);
     expect([path, (await ask(path)).status]).toEqual([path, 200]);
-  }
-});
-
-it.each([
-  ['swagger-ui-bundle.js', 'text/javascript'],
-  ['swagger-ui.css', 'text/css'],
-])('a file is that of the package, and compressed if the client accepts it: %s', async (name, type) => {
-  const { resolve } = createRequire(import.meta.url);
-  const text = readFileSync(resolve(`swagger-ui-dist/${name}`), 'utf8');
-  for (const encoding of ['identity', 'gzip']) {
-    const response = await ask(`/docs/${name}`, { headers: { 'Accept-Encoding': encoding } });
-    expect(response.headers.get('Content-Type')).toBe(`${type}; charset=utf-8`);
-    expect(response.headers.get('Content-Encoding')).toBe(encoding === 'identity' ? null : 'gzip');
-    // Compared as a boolean, since a failed assertion should not print megabytes.
-    expect((await response.text()) === text).toBe(true);
   }
 });
 

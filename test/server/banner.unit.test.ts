@@ -17,19 +17,6 @@ const linesOf = (text: string) =>
 describe('the banner', () => {
   it.each<[string, Record<string, string>, Partial<Banner>, string[]]>([
     [
-      'the address of the home page, and the pages that are on',
-      {},
-      { demoToken: 'dvt_x' },
-      [
-        '  Start here      http://127.0.0.1:4000',
-        '  Console         http://127.0.0.1:4000/console',
-        '  GraphiQL        http://127.0.0.1:4000/graphql',
-        '  REST reference  http://127.0.0.1:4000/docs',
-        '  Database        .data (embedded)',
-        '  Token           dvt_x  (of the demo account)',
-      ],
-    ],
-    [
       'that it listens on every address, the metrics, and why there is one process',
       { HOST: '::', WORKERS: '4', ...quiet },
       { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
@@ -92,20 +79,12 @@ describe('the banner', () => {
   it.each([
     ['postgresql://me:hunter2@db.example.com/dovetail', 'dovetail on db.example.com:5432'],
     ['postgres://me:hunter2@db.example.com:6543/a%20b?sslmode=disable', 'a b on db.example.com:6543'],
-    ['postgresql://[::1]:5433/d', 'd on [::1]:5433'],
     ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
     ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
   ])('names the database of %s in one line, without the user and the password', (DATABASE_URL, name) => {
     const text = print({ DATABASE_URL });
     expect(text).toContain(`  Database        ${name}\n`);
     expect(text).not.toContain('hunter2');
-  });
-
-  it('shows no password, and says where to write it', () => {
-    const text = print({ DATABASE_URL: 'postgresql://me:hunter2@h/d' }, { hasUsers: false });
-    expect(text).not.toContain('hunter2');
-    expect(text).toContain("DATABASE_URL='postgresql://me:***@h/d' npx dovetail demo\n");
-    expect(text).toContain('\n  Write the password in the place of ***.\n');
   });
 
   it('has the commands of the container where the gateway runs in one', () => {

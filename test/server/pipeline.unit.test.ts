@@ -131,16 +131,6 @@ describe('/readyz', () => {
   });
 });
 
-it.each([
-  ['/healthz?x', 200, 'alive\n'],
-  ['/docsx', 404, 'Not found. The home page lists all pages.\n'],
-  ['//graphql', 404, expect.stringContaining('GraphQL is at /graphql, without a slash behind it.')],
-])('a path outside both APIs needs no token: %s', async (path, status, text) => {
-  const { url } = await open();
-  const response = await fetch(url + path);
-  expect({ status: response.status, text: await response.text() }).toEqual({ status, text });
-});
-
 it('a cached response is sent to GET and HEAD, and not to POST', async () => {
   const { ask, responseCache } = await open();
   const response = jsonResponse(200, '"cached"');
@@ -207,25 +197,6 @@ it.each(['/api/v1/dtt', '/graphql?query={viewer{id}}'])(
     ]);
   },
 );
-
-it('a statement that fails since the database is away makes a 503 in both APIs, which is logged once', async () => {
-  const { ask, sql, log } = await open();
-  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
-  sql.findMany.mockRejectedValue(refused);
-  const message = 'The database cannot be reached; try again';
-  const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
-  // The first time it is interpreted, and the second time compiled.
-  for (const [path, body] of [
-    ['/api/v1/dtt/1', { ok: false, error: message }],
-    ['/graphql?query={dttDevice(databaseId:1){id}}', { errors: [{ message, extensions }] }],
-  ] as const)
-    for (let time = 0; time < 2; time++) {
-      const { status, headers, text } = await ask(path);
-      expect([status, headers.get('Retry-After')]).toEqual([503, '1']);
-      expect(JSON.parse(text)).toMatchObject(body);
-    }
-  expect(log.map((line) => JSON.parse(line))).toMatchObject([{ why: 'connect ECONNREFUSED' }]);
-});
 
 it('a response that fails after its head is cut off, so that the client does not take it for complete', async () => {
   const { ask, responseCache, log } = await open();

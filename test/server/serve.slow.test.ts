@@ -128,7 +128,7 @@ ${commands.join('\n')}
     ]);
   });
 
-  it('is alive and ready, locks its folder, and ends after SIGTERM once all requests have their responses', async () => {
+  it('is alive and ready, and ends after SIGTERM once all requests have their responses', async () => {
     const engine = inject('engine');
     // A copy of a database with its tables is much faster than a new one.
     if (engine.kind === 'embedded') await copyFolder(engine.template, folder);
@@ -154,35 +154,10 @@ ${commands.join('\n')}
     const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(gateway.output.stdout) ?? [];
     expect((await fetch(metricsUrl)).status).toBe(200);
 
-    expect(await runCli(['serve'], { DATA_DIR: folder, PORT: '0' })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `DATA_DIR ${JSON.stringify(folder)} is in use by another process. Stop it, or set DATA_DIR to another folder.\n`,
-    });
-    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-
-    const subscribed = await fetch(`${gateway.url}/graphql`, {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/json',
-        Accept: 'text/event-stream',
-        Authorization: `Bearer ${gateway.token}`,
-      },
-      body: '{"query":"subscription { activeDttTemplate { name } }"}',
-    });
-    let events = '';
-    const ended = (async () => {
-      for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
-    })();
-    await expect.poll(() => events).toContain('Beginner Program');
-    // It breaks off, so that the client subscribes again.
-    const brokenOff = expect(ended).rejects.toThrow('terminated');
     expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(/^[^\n]*stray[^\n]*\n$/),
     });
-    await brokenOff;
-    expect(events).not.toContain('event: complete');
   });
 });
 

@@ -143,26 +143,6 @@ describe('a statement', () => {
     await gateway.close();
   });
 
-  it('runs before all the statements of a larger request that came first have ended', async () => {
-    const gateway = await openTestGateway(await open());
-    for (const { token } of [alice, bob]) expect((await rest(gateway, token, '/users/me')).status).toBe(200);
-    await hold('LOCK TABLE "LkbxDevice"');
-    const many = Array.from(
-      { length: 8 },
-      (_, index) => `a${index}: lkbxDevices(first: ${index + 1}) { totalCount }`,
-    );
-    const ended: string[] = [];
-    const asking = graphqlOnce(gateway, alice.token, `{ ${many} }`).then(() => ended.push('alice'));
-    await expect.poll(() => gateway.database.pool.idleCount).toBe(0);
-    const { status } = await rest(gateway, bob.token, '/dtt/sessions');
-    ended.push('bob');
-    expect(status).toBe(200);
-    await asking;
-    expect(ended).toEqual(['bob', 'alice']);
-    await release();
-    await gateway.close();
-  });
-
   it('that gets no response from the database fails after the timeout', async () => {
     const proxy = await openTcpProxy(database);
     const gateway = await openTestGateway(await open(proxy.url));

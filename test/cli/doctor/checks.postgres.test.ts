@@ -75,7 +75,6 @@ it('finds no problem on a sound server, and leaves no connection open', async ()
 it.each([
   ['replica=yes', 'database rights', 'Name the primary in DATABASE_URL.'],
   ['server_version=14.9', 'database', 'Dovetail needs PostgreSQL 15 or later.'],
-  ['server_version=15.0', 'database', undefined],
 ])('judges what the server reports of itself: %s', async (faked, check, advice) => {
   // These functions, which come before those of the server in the search_path, fake its properties.
   await run(`CREATE SCHEMA fake;
@@ -87,7 +86,7 @@ it.each([
   const problems = await problemsAt(
     urlOf({ options: `-c search_path=public,fake,pg_catalog -c fake.${faked}` }),
   );
-  expect(problems.map(({ says, ...each }) => each)).toEqual(advice === undefined ? [] : [{ check, advice }]);
+  expect(problems.map(({ says, ...each }) => each)).toEqual([{ check, advice }]);
 });
 
 it.each([
@@ -185,7 +184,6 @@ it.each([
     'SELECT ON "LockSegment", "_prisma_migrations"',
     'SELECT on "LockSegment"; SELECT on "_prisma_migrations"',
   ],
-  ['DELETE ON "RateLimit"', 'DELETE on "RateLimit"'],
   ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"'],
 ])('finds that the role lacks %s, which requests need, and its advice fixes that', async (right, lacks) => {
   const user = await createRole();
@@ -207,7 +205,6 @@ it.each([
     '"LockTemplate" ENABLE TRIGGER announce_update',
     'LockTemplate.announce_update fires in some sessions only',
   ],
-  ['"ApiToken" DISABLE TRIGGER only_for_ultra', 'ApiToken.only_for_ultra is disabled'],
 ])(
   'finds triggers that do not fire after ALTER TABLE %s, and its advice fixes them',
   async (change, says) => {
