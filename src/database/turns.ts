@@ -194,7 +194,5 @@ export function inTurn(sql: Sql, run: RunInTurn): Sql {
     count: (model, where, given, planning) => run(() => sql.count(model, where, given, planning)),
     run: (text, values, planning) => run(() => sql.run(text, values, planning)),
     write: (text, values) => run(() => sql.write(text, values)),
-    writeAndFind: (statement, model, query, given) =>
-      run(() => sql.writeAndFind(statement, model, query, given)),
   };
 }

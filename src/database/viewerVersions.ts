@@ -51,10 +51,6 @@ export function createViewerVersions(feed: ChangeFeed) {
     versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
     /** Must be called after a write through this process, before it is acknowledged. */
     invalidate: versions.raise,
-    /** Raises the version if the viewer may have seen newer data than it stands for. */
-    async settleVersion(viewerId: number): Promise<void> {
-      if (!barrier.isCaughtUp(viewerId) && !(await barrier.catchUp(viewerId))) versions.raise(viewerId);
-    },
   };
 }
 

@@ -40,8 +40,6 @@ export interface Sight {
   counts: Counts;
   /** The id of the active template, 0 for none. */
   active?: number;
-  /** The ids of the templates of the library. */
-  library?: readonly number[];
 }
 
 export interface Seen extends Sight {
@@ -53,7 +51,7 @@ export interface Seen extends Sight {
 interface Version {
   readonly register: Register;
   readonly version: number;
-  /** The id of the active template, or 1 or 0 for whether a template is imported. */
+  /** The id of the active template. */
   readonly value: number;
 }
 
@@ -65,7 +63,7 @@ export async function findStale(pool: pg.Pool, seen: readonly Seen[]): Promise<s
   const histories = new Map<Register, Version[]>();
   for (const row of rows) histories.set(row.register, [...(histories.get(row.register) ?? []), row]);
   const stale: string[] = [];
-  for (const { what, userId, counts, active, library, floor } of seen) {
+  for (const { what, userId, counts, active, floor } of seen) {
     for (const activation of floor.activations) {
       const register = `User ${activation.userId}`;
       const own = histories
@@ -77,16 +75,11 @@ export async function findStale(pool: pg.Pool, seen: readonly Seen[]): Promise<s
       const least = floor.counts.get(register) ?? 0;
       if (count < least) stale.push(`${what} saw ${count} of ${register}, ${least} was known`);
     }
-    const expectState = (register: Register, value: number) => {
-      const least = floor.counts.get(register) ?? 0;
-      const held = histories.get(register)?.some((row) => row.version >= least && row.value === value);
-      if (least > 0 && !held) stale.push(`${what} saw ${value} of ${register}, as it was not since ${least}`);
-    };
-    if (active !== undefined) expectState(`User ${userId}`, active);
-    for (const register of library ? histories.keys() : []) {
-      const [, user, template] = /^Import (\d+)-(\d+)$/.exec(register) ?? [];
-      if (Number(user) === userId) expectState(register, library?.includes(Number(template)) ? 1 : 0);
-    }
+    if (active === undefined) continue;
+    const register = `User ${userId}`;
+    const least = floor.counts.get(register) ?? 0;
+    const held = histories.get(register)?.some(({ version, value }) => version >= least && value === active);
+    if (least > 0 && !held) stale.push(`${what} saw ${active} of ${register}, as it was not since ${least}`);
   }
   return stale;
 }

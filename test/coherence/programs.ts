@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { favourites, reads } from './reads.ts';
 import type { DirectChange } from './watched.ts';
-import { atOnce, type Holding, leaves, levels, tables } from './writes.ts';
+import { type Holding, levels, tables } from './writes.ts';
 
 export const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 /** How long the tests run; by default a few seconds. */
@@ -23,8 +23,7 @@ export type CommonStep =
       readonly kind: 'read';
       readonly request: number;
       readonly times: number;
-      /** Whether it is sent with a token that may be revoked, and with the position of the account's last write. */
-      readonly isTemporary: boolean;
+      /** Whether it is sent with the position of the account's last write. */
       readonly sendsPosition: boolean;
     }
   | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
@@ -45,44 +44,32 @@ export const where = {
   account: often(0, fc.nat(1)),
   place: often(0, fc.nat(3)),
 };
-export const held: fc.Arbitrary<Holding> = fc.record({
+const held: fc.Arbitrary<Holding> = fc.record({
   level: fc.constantFrom(...levels),
   before: fc.constantFrom(0, 5, 20),
   after: fc.constantFrom(0, 5, 20, 50),
 });
 
-/** @param canHold whether transactions may be held open: on the embedded engine nothing else runs meanwhile. */
-export const stepsOf = (canHold: boolean) => {
-  const holding = { held: canHold ? held : fc.constant(atOnce) };
-  return {
-    read: fc.record({
-      ...where,
-      kind: fc.constant('read' as const),
-      request: often(favourites, fc.nat(reads.length - 1)),
-      times: fc.integer({ min: 1, max: 5 }),
-      isTemporary: fc.constantFrom(false, false, true),
-      sendsPosition: fc.boolean(),
-    }),
-    activate: fc.record({
-      ...where,
-      kind: fc.constant('activate' as const),
-      template: fc.nat(2),
-      endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
-    }),
-    write: fc.record({
-      ...where,
-      kind: fc.constant('write' as const),
-      table: fc.constantFrom(...tables),
-      asReplica: fc.boolean(),
-      ...holding,
-    }),
-    import: fc.record({ ...where, kind: fc.constant('import' as const), wanted: fc.boolean(), ...holding }),
-    restore: fc.record({
-      ...where,
-      kind: fc.constant('restore' as const),
-      table: fc.constantFrom(...leaves),
-    }),
-  };
+export const commonSteps = {
+  read: fc.record({
+    ...where,
+    kind: fc.constant('read' as const),
+    request: often(favourites, fc.nat(reads.length - 1)),
+    times: fc.integer({ min: 1, max: 5 }),
+    sendsPosition: fc.boolean(),
+  }),
+  activate: fc.record({
+    ...where,
+    kind: fc.constant('activate' as const),
+    template: fc.nat(2),
+    endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
+  }),
+  write: fc.record({
+    ...where,
+    kind: fc.constant('write' as const),
+    table: fc.constantFrom(...tables),
+    held,
+  }),
 };
 
 /** Runs the steps, several at once. */

@@ -34,7 +34,6 @@ const seeTemplates = (rows: Template[]): Sight => ({
 const seeLibrary = (rows: Template[]): Sight => ({
   ...seeTemplates(rows),
   active: rows.find(({ isActive }) => isActive)?.id ?? 0,
-  library: rows.map(({ id }) => id),
 });
 const seeActive = (row: Template | null): Sight => ({
   ...seeTemplates(row ? [row] : []),
@@ -84,55 +83,51 @@ export const favourites = [viewerQuery, templatesQuery].map((query) =>
   reads.findIndex(({ ask }) => ask === query),
 );
 
-/** The data of the response, or `rejected` if the token is rejected. */
-export async function ask(
+/** Sends a request with a body, if there is one. @throws an error unless the response is a good one. */
+async function send(
   { url, log }: TestGateway,
   token: string,
-  { ask, by }: Read,
+  path: string,
+  body?: object,
   position?: string,
-): Promise<unknown> {
+) {
   const headers = {
     Authorization: `Bearer ${token}`,
     'Content-Type': 'application/json',
     ...(position !== undefined && { 'Dovetail-Position': position }),
   };
-  const response =
-    by === 'REST'
-      ? await fetch(`${url}/api/v1${ask}`, { headers })
-      : by === 'GET'
-        ? await fetch(`${url}/graphql?${new URLSearchParams({ query: ask })}`, { headers })
-        : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
-  const body = await response.json();
-  if (response.status === 401) return rejected;
-  if (response.status !== 200 || 'errors' in body)
-    throw new Error(`${ask} got ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
-  return body.data;
+  const response = await fetch(url + path, {
+    headers,
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  const reply = await response.json();
+  if (response.status !== 200 || 'errors' in reply)
+    throw new Error(`${path} got ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);
+  return { data: reply.data, position: response.headers.get('Dovetail-Position') ?? undefined };
 }
 
-export const rejected = Symbol('rejected');
+/** The data of the response. */
+export async function ask(gateway: TestGateway, token: string, { ask, by }: Read, position?: string) {
+  const query = new URLSearchParams({ query: ask });
+  const path = by === 'REST' ? `/api/v1${ask}` : by === 'GET' ? `/graphql?${query}` : '/graphql';
+  const { data } = await send(gateway, token, path, by === 'POST' ? { query: ask } : undefined, position);
+  return data;
+}
 
 /**
  * Activates a template through a gateway.
  * @returns the position of the database after the activation, for a gateway over a server.
- * @throws an error unless the gateway responds that the template is active.
  */
 export async function activate(
-  { url, log }: TestGateway,
+  gateway: TestGateway,
   { token }: Account,
   id: number,
   endpoint: 'REST' | 'GraphQL',
 ): Promise<string | undefined> {
-  const [path, body] =
+  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
+  const { position } =
     endpoint === 'REST'
-      ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
-      : [
-          '/graphql',
-          { query: `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }` },
-        ];
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-  const reply = await response.json();
-  if (response.status !== 200 || 'errors' in reply)
-    throw new Error(`the activation got ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);
-  return response.headers.get('Dovetail-Position') ?? undefined;
+      ? await send(gateway, token, `/api/v1/dtt/templates/${id}`, { isActive: true })
+      : await send(gateway, token, '/graphql', { query });
+  return position;
 }

@@ -10,80 +10,57 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import type { FeedKind } from '../../src/database/feed/changeFeed.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { type Cluster, startCluster } from '../support/cluster.ts';
+import type { Account } from '../support/accounts.ts';
+import { startCluster } from '../support/cluster.ts';
 import { openTestGateway, type TestGatewayOptions, withClient } from '../support/gateway.ts';
-import type { TcpProxy } from '../support/tcpProxy.ts';
-import { type Activation, Floor, findStale, type Seen } from './floor.ts';
-import { minutes, runPrograms, type Step, seed, stepsOf, where } from './programs.ts';
-import { ask, type Read, reads, rejected } from './reads.ts';
-import { activateAt, at, changeDirectly, hasCaughtUp, shownTo, type Watched, watch } from './watched.ts';
-import { preparation, write } from './writes.ts';
+import type { Seen } from './floor.ts';
+import { commonSteps, minutes, runPrograms, type Step, seed, where } from './programs.ts';
+import { reads } from './reads.ts';
+import {
+  acknowledged,
+  activateAt,
+  at,
+  changeDirectly,
+  checkProgram,
+  createAccounts,
+  hasCaughtUp,
+  readAt,
+  type Watched,
+  type Written,
+  watch,
+} from './watched.ts';
 
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 2 : 2_000;
 
 const name = 'things';
-let cluster: Cluster;
-let own: pg.Pool;
+const cluster = await startCluster(2, { max_standby_streaming_delay: '50ms' });
+await cluster.createDatabase(name);
+const url = `${cluster.primary.url}/${name}`;
+const database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
+const accounts = await createAccounts(database);
+await database.close();
+await cluster.isReplayed();
+const own = new pg.Pool({ connectionString: url, max: 20 });
 /** The connections of the gateways to the standbys. */
-let proxies: TcpProxy[];
+const proxies = await Promise.all(cluster.standbys.map((standby) => standby.openTcpProxy(name)));
 let gateways: Watched[];
-let accounts: readonly Account[];
-
-const acknowledged = new Floor();
-/** The last write of each account through a gateway, and its position. */
-const written = new Map<number, { readonly position: string; readonly activation: Activation }>();
-
-beforeAll(async () => {
-  cluster = await startCluster(2, { max_standby_streaming_delay: '50ms' });
-  await cluster.createDatabase(name);
-  const url = `${cluster.primary.url}/${name}`;
-  const open = async () => withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
-  const database = await open();
-  const [alice, bob] = [
-    await createAccount(database.client, 'alice'),
-    await createAccount(database.client, 'bobby'),
-  ];
-  accounts = [alice, bob];
-  await database.pool.query(preparation);
-  await importTemplate(database.client, bob, alice.dttTemplates[0]);
-  await database.close();
-  await cluster.isReplayed();
-  own = new pg.Pool({ connectionString: url, max: 20 });
-  proxies = await Promise.all(cluster.standbys.map((standby) => standby.openTcpProxy(name)));
-});
 afterAll(async () => {
-  await own?.end();
-  await cluster?.stop();
+  await own.end();
+  await cluster.stop();
 });
+
+/** The last write of each account through a gateway. */
+const written = new Map<Account, Written>();
 
 /** Opens gateways with this kind of change feed. The second one caches nothing. */
 async function openGateways(wanted: FeedKind): Promise<Watched[]> {
-  const url = `${cluster.primary.url}/${name}`;
-  const standbys = proxies.map(({ url }) => url);
+  const standbys = proxies.map((proxy) => proxy.url);
   const start = async (options: TestGatewayOptions = {}) => {
     const database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
     const openChangeFeed = () => database.openChangeFeed({ wanted, chosen() {} });
-    const gateway = await openTestGateway({ ...database, openChangeFeed }, { standbys, ...options });
-    return watch(gateway, acknowledged);
+    return watch(await openTestGateway({ ...database, openChangeFeed }, { standbys, ...options }));
   };
   return [await start(), await start({ cacheBytes: 0 }), await start()];
-}
-
-async function read(place: number, account: Account, request: Read, sendsPosition: boolean): Promise<Seen> {
-  const watched = at(gateways, place);
-  const { gateway, floor } = watched;
-  const shownBefore = shownTo(watched, account);
-  const begun = gateway.feed.listening ? floor.copy() : acknowledged.copy();
-  const known = sendsPosition ? written.get(account.userId) : undefined;
-  if (known) begun.activations.push(known.activation);
-  begun.raiseTo(shownBefore);
-  const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
-  const data = await ask(gateway, account.token, request, known?.position);
-  if (data === rejected) throw new Error(`${what} was rejected`);
-  const seen = { what, userId: account.userId, floor: begun, ...request.see(data) };
-  shownBefore.raise(seen.counts);
-  return seen;
 }
 
 const faults = ['pause', 'resume', 'cut', 'mend', 'hold', 'silence', 'terminate', 'stop'] as const;
@@ -111,13 +88,10 @@ async function mend(index: number): Promise<void> {
 
 type FaultStep = { readonly kind: 'fault'; readonly fault: (typeof faults)[number] };
 
-const stepOf = stepsOf(true);
 const step: fc.Arbitrary<Step<FaultStep>> = fc.oneof(
-  { weight: 24, arbitrary: stepOf.read },
-  { weight: 4, arbitrary: stepOf.activate },
-  { weight: 6, arbitrary: stepOf.write },
-  { weight: 2, arbitrary: stepOf.import },
-  { weight: 1, arbitrary: stepOf.restore },
+  { weight: 24, arbitrary: commonSteps.read },
+  { weight: 4, arbitrary: commonSteps.activate },
+  { weight: 6, arbitrary: commonSteps.write },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -130,17 +104,19 @@ const step: fc.Arbitrary<Step<FaultStep>> = fc.oneof(
 
 async function take(next: Step<FaultStep>, seen: Seen[]): Promise<void> {
   const account = at(accounts, next.account);
+  const watched = at(gateways, next.place);
   if (next.kind === 'read')
-    for (let time = 0; time < next.times; time++)
-      seen.push(await read(next.place, account, at(reads, next.request), next.sendsPosition));
+    for (let time = 0; time < next.times; time++) {
+      const known = next.sendsPosition ? written.get(account) : undefined;
+      seen.push(await readAt(watched, account, at(reads, next.request), known));
+    }
   else if (next.kind === 'activate') {
     const template = at(account.dttTemplates, next.template);
-    const gateway = at(gateways, next.place);
-    const done = await activateAt(gateway, account, template, next.endpoint, acknowledged, gateways);
+    const done = await activateAt(watched, account, template, next.endpoint, gateways);
     if (done.position === undefined) throw new Error('the activation returned no position');
-    written.set(account.userId, { ...done, position: done.position });
+    written.set(account, done);
   } else if (next.kind === 'fault') await inTurn(() => causeFault(next.place, next.fault));
-  else acknowledged.raise(await changeDirectly(own, accounts, account, next));
+  else acknowledged.raise(await changeDirectly(own, account, next));
 }
 
 /** Causes faults one after the other: a standby that is stopped cannot be paused. */
@@ -151,19 +127,12 @@ function inTurn(act: () => Promise<void>): Promise<void> {
   return done;
 }
 
-const readAll = () =>
-  Promise.all(
-    gateways.flatMap((_, place) =>
-      accounts.flatMap((account) => reads.map((request) => read(place, account, request, false))),
-    ),
-  );
-
 /** Waits until all gateways have processed the announcements of all acknowledged changes, but those whose feed reconnected. */
 async function haveCaughtUp(): Promise<void> {
   for (const watched of gateways) {
     const { feed } = watched.gateway;
     await expect.poll(() => feed.listening, { interval: 5, timeout: 30_000 }).toBe(true);
-    if (feed.reconnects === 0) await hasCaughtUp(watched, acknowledged);
+    if (feed.reconnects === 0) await hasCaughtUp(watched);
   }
 }
 
@@ -201,17 +170,8 @@ describe.each(['notify', 'logical'] as const)(
           () => Date.now() < end || fewestReads() <= enoughReads,
           async (run) => {
             seen = [];
-            for (const { activations } of [acknowledged, ...gateways.map(({ floor }) => floor)])
-              activations.length = 0;
             written.clear();
-            await run();
-            await haveCaughtUp();
-            seen.push(...(await readAll()));
-            for (const account of accounts) acknowledged.raise(await write(own, account, 'User'));
-            await haveCaughtUp();
-            const newest = [...(await readAll()), ...(await readAll())];
-            seen.push(...newest.map((one) => ({ ...one, floor: acknowledged.copy() })));
-            expect(await findStale(own, seen)).toEqual([]);
+            await checkProgram({ own, gateways, accounts, haveCaughtUp }, run, seen);
             for (const [index] of proxies.entries()) await mend(index);
           },
         );

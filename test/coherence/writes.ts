@@ -27,23 +27,15 @@ export type Table = keyof typeof counted;
 // `Object.keys` does not know that these are all the keys there are.
 export const tables = Object.keys(counted) as Table[];
 
-/** Tables without references to them, which can be emptied and filled again. */
-export const leaves = ['DttTemplateSegment', 'TrainerSegment'] as const;
-
 const marks = tables.map(
   (table) => `
   CREATE TRIGGER mark AFTER UPDATE ON "${table}" REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION mark('${counted[table]}');
-  CREATE TRIGGER mark_insert AFTER INSERT ON "${table}" REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION mark('${counted[table]}');
-  ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER mark;
-  ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER mark_insert;`,
+    FOR EACH STATEMENT EXECUTE FUNCTION mark('${counted[table]}');`,
 );
 
 /** Has the rows count their changes. Rows that exist at the start have their first version then. */
 export const preparation = `
   CREATE TABLE history (register text, version int, value int);
-  CREATE TABLE imports (user_id int, template_id int, version int, PRIMARY KEY (user_id, template_id));
 
   CREATE FUNCTION count_user() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.rank := OLD.rank + 1;
@@ -51,39 +43,12 @@ export const preparation = `
     RETURN NEW;
   END $$;
   CREATE TRIGGER count_user BEFORE UPDATE ON "User" FOR EACH ROW EXECUTE FUNCTION count_user();
-  ALTER TABLE "User" ENABLE ALWAYS TRIGGER count_user;
 
   CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     EXECUTE format('SELECT public.announce(''${marker} %s:'' || id || '':'' || %s) FROM changed', TG_TABLE_NAME, TG_ARGV[0]);
     RETURN NULL;
   END $$;
   ${marks.join('')}
-
-  -- Per statement, and after the announcement, which is per statement as well.
-  CREATE FUNCTION mark_import() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
-    one record;
-    counted int;
-  BEGIN
-    FOR one IN SELECT * FROM changed LOOP
-      INSERT INTO public.imports VALUES (one."userId", one."templateId", 1)
-        ON CONFLICT (user_id, template_id) DO UPDATE SET version = imports.version + 1 RETURNING version INTO counted;
-      INSERT INTO public.history
-        VALUES ('Import ' || one."userId" || '-' || one."templateId", counted, (TG_OP = 'INSERT')::int);
-      PERFORM public.announce('${marker} Import:' || one."userId" || '-' || one."templateId" || ':' || counted);
-    END LOOP;
-    RETURN NULL;
-  END $$;
-  CREATE TRIGGER mark_insert AFTER INSERT ON "DttLibraryEntry" REFERENCING NEW TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
-  CREATE TRIGGER mark_delete AFTER DELETE ON "DttLibraryEntry" REFERENCING OLD TABLE AS changed
-    FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
-
-  CREATE FUNCTION mark_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM public.announce('${marker} ApiToken:' || OLD.id || ':1');
-    RETURN NULL;
-  END $$;
-  CREATE TRIGGER mark_update AFTER UPDATE OF "revokedAt" ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION mark_token();
-  CREATE TRIGGER mark_delete AFTER DELETE ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION mark_token();
 
   UPDATE "DttTemplate" SET name = '0';
   UPDATE "DttTemplateSegment" SET repeat = 0;
@@ -108,75 +73,6 @@ export async function write(client: Client, account: Account, table: Table): Pro
   return rows.map(({ id, count }) => [`${table} ${id}`, count]);
 }
 
-/** Imports a template of another account into the account's library, or removes it. */
-export async function setImport(client: Client, { userId }: Account, templateId: number, wanted: boolean) {
-  const { rowCount } = await client.query(
-    wanted
-      ? 'INSERT INTO public."DttLibraryEntry" ("userId", "templateId") VALUES ($1, $2) ON CONFLICT DO NOTHING'
-      : 'DELETE FROM public."DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2',
-    [userId, templateId],
-  );
-  // A state that was there before may have been announced before any gateway listened.
-  if (rowCount === 0) return [];
-  const { rows } = await client.query<{ version: number }>(
-    'SELECT version FROM public.imports WHERE user_id = $1 AND template_id = $2',
-    [userId, templateId],
-  );
-  return rows.map(({ version }): [string, number] => [`Import ${userId}-${templateId}`, version]);
-}
-
-/** Writes as a replication or a restore does: only triggers with ENABLE ALWAYS fire. */
-export async function writeAsReplica(client: Client, account: Account, table: Table): Promise<Counts> {
-  await client.query("SET LOCAL session_replication_role = replica; SET LOCAL search_path = ''");
-  return write(client, account, table);
-}
-
-/** Empties a table and fills it again, as a restore does, with a higher count in each row. */
-export async function restore(client: pg.ClientBase, table: (typeof leaves)[number]): Promise<Counts> {
-  const column = counted[table];
-  await client.query(`
-    LOCK TABLE public."${table}" IN ACCESS EXCLUSIVE MODE;
-    SET LOCAL session_replication_role = replica;
-    SET LOCAL search_path = ''`);
-  const rows = await copy(
-    client,
-    `COPY (SELECT (jsonb_populate_record(old, jsonb_build_object('${column}', coalesce(${column}, 0) + 1))).*
-           FROM public."${table}" AS old) TO STDOUT`,
-  );
-  await client.query(`TRUNCATE public."${table}"`);
-  await copy(client, `COPY public."${table}" FROM STDIN`, rows);
-  const restored = await client.query<{ id: number; count: number }>(
-    `SELECT id, ${column} AS count FROM public."${table}"`,
-  );
-  return restored.rows.map(({ id, count }) => [`${table} ${id}`, count]);
-}
-
-/** The parts of the connection that `pg` passes to a query that is submitted to it. */
-interface Wire {
-  query(text: string): void;
-  sendCopyFromChunk(chunk: Buffer): void;
-  endCopyFrom(): void;
-}
-
-/** Copies rows in or out. `pg` has no COPY of its own, but lets a submitted query handle the protocol. */
-function copy(client: pg.ClientBase, text: string, rows: Buffer = Buffer.alloc(0)): Promise<Buffer> {
-  return new Promise((settle, fail) => {
-    const chunks: Buffer[] = [];
-    // The types of `pg` have such a query as Submittable, without the handlers.
-    client.query({
-      submit: (wire: Wire) => wire.query(text),
-      handleCopyInResponse(wire: Wire) {
-        if (rows.length > 0) wire.sendCopyFromChunk(rows);
-        wire.endCopyFrom();
-      },
-      handleCopyData: ({ chunk }: { chunk: Buffer }) => chunks.push(Buffer.from(chunk)),
-      handleCommandComplete() {},
-      handleReadyForQuery: () => settle(Buffer.concat(chunks)),
-      handleError: fail,
-    } as unknown as pg.Submittable);
-  });
-}
-
 export const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
 
 export interface Holding {
@@ -185,8 +81,6 @@ export interface Holding {
   readonly before: number;
   readonly after: number;
 }
-
-export const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
 
 /** Acts in a transaction that is held open. If it fails because of a conflict with another one, it returns no counts. */
 export async function hold(

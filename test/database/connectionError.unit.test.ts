@@ -39,12 +39,6 @@ it.each<[string, string | undefined, string, string]>([
     `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
   ],
   [
-    'unable to verify',
-    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    'the certificate of the server is not trusted ($)',
-    `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
-  ],
-  [
     'no match',
     'ERR_TLS_CERT_ALTNAME_INVALID',
     'the certificate of the server is for another host ($)',

@@ -1,22 +1,17 @@
 /** Each constraint of the database, with writes that it rejects, whichever client makes them. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestDatabase } from '../support/gateway.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  bob = await createAccount(database.client, 'bob');
-  await importTemplate(database.client, alice, bob.dttTemplates[0]);
-  await database.client.user.create({ data: { username: 'poor' } });
-  await database.client.mirror.create({ data: { source: 'test' } });
-  await database.client.mirroredAccount.create({ data: { userId: alice.userId } });
-});
-afterAll(() => database?.close());
+const database = await openTestDatabase();
+afterAll(() => database.close());
+const alice = await createAccount(database.client, 'alice');
+const bob = await createAccount(database.client, 'bob');
+await importTemplate(database.client, alice, bob.dttTemplates[0]);
+await database.client.user.create({ data: { username: 'poor' } });
+await database.client.mirror.create({ data: { source: 'test' } });
+await database.client.mirroredAccount.create({ data: { userId: alice.userId } });
 
 const firstOf = (table: string) => `WHERE id = (SELECT min(id) FROM "${table}")`;
 const set = (table: string, column: string, value: string) =>
@@ -64,7 +59,7 @@ const rowWithoutOwner = (table: string) =>
   });
 
 /** Each constraint, with writes that it rejects. */
-const constraints = (): Record<string, string[]> => ({
+const constraints: Record<string, string[]> = {
   ...Object.fromEntries([
     ...rejectedBy(
       'finite',
@@ -160,7 +155,7 @@ const constraints = (): Record<string, string[]> => ({
     `UPDATE "DttLibraryEntry" SET "userId" = ${bob.userId} WHERE "templateId" = ${alice.dttTemplates[0]}`,
     `UPDATE "DttLibraryEntry" SET "templateId" = ${bob.dttTemplates[2]} WHERE "templateId" = ${alice.dttTemplates[0]}`,
   ],
-});
+};
 
 /** Constraints that others imply, so that no write violates one of these alone. */
 const implied = [
@@ -177,14 +172,14 @@ describe('the database', () => {
        WHERE indisunique AND NOT indisprimary AND relnamespace = 'public'::regnamespace ORDER BY 1`,
     );
     const byTriggersOrKeys = ['ApiToken_only_for_ultra', 'DttLibraryEntry_keeps_own', 'DttLibraryEntry_pkey'];
-    const tested = Object.keys(constraints()).filter((name) => !byTriggersOrKeys.includes(name));
+    const tested = Object.keys(constraints).filter((name) => !byTriggersOrKeys.includes(name));
     expect([...tested, ...implied].sort()).toEqual(rows.map(({ name }) => name).sort());
   });
 
   it('rejects each of these writes, and names the constraint', async () => {
     const outcomes: Record<string, unknown> = {};
     const expected: Record<string, unknown> = {};
-    for (const [constraint, writes] of Object.entries(constraints())) {
+    for (const [constraint, writes] of Object.entries(constraints)) {
       expect(writes).not.toEqual([]);
       for (const sql of writes) {
         const place = `${constraint}: ${sql}`;
@@ -223,15 +218,5 @@ describe('the database', () => {
     ])
       await expect(write(twice), twice).rejects.toMatchObject({ constraint: 'DttLibraryEntry_pkey' });
     expect(await entries()).toEqual(before);
-  });
-
-  it('accepts an active lock session after the previous one has ended', async () => {
-    await database.pool.query(
-      `UPDATE "LockSession" SET "isActive" = false, "lockState" = 'completed' WHERE "isActive"`,
-    );
-    await database.pool.query(
-      `UPDATE "LockSession" SET "isActive" = true, "lockState" = 'locked'
-       WHERE id IN (SELECT max(id) FROM "LockSession" GROUP BY "ownerId")`,
-    );
   });
 });

@@ -5,21 +5,17 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
 import { SetupError } from '../../src/errors.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase } from '../support/gateway.ts';
 import { openSilentServer } from '../support/silent.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-let database: TestDatabase;
-let url: string;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  url = database.pool.options.connectionString ?? '';
-});
-afterAll(() => database?.close());
+const database = await openTestDatabase();
+afterAll(() => database.close());
+const url = database.pool.options.connectionString ?? '';
 
 const open = (bounds?: PoolLimits, at = url) =>
   openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
@@ -53,31 +49,29 @@ describe('a server', () => {
     await expect.poll(sessions).toBe(0);
   });
 
-  it('that sends nothing when a client connects is given up after five seconds', async () => {
-    const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => void silent.close());
-    const { port } = silent.address() as AddressInfo;
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const opening = open(undefined, `postgres://me:secret@127.0.0.1:${port}/none`);
-    let state = 'opening';
-    const settled = opening.catch((error: Error) => {
-      state = error.message;
-    });
-    await once(silent, 'connection');
-    vi.advanceTimersByTime(4_999);
-    await new Promise(setImmediate);
-    expect(state).toBe('opening');
-    vi.advanceTimersByTime(1);
-    await settled;
-    expect(state).toMatch(/^DATABASE_URL is "postgres:\/\/me:[^"]*", but cannot be reached: .*timeout/);
-    expect(state).not.toContain('secret');
-  });
+  /** A server that accepts connections, and sends nothing. */
+  async function openMute() {
+    const mute = createServer((socket) => onTestFinished(() => void socket.destroy()));
+    mute.listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    const { port } = mute.address() as AddressInfo;
+    return {
+      url: `postgres://me:secret@127.0.0.1:${port}/none`,
+      asked: once(mute, 'connection'),
+      close: () => void mute.close(),
+    };
+  }
 
-  it('that accepts a connection and then does not respond is given up after 15 s', async () => {
-    const silent = await openSilentServer();
+  it.each([
+    ['sends nothing when a client connects', 5, openMute, /"postgres:.*cannot be reached: .*timeout/],
+    [
+      'accepts a connection and then does not respond',
+      15,
+      openSilentServer,
+      /the database took the connection and then did not respond in time\. Look whether/,
+    ],
+  ])('that %s is given up after %i seconds', async (_, seconds, openServer, says) => {
+    const silent = await openServer();
     onTestFinished(silent.close);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -86,12 +80,12 @@ describe('a server', () => {
       state = error.message;
     });
     await silent.asked;
-    vi.advanceTimersByTime(14_999);
+    vi.advanceTimersByTime(seconds * 1_000 - 1);
     await new Promise(setImmediate);
     expect(state).toBe('opening');
     vi.advanceTimersByTime(1);
     await settled;
-    expect(state).toMatch(/the database took the connection and then did not respond in time\. Look whether/);
+    expect(state).toMatch(says);
     expect(state).not.toMatch(/secret|Query read timeout/);
   });
 });

@@ -1,20 +1,17 @@
 /** A database that already has tables of another application is rejected. */
 
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { examine } from '../../src/cli/doctor/checks.ts';
 import { migrate } from '../../src/database/migrate.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase } from '../support/gateway.ts';
 
-let server: TestDatabase;
+const server = await openTestDatabase();
+afterAll(() => server.close());
 let inApp: pg.Client;
 const name = `app_${process.pid}`;
 const engine = inject('engine');
 const url = engine.kind === 'postgres' ? `${engine.url}/${name}` : '';
-beforeAll(async () => {
-  server = await openTestDatabase();
-});
-afterAll(() => server?.close());
 beforeEach(async () => {
   await server.pool.query(`CREATE DATABASE ${name}`);
   inApp = new pg.Client({ connectionString: url });

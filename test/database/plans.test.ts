@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Batch, NamedStatement } from '../../src/database/reader/batch.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openTestGateway } from '../support/gateway.ts';
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) writes it. */
 interface PlanNode {
@@ -10,9 +10,6 @@ interface PlanNode {
   'Index Name'?: string;
   Plans?: PlanNode[];
 }
-
-let gateway: TestGateway;
-let token: string;
 
 /** Many rows of several owners, so that the planner prefers an index. Some times are null. */
 const rows = 4_000;
@@ -59,15 +56,13 @@ const seeds = [
   'ANALYZE',
 ];
 
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  ({ token } = await createAccount(gateway.database.client, 'alice'));
-  for (const seed of seeds)
-    await gateway.database.pool.query(
-      seed.replaceAll('SELECT i,', 'SELECT i::text,').replaceAll(', i,', ', i::text,'),
-    );
-});
-afterAll(() => gateway?.close());
+const gateway = await openTestGateway();
+const { token } = await createAccount(gateway.database.client, 'alice');
+for (const seed of seeds)
+  await gateway.database.pool.query(
+    seed.replaceAll('SELECT i,', 'SELECT i::text,').replaceAll(', i,', ', i::text,'),
+  );
+afterAll(() => gateway.close());
 
 /** The statements with which the gateway reads for a query. */
 async function statementsOf(query: string): Promise<NamedStatement[]> {

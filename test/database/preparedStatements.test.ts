@@ -1,30 +1,24 @@
 /** Prepared statements: how many a connection has, and when it prepares them again. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
-import { maxStatements, statementName } from '../../src/database/reader/batch.ts';
+import { Batch, maxStatements, statementName } from '../../src/database/reader/batch.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
   needsEngine,
   openTestDatabase,
   openTestGateway,
-  type TestDatabase,
   withClient,
 } from '../support/gateway.ts';
-import { openTransactionPooler } from '../support/transactionPooler.ts';
+
+const database = await openTestDatabase();
+const url = database.pool.options.connectionString ?? '';
+afterAll(() => database.close());
 
 describe('a connection to a server', () => {
   needsEngine('postgres', 'statements have no names on the embedded engine');
-
-  let database: TestDatabase;
-  let url: string;
-  beforeAll(async () => {
-    database = await openTestDatabase();
-    url = database.pool.options.connectionString ?? '';
-  });
-  afterAll(() => database?.close());
 
   /** The database through a single connection. */
   const openOne = () =>
@@ -68,35 +62,6 @@ describe('a connection to a server', () => {
     await one.close();
   });
 
-  it.each([1, 6])(
-    'through a pooler with %i sessions works whether the pooler knows names or not, and makes each write once',
-    async (size) => {
-      const pooler = await openTransactionPooler(url, size);
-      const opened = await openDatabase(
-        { DATABASE_URL: pooler.url, DATA_DIR: tmpdir() },
-        { connections: 3, statement: 10_000 },
-      );
-      await database.pool.query('DROP TABLE IF EXISTS tally; CREATE TABLE tally (number int)');
-      const numbers = Array.from({ length: 15 }, (_, number) => number);
-      const writeAll = () =>
-        Promise.all(
-          numbers.map((number) =>
-            opened.sql.write<object>(`INSERT INTO tally VALUES ($1 + ${number % 3}) RETURNING number`, [
-              number,
-            ]),
-          ),
-        );
-      const expected = numbers.map((number) => [{ number: number + (number % 3) }]);
-      expect(await writeAll()).toEqual(expected);
-      pooler.carryNames(false);
-      for (let round = 0; round < 3; round++) expect(await writeAll()).toEqual(expected);
-      const { rows } = await database.pool.query('SELECT count(*)::int FROM tally');
-      expect(rows).toEqual([{ count: 4 * numbers.length }]);
-      await opened.close();
-      await pooler.close();
-    },
-  );
-
   it('prepares the statements of plain lists, and not those of lists that a client filters or orders', async () => {
     const account = await createAccount(database.client, 'alice');
     const one = withClient(await openOne());
@@ -122,19 +87,15 @@ describe('a connection to a server', () => {
     expect(await statements()).toEqual(usual);
     await gateway.close();
   });
+});
 
-  it('prepares a statement again after it has failed, whether it was prepared or not', async () => {
-    const one = await openOne();
-    const divide = (by: number) => one.sql.run('SELECT 1 / $1::int AS result', [by]);
-    for (const by of [0, 1, 0, 1]) {
-      if (by === 0) await expect(divide(by)).rejects.toThrow('division by zero');
-      else expect(await divide(by)).toEqual([{ result: 1 }]);
-    }
-    // Later statements are prepared as well.
-    await one.sql.run('SELECT 2', []);
-    expect(await preparedOn(one)).toHaveLength(2);
-    await one.close();
-  });
+it('a value that cannot be sent or read fails its statement only', async () => {
+  const { sql, pool } = database;
+  await expect(sql.run('SELECT $1', [new Date(Number.NaN)])).rejects.toThrow('Invalid time value');
+  const columns = [{ name: 'word', read: JSON.parse }];
+  const unreadable = new Batch([{ name: '', text: "SELECT 'word'", values: [], columns }]);
+  await expect(pool.query(unreadable)).rejects.toThrow(SyntaxError);
+  expect(await sql.run('SELECT 1 AS one', [])).toEqual([{ one: 1 }]);
 });
 
 it('a statement has a name of its own, the same in every process, unless it is very long', () => {

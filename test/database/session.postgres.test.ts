@@ -1,16 +1,15 @@
 /** Responses are the same whatever defaults a server, a database or a role has for sessions. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { examine } from '../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrate.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { createAccount } from '../support/accounts.ts';
 import {
   openBeside,
   openTestDatabase,
   openTestGateway,
-  type TestDatabase,
   type TestGateway,
   withClient,
 } from '../support/gateway.ts';
@@ -34,41 +33,29 @@ const defaults = {
   plan_cache_mode: 'force_generic_plan',
 };
 
-let database: TestDatabase;
-let alice: Account;
-let usual: TestGateway;
-let hostile: TestGateway;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  await database.pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD 'postgres'`);
-  for (const [name, value] of Object.entries(defaults))
-    await database.pool.query(`ALTER ROLE ${role} SET ${name} = '${value}'`);
-  await database.pool.query(`ALTER ROLE ${role} SET search_path = public, pg_catalog`);
-  // Numbers that would lose digits, and a text that Latin-1 cannot encode.
-  await database.pool.query(
-    `UPDATE "DttTemplate" SET "targetDepth" = 0.1 + 0.2, "targetWindow" = 1e15 + 0.3, name = 'Größe 中文 🙂 \\ ''' WHERE "ownerId" = ${alice.userId}`,
-  );
-  await database.pool.query(
-    `UPDATE "TrainerSegment" SET "percentGrade" = 1.0 / 3, "speedMeasured" = 1e-7 / 3`,
-  );
-  usual = await openTestGateway(await openBeside(database));
-  const url = new URL(database.pool.options.connectionString ?? '');
-  url.username = role;
-  hostile = await openTestGateway(
-    withClient(
-      await openDatabase(
-        { DATABASE_URL: url.href, DATA_DIR: tmpdir() },
-        { connections: 3, statement: 10_000 },
-      ),
-    ),
-  );
-});
+const database = await openTestDatabase();
+const alice = await createAccount(database.client, 'alice');
+await database.pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD 'postgres'`);
+for (const [name, value] of Object.entries(defaults))
+  await database.pool.query(`ALTER ROLE ${role} SET ${name} = '${value}'`);
+await database.pool.query(`ALTER ROLE ${role} SET search_path = public, pg_catalog`);
+// Numbers that would lose digits, and a text that Latin-1 cannot encode.
+await database.pool.query(
+  `UPDATE "DttTemplate" SET "targetDepth" = 0.1 + 0.2, "targetWindow" = 1e15 + 0.3, name = 'Größe 中文 🙂 \\ ''' WHERE "ownerId" = ${alice.userId}`,
+);
+await database.pool.query(`UPDATE "TrainerSegment" SET "percentGrade" = 1.0 / 3, "speedMeasured" = 1e-7 / 3`);
+const url = new URL(database.pool.options.connectionString ?? '');
+url.username = role;
+const bounds = { connections: 3, statement: 10_000 };
+const usual = await openTestGateway(await openBeside(database));
+const hostile = await openTestGateway(
+  withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }, bounds)),
+);
 afterAll(async () => {
-  await usual?.close();
-  await hostile?.close();
-  await database?.pool.query(`DROP ROLE IF EXISTS ${role}`);
-  await database?.close();
+  await usual.close();
+  await hostile.close();
+  await database.pool.query(`DROP ROLE IF EXISTS ${role}`);
+  await database.close();
 });
 
 const ask = async ({ url }: TestGateway, path: string, body?: unknown) => {
@@ -102,22 +89,11 @@ it('a role with hostile defaults migrates an empty database, and the doctor find
   const name = `${role}_empty`;
   await database.pool.query(`CREATE DATABASE ${name}`);
   try {
-    const url = new URL(database.pool.options.connectionString ?? '');
-    url.username = role;
-    url.pathname = `/${name}`;
-    expect(await migrate({ connectionString: url.href })).not.toEqual([]);
-    const findings = await examine({ DATABASE_URL: url.href, PORT: '0' });
+    const { href } = new URL(`/${name}`, url);
+    expect(await migrate({ connectionString: href })).not.toEqual([]);
+    const findings = await examine({ DATABASE_URL: href, PORT: '0' });
     expect(findings.filter(({ state }) => state === 'problem')).toEqual([]);
   } finally {
     await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
   }
-});
-
-it('a role with hostile defaults activates templates in concurrent requests', async () => {
-  const paths = Array.from(
-    { length: 20 },
-    (_, index) => `/api/v1/dtt/templates/${alice.dttTemplates[index % 3]}`,
-  );
-  const responses = await Promise.all(paths.map((path) => ask(hostile, path, { isActive: true })));
-  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
 });

@@ -29,13 +29,6 @@ function open({ connections = 2, maxWaiting = 100, duration = 100 } = {}) {
 }
 
 describe('a statement', () => {
-  it('begins at once while a connection is free', () => {
-    const { figures, begun, ask } = open();
-    for (const name of ['1a', '1b']) void ask(name);
-    expect(begun).toEqual(['1a', '1b']);
-    expect(figures.waiting).toBe(0);
-  });
-
   it('waits behind the other statements of its user, while those of other users are served in turn', async () => {
     const { figures, begun, ask } = open();
     const all = ['1a', '1b', '1c', '1d', '1e', '1f', '2a', '2b'].map(ask);
@@ -99,12 +92,6 @@ describe('a request', () => {
       void ask(name);
       return name;
     };
-
-  it('may begin while no other waits, however many statements run', () => {
-    const { admit, figures } = openBusy(1);
-    for (let count = 0; count < 10; count++) expect(admit('a')).toBe(true);
-    expect(figures).toMatchObject({ waiting: 0, rejected: 0 });
-  });
 
   it('counts once while any of its statements wait', async () => {
     const { forRequest, runBy, figures } = openBusy(3);

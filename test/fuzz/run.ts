@@ -16,7 +16,7 @@ const tests = [
   'test/fuzz',
   'test/database/reader/statement.slow.test.ts',
   'test/schema/filtering/oracle.test.ts',
-  'test/coherence/coherence.slow.test.ts',
+  'test/coherence/coherence.slow.postgres.test.ts',
 ];
 const { status } = spawnSync('node_modules/.bin/vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',

@@ -232,20 +232,6 @@ describe('once a viewer may have seen a change that is not announced yet', () =>
     slow.finish('old');
     await computing;
   });
-
-  it('the version of their data is raised, unless the feed has caught up without a change', async () => {
-    const { responseCache, asked } = openLate();
-    const before = responseCache.versionOf(alice);
-    await responseCache.settleVersion(alice);
-    expect([responseCache.versionOf(alice), asked.length]).toEqual([before, 0]);
-    for (const hasCaughtUp of [true, false]) {
-      responseCache.noteRead(alice);
-      const settling = responseCache.settleVersion(alice);
-      asked.at(-1)?.(hasCaughtUp);
-      await settling;
-      expect(responseCache.versionOf(alice) === before).toBe(hasCaughtUp);
-    }
-  });
 });
 
 describe('while the feed is down', () => {

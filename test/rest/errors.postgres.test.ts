@@ -323,7 +323,7 @@ describe('targetUserId', () => {
 it.each(routes)('a field that fails makes the whole response an error: $method $path', async (route) => {
   const failing = new Error('the database is away');
   const fail = () => Promise.reject(failing);
-  const sql = { run: fail, findMany: fail, count: fail, write: fail, writeAndFind: fail } satisfies Sql;
+  const sql = { run: fail, findMany: fail, count: fail, write: fail } satisfies Sql;
   const context = createContext(sql, { id: 1, tokenId: 1 }, undefined);
   // Without its error, the null would look like a record that does not exist.
   expect(await route.run({ id: 1, limit: 1, offset: 0 }, context)).toMatchObject({

@@ -13,7 +13,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText } from '../../errors.ts';
-import { createMutex } from '../mutex.ts';
+import { createSignal } from '../waiting.ts';
 import { fatal, message, type NotificationListener, readMessages, readReplies, type } from './protocol.ts';
 
 /** The name by which the server knows the gateway's commands. It is no secret: it keeps out clients that cannot take turns. */
@@ -46,7 +46,16 @@ export function serveEngine(
 ): EngineServer {
   const sockets = new Set<Socket>();
   const { run, failed } = createEngine(pglite, findObstacle);
-  const turns = createMutex();
+  /** Ends with the turn of the last client. */
+  let lastTurn = Promise.resolve();
+
+  /** Waits for the caller's turn, in the order of the calls, and returns the function that ends it. */
+  function takeTurn(): Promise<() => void> {
+    const before = lastTurn;
+    const { promise, settle } = createSignal();
+    lastTurn = promise;
+    return before.then(() => settle);
+  }
 
   /** Serves one client until it disconnects, or an error ends its connection. */
   async function serveClient(socket: Socket): Promise<void> {
@@ -60,7 +69,7 @@ export function serveEngine(
           socket.write(notKnown);
           return;
         }
-        endTurn ??= await turns.acquire();
+        endTurn ??= await takeTurn();
         // A client that disconnected while it waited counts its statement as failed, so it must not run later.
         if (isIdle && socket.destroyed) return;
         const replies = await run(messages);

@@ -31,16 +31,6 @@ export interface Sql {
   run<Row extends object>(text: string, values: readonly unknown[], planning?: Planning): Promise<Row[]>;
   /** The same for a statement that writes. It is repeated after a deadlock or a serialization failure: see `retryOnConflict`. */
   write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
-  /**
-   * Runs a statement that writes and then a query, in one transaction and one round trip: the query sees what was written,
-   * and if it fails, nothing is written.
-   */
-  writeAndFind(
-    statement: Statement,
-    model: ModelName,
-    query: SelectQuery,
-    given: SlotValues,
-  ): Promise<{ readonly written: object[]; readonly found: object[] }>;
 }
 
 /** A statement that is sent with each read, and a check of its rows. If the check throws, the read fails. */
@@ -93,11 +83,6 @@ export function createSql(
     write: (text, values) => retryOnConflict(() => run(text, values)),
     findMany: async (model, query, given) =>
       read(filled(given ? writeOnce(model, query) : write(model, query), given)),
-    async writeAndFind(statement, model, query, given) {
-      const both = [named(statement), filled(writeOnce(model, query), given)];
-      const [written = [], found = []] = await retryOnConflict(() => send(both));
-      return { written, found };
-    },
     async count(model, where, given, planning) {
       const rows = await read(filled(named(countStatement(model, where), planning), given));
       // The statement has this column.

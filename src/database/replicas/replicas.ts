@@ -136,7 +136,6 @@ function createOperationSql(
     run: <Row extends object>(...given: Parameters<Sql['run']>) => read((sql) => sql.run<Row>(...given)),
     write: <Row extends object>(...given: Parameters<Sql['write']>) =>
       usePrimary((sql) => sql.write<Row>(...given)),
-    writeAndFind: (...given) => usePrimary((sql) => sql.writeAndFind(...given)),
   };
 }
 

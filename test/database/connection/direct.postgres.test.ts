@@ -1,33 +1,17 @@
-/** A gateway behind a pooler in transaction mode that has a direct connection to the server as well. */
+/** A database with a direct connection beside the one that may lead to a pooler. `pooler.postgres.test.ts` has a pooler. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import {
-  openTestDatabase,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestDatabase,
-  withClient,
-} from '../../support/gateway.ts';
+import { openTestDatabase } from '../../support/gateway.ts';
 import { openTcpProxy } from '../../support/tcpProxy.ts';
-import { openTransactionPooler } from '../../support/transactionPooler.ts';
 
-let database: TestDatabase;
-let other: TestDatabase;
-let alice: Account;
-let url: string;
-beforeAll(async () => {
-  [database, other] = await Promise.all([openTestDatabase(), openTestDatabase()]);
-  alice = await createAccount(database.client, 'alice');
-  url = database.pool.options.connectionString ?? '';
-});
+const [database, other] = [await openTestDatabase(), await openTestDatabase()];
+const url = database.pool.options.connectionString ?? '';
 afterAll(async () => {
-  await database?.close();
-  await other?.close();
+  await database.close();
+  await other.close();
 });
 
 const undo: (() => Promise<unknown>)[] = [];
@@ -35,38 +19,12 @@ afterEach(async () => {
   for (const each of undo.splice(0).reverse()) await each();
 });
 
-const bounds = { connections: 3, statement: 5_000 };
-
-async function openPooler() {
-  const pooler = await openTransactionPooler(url, 6);
-  pooler.carryNames(false);
-  undo.push(pooler.close);
-  return pooler;
-}
-
 const open = (DATABASE_URL: string, DATABASE_DIRECT_URL: string) =>
-  openDatabase({ DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR: tmpdir() }, bounds);
+  openDatabase({ DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR: tmpdir() });
 
 const shown = (text: string) => text.replace(':postgres@', ':***@');
 
 describe('a direct connection beside a pooler in transaction mode', () => {
-  it('receives changes, so that responses are cached', async () => {
-    const gateway = await openTestGateway(withClient(await open((await openPooler()).url, url)));
-    undo.push(gateway.close);
-    expect(gateway.feed.listening).toBe(true);
-    const chip = async () => (await rest(gateway, alice.token, `/ossm/${alice.ossmDevices[0]}`)).body.data;
-    for (let time = 0; time < 3; time++) await chip();
-    expect(gateway.responseCache.counters.hits).toBeGreaterThan(0);
-    await database.pool.query(`UPDATE "OssmDevice" SET chip = 'new' WHERE id = ${alice.ossmDevices[0]}`);
-    await expect.poll(chip).toMatchObject({ chip: 'new' });
-    for (const template of alice.dttTemplates) {
-      const path = `/dtt/templates/${template}`;
-      expect((await postJson(gateway, alice.token, path, { isActive: true })).status).toBe(200);
-      const { body } = await rest(gateway, alice.token, '/dtt/templates/active');
-      expect(body.data).toMatchObject({ id: template });
-    }
-  });
-
   it('applies migrations, with a role that may differ from the one of the pooler', async () => {
     const name = new URL(url).pathname.slice(1);
     const role = `reader_${process.pid}`;

@@ -1,19 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import {
-  chown,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  symlink,
-  truncate,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
@@ -59,11 +48,6 @@ afterEach(async () => {
 async function copyTemplateTo(dataDir: string): Promise<void> {
   const engine = inject('engine');
   if (engine.kind === 'embedded') await copyFolder(engine.template, dataDir);
-}
-
-async function made(path: string): Promise<string> {
-  await mkdir(path);
-  return path;
 }
 
 /** A process that opens the folder, runs this work, prints `open`, and holds the folder until it is ended. */
@@ -164,14 +148,9 @@ describe('a folder', () => {
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it.each([
-    ['that of a file', 'file'],
-    ['below a file', 'file/data'],
-    ['below a broken link', 'link/data'],
-  ])('is rejected with one line when its path is %s', async (_, name) => {
-    await writeFile(join(folder, 'file'), '');
+  it('is rejected with one line when its path is below a broken link', async () => {
     await symlink('nowhere', join(folder, 'link'));
-    const dataDir = resolve(folder, name);
+    const dataDir = join(folder, 'link/data');
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
     );
@@ -193,15 +172,6 @@ describe('a folder of another user', () => {
       `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there. Run this as its owner, such as with sudo -u '#${user}', or give the folder away: chown -R ${user + 1} ${folder}`,
     );
     expect(contents(folder)).toEqual(before);
-  });
-
-  it('gets no database when root runs a command', async ({ skip }) => {
-    skip(user !== 0, 'only root can give a folder to another user');
-    const dataDir = await made(join(folder, 'empty'));
-    await chown(dataDir, 65_534, 65_534);
-    const place = { DATABASE_URL: undefined, DATA_DIR: dataDir };
-    await expect(joinDatabase(place)).rejects.toThrow('belongs to user 65534');
-    expect(await readdir(dataDir)).toEqual([]);
   });
 });
 
@@ -289,7 +259,7 @@ describe('a folder that is removed while it is open', () => {
     );
     const [connection = ''] = /{.*}/.exec(await written(first, /open/)) ?? [];
     await rm(folder, { recursive: true });
-    await made(folder);
+    await mkdir(folder);
     await copyTemplateTo(folder);
     const second = await openEmbedded(folder);
     // The first may still connect by the path of its socket.
@@ -419,20 +389,18 @@ describe('a damaged database', () => {
     expect(await readFile(join(folder, 'postgres', 'PG_VERSION'), 'utf8')).toBe('99\n');
   });
 
-  it.each(['No space left on device', 'Permission denied'])(
-    'is not reported when a database cannot be written to: %s',
-    async (obstacle) => {
-      beforeEngine(async ({ onStderr }) => {
-        // The line about the end of the engine counts, whatever else the engine prints.
-        for (const line of ['LOG:  begins', `PANIC:  could not write: ${obstacle}`, 'LOG:  ends'])
-          onStderr?.(line);
-        throw new Error('exit 1');
-      });
-      await expect(openEmbedded(folder)).rejects.toThrow(
-        `DATA_DIR is ${JSON.stringify(folder)}, but takes a folder that can be written to: PANIC:  could not write: ${obstacle}`,
-      );
-    },
-  );
+  it('is not reported when a database cannot be written to', async () => {
+    const obstacle = 'Permission denied';
+    beforeEngine(async ({ onStderr }) => {
+      // The line about the end of the engine counts, whatever else the engine prints.
+      for (const line of ['LOG:  begins', `PANIC:  could not write: ${obstacle}`, 'LOG:  ends'])
+        onStderr?.(line);
+      throw new Error('exit 1');
+    });
+    await expect(openEmbedded(folder)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(folder)}, but takes a folder that can be written to: PANIC:  could not write: ${obstacle}`,
+    );
+  });
 });
 
 describe('an engine that aborts', () => {

@@ -6,7 +6,7 @@
 
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
 import { type ModelName, type SelectQuery, Slot } from '../../../src/database/reader/query.ts';
@@ -159,13 +159,9 @@ async function fill({ pool }: TestDatabase): Promise<void> {
     UPDATE "User" SET "activeTemplateId" = (SELECT max(id) FROM "DttTemplate" WHERE id <= "User".id) WHERE id % 3 > 0`);
 }
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await openTestDatabase();
-  await fill(database);
-});
-afterAll(() => database?.close());
+const database = await openTestDatabase();
+await fill(database);
+afterAll(() => database.close());
 
 /** Values to compare a column with, which are among those that rows have. */
 function valuesOf({ type }: Field): fc.Arbitrary<unknown> {
@@ -355,26 +351,17 @@ function filledWith(query: unknown, given: Readonly<Record<string, unknown>>): u
 /** Times that Prisma's client changes or does not support: as they are written, and as they have to be returned. */
 const times: readonly [string, Date | number][] = [
   ['2026-01-01 00:00:00.1235Z', new Date('2026-01-01T00:00:00.124Z')],
-  ['2026-01-01 00:00:00.123499Z', new Date('2026-01-01T00:00:00.123Z')],
   ['2026-12-31 23:59:59.999999Z', new Date('2027-01-01T00:00:00.000Z')],
   ['1800-01-01 00:00:00.001Z', new Date('1800-01-01T00:00:00.001Z')],
-  ['0099-12-31 23:59:59.999Z', new Date('0099-12-31T23:59:59.999Z')],
   ['0001-01-01 00:00Z BC', new Date('0000-01-01T00:00:00.000Z')],
   ['4714-11-24 00:00Z BC', new Date('-004713-11-24T00:00:00.000Z')],
-  ['10000-01-01 00:00Z', new Date('+010000-01-01T00:00:00.000Z')],
   ['275760-09-13 00:00Z', new Date(8.64e15)],
   ['infinity', Number.POSITIVE_INFINITY],
   ['-infinity', Number.NEGATIVE_INFINITY],
 ];
 
-const floats = [-0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.MIN_VALUE].concat([
-  Number.MAX_VALUE,
-  -Number.MAX_VALUE,
-  Number.EPSILON,
-  0.1 + 0.2,
-  Number.MAX_SAFE_INTEGER,
-  1e21,
-]);
+/** Numbers that Prisma's client changes. */
+const floats = [-0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.MAX_VALUE];
 
 describe(`a read (seed ${seed})`, () => {
   it.each(names)(
