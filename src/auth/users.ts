@@ -4,15 +4,6 @@ import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { SetupError, systemCodeOf } from '../errors.ts';
 
-export interface ListedUser {
-  readonly id: number;
-  readonly username: string;
-  /** Null where a mirror was not told. */
-  readonly tier: string | null;
-  /** How many tokens they have that are not revoked. */
-  readonly tokens: number;
-}
-
 /**
  * Creates a user, and returns their id.
  * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose users come
@@ -38,8 +29,8 @@ const notFound = 'P2025';
 /** Counts the tokens of a user that are not revoked. */
 const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
 
-/** All users, by name. */
-export async function listUsers(client: PrismaClient): Promise<ListedUser[]> {
+/** All users, by name, with the number of their tokens that are not revoked. The tier is null where a mirror was not told. */
+export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
     select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
     orderBy: { id: 'asc' },

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   createToken,
@@ -12,7 +11,7 @@ import {
   revokeToken,
   TokenError,
 } from '../../src/auth/tokens.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -119,53 +118,6 @@ describe('createToken', () => {
     await createToken(database.pool, user, 'in its place');
     await expect(createToken(database.pool, user, 'one too many')).rejects.toThrow(TokenError);
   });
-});
-
-describe('the last free slot for a token', () => {
-  needsEngine('postgres', 'the embedded engine runs one transaction after the other');
-
-  it.each(['read committed', 'serializable'])(
-    'is given to one of two concurrent creations when the default isolation level is %s',
-    async (level) => {
-      const user = await createUser(`contended ${level}`);
-      for (let count = 1; count < maxActiveTokens; count++)
-        await createToken(database.pool, user, `number ${count}`);
-      // A pool of its own: those of the gateway set the level in each session.
-      const other = new pg.Pool({
-        connectionString: database.pool.options.connectionString,
-        options: `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`,
-      });
-      const holder = await database.pool.connect();
-      try {
-        await holder.query('BEGIN');
-        await holder.query('SELECT FROM "User" WHERE username = $1 FOR UPDATE', [user]);
-        const creations = Promise.allSettled(
-          ['one', 'another'].map((name) => createToken(other, user, name)),
-        );
-        // Both creations now wait for the lock on the user's row.
-        await vi.waitFor(
-          async () => {
-            // Over another connection: in the open transaction, the view would keep showing its first result.
-            const waiting = await database.pool.query(
-              `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-            );
-            expect(waiting.rows).toHaveLength(2);
-          },
-          { timeout: 4_500 },
-        );
-        await holder.query('COMMIT');
-        const outcomes = await creations;
-        expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-        expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
-          reason: new TokenError(`${user} already has 5 active tokens. Revoke one first.`),
-        });
-        expect(await listTokens(database.client, user)).toHaveLength(maxActiveTokens);
-      } finally {
-        holder.release(true);
-        await other.end();
-      }
-    },
-  );
 });
 
 it('the tokens of a user are listed newest first, without secrets, and revoked once', async () => {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, listOf, recordOf } from './client.ts';
 
 /** The eleven paths, in their order. */
-export const polledPaths = [
+const polledPaths = [
   '/dtt',
   '/dtt/sessions/latest',
   '/dtt/templates/active',
@@ -23,16 +23,10 @@ export const polledPaths = [
 
 const ossmPaths = ['/ossm/sessions', '/ossm/patterns', '/ossm/settings', '/ossm/firmware'] as const;
 
-export interface HomeAutomation {
-  /** Requests every path once. */
-  poll(): Promise<void>;
-  /** Polls until the signal is aborted. */
-  run(interval: number, signal: AbortSignal): Promise<void>;
-}
-
-export function createHomeAutomation(client: Client): HomeAutomation {
+export function createHomeAutomation(client: Client) {
   let lastSession: unknown;
 
+  /** Requests every path once. */
   async function poll(): Promise<void> {
     for (const path of polledPaths) {
       const response = await client.get(path);
@@ -50,7 +44,8 @@ export function createHomeAutomation(client: Client): HomeAutomation {
 
   return {
     poll,
-    async run(interval, signal) {
+    /** Polls until the signal is aborted. */
+    async run(interval: number, signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const next = Date.now() + interval;
         await poll();

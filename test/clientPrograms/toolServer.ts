@@ -5,26 +5,18 @@
 
 import { type Client, listOf, recordOf } from './client.ts';
 
-/** The lists, each with the path of one of its records. */
-const lists = [
-  ['/dtt', '/dtt'],
-  ['/dtt/templates', '/dtt/templates'],
-  ['/dtt/sessions', '/dtt/sessions'],
-  ['/lkbx', '/lkbx'],
-  ['/lkbx/templates', '/lkbx/templates'],
-  ['/lkbx/sessions', '/lkbx/sessions'],
-  ['/lkbx/session', '/lkbx/session'],
-  ['/ossm', '/ossm'],
-] as const;
+/** The lists. The paths of their records begin with them. */
+const lists =
+  '/dtt /dtt/templates /dtt/sessions /lkbx /lkbx/templates /lkbx/sessions /lkbx/session /ossm'.split(' ');
 
 /** Reads every list, page by page, and each record of it. */
 export async function listAll(client: Client): Promise<void> {
   const me = recordOf(await client.get('/users/me'));
   await client.get(`/users/${me?.id}`);
-  for (const [list, item] of lists) {
+  for (const list of lists) {
     for (let offset = 0; ; offset += 5) {
       const records = listOf(await client.get(`${list}?limit=5&offset=${offset}`));
-      for (const { id } of records) await client.get(`${item}/${id}`);
+      for (const { id } of records) await client.get(`${list}/${id}`);
       if (records.length < 5) break;
     }
   }
@@ -66,13 +58,8 @@ export async function sendInvalidRequests(client: Client): Promise<void> {
   for (const path of [
     '/dtt/999999',
     '/dtt/templates/999999',
-    '/dtt/sessions/999999',
-    '/lkbx/999999',
-    '/lkbx/templates/999999',
     '/lkbx/sessions/999999',
-    '/ossm/999999',
     '/users/2',
-    '/users/999999',
     '/dtt/x',
     '/dtt/0',
     '/dtt/sessions?limit=101',

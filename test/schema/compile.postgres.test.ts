@@ -2,7 +2,7 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countVersions, executions, prepare } from '../../src/schema/compile.ts';
+import { countVersions, executions } from '../../src/schema/compile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -56,18 +56,6 @@ const objectProperties = ['__proto__', 'constructor'].map((name): (typeof condit
   ],
 ]);
 
-describe('an operation', () => {
-  it('is not prepared when there is no operation with that name', () => {
-    expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
-    expect(prepare(parse('query A { viewer { id } }'), { operationName: 'B' })).toBeUndefined();
-    const both = parse(
-      'query A { viewer { id } } mutation B { activateTemplate(template: { databaseId: 1 }) { template { id } } }',
-    );
-    expect(prepare(both, { operationName: 'A' })?.type).toBe('query');
-    expect(prepare(both, { operationName: 'B' })?.type).toBe('mutation');
-  });
-});
-
 describe('an operation that is executed again', () => {
   it.each([
     '__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d(globalThis.ranText = true)',
@@ -85,15 +73,6 @@ describe('an operation that is executed again', () => {
       ]);
     }
     expect(globalThis).not.toHaveProperty('ranText');
-  });
-
-  it('returns an error when a variable is null and its argument is non-null with a default', async () => {
-    const query = 'query ($old: Boolean) { __schema { directives(includeDeprecated: $old) { name } } }';
-    for (let round = 0; round < 3; round++) {
-      const { errors } = await graphqlOnEveryPath(gateway, alice.token, query, { old: null });
-      expect(errors?.map(({ extensions }) => extensions?.code)).toEqual(['BAD_USER_INPUT']);
-      expect((await graphqlOnEveryPath(gateway, alice.token, query, {})).errors).toBeUndefined();
-    }
   });
 
   it.each([...conditional, ...objectProperties])(

@@ -33,8 +33,4 @@ describe('a DateTime', () => {
   it.each([0, 1771329600000, true, null, [], {}])('is rejected when it is not a string: %j', (value) => {
     expect(() => dateTime.parseValue(value)).toThrow('DateTime must be ISO 8601');
   });
-
-  it('links to the specification of its format', () => {
-    expect(dateTime.specifiedByURL).toBe('https://scalars.graphql.org/andimarek/date-time.html');
-  });
 });

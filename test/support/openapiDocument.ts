@@ -19,9 +19,7 @@ export function describeShipped(
 }
 
 /** Creates a check of responses. It returns what is wrong with a response, or undefined if it conforms to the document. */
-export function createConformanceCheck(
-  document: OpenAPIObject,
-): (response: SentResponse) => string | undefined {
+function createConformanceCheck(document: OpenAPIObject): (response: SentResponse) => string | undefined {
   // The document is no JSON schema itself, so some keywords are unknown. An offset may exceed the range of a number.
   const ajv = new Ajv2020({ strict: false, strictNumbers: false });
   ajv.addFormat(

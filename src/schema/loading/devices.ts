@@ -8,14 +8,14 @@ import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { type KeyValue, type Order, writeCursor } from './keyset.ts';
+import { placeOf } from './loaders.ts';
 import { checkPage, connect, planPage } from './pagination.ts';
-import { placeOf } from './place.ts';
 import { type Call, countVisible, type Row, type RowQuery, readRows } from './rows.ts';
 import { type FieldRequirements, nodePaths } from './selection.ts';
 
 type Device = Row<DeviceType> & { readonly __typename: DeviceType };
 
-const needs: FieldRequirements = { readsDatabase: true };
+const needs: FieldRequirements = {};
 
 /** The viewer's devices as a connection. It does not depend on the parent, so an operation reads it once. */
 export const deviceList = {

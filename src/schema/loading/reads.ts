@@ -9,8 +9,8 @@ import type { FilterTarget } from '../filtering/fields.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { checkDatabaseId } from '../globalId.ts';
 import { defaultOrder, orderBy } from './keyset.ts';
+import { placeOf } from './loaders.ts';
 import { type Connection, planPage } from './pagination.ts';
-import { placeOf } from './place.ts';
 import {
   countBelow,
   countVisible,
@@ -47,7 +47,7 @@ const findFirst = (type: RecordRef<ListedType>, rows: RowQuery['rows']) =>
   ({
     type,
     nullable: true,
-    extensions: needing({ readsDatabase: true }),
+    extensions: needing({}),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
       context.loaders.once(placeOf(info), () =>
         readRow(type.modelName, { variant: 'first', rows }, { context, info }),
@@ -60,7 +60,7 @@ export function toOne<M extends ListedType, Column extends string>(type: RecordR
   return {
     type,
     nullable: true,
-    extensions: needing({ columns: [column], readsDatabase: true, filter: { link: model, by: column } }),
+    extensions: needing({ columns: [column], filter: { link: model, by: column } }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
       _args: unknown,
@@ -148,7 +148,7 @@ export interface ListResolver<Parent> {
 /** A list of all the viewer's records of a model. It does not depend on the parent, so an operation reads it once. */
 export function viewerList<M extends ListedType>(model: M) {
   return {
-    extensions: needing({ readsDatabase: true }),
+    extensions: needing({}),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
@@ -169,7 +169,7 @@ export function relatedList<P extends RecordType, M extends ListedType>(
 ) {
   const listed = { parentModel, relation, model };
   return {
-    extensions: needing({ readsDatabase: true }),
+    extensions: needing({}),
     resolve: async (
       parent: { id: number },
       args: ListArguments,

@@ -19,7 +19,7 @@ import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
 import type { GlobalId } from '../globalId.ts';
 import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
-import { placeOf } from './place.ts';
+import { placeOf } from './loaders.ts';
 import { nodePaths, type SelectionOptions, selectFor } from './selection.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];

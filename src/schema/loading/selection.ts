@@ -18,7 +18,7 @@ import { currentViewer, type ViewerRef } from '../../database/models.ts';
 import type { Context } from '../context.ts';
 import type { FilterTarget } from '../filtering/fields.ts';
 import { areDetails, isDetailed } from './details.ts';
-import { placeOf } from './place.ts';
+import { placeOf } from './loaders.ts';
 
 /** What a field needs of the row that it belongs to. */
 export interface FieldRequirements {
@@ -27,8 +27,6 @@ export interface FieldRequirements {
   readonly rows?: { readonly relation: string; readonly query: object };
   /** Rows of a relation that depend on the viewer, and not on what is selected beneath the field. */
   readonly forViewer?: (viewer: ViewerRef) => Record<string, object>;
-  /** Whether its resolver reads from the database beyond the row. Such a field can fail by itself, so it must be nullable. */
-  readonly readsDatabase?: boolean;
   /** What it stands for in the filter of a list. A field that exposes a column stands for that column. */
   readonly filter?: FilterTarget | undefined;
 }

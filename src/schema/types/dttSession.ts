@@ -6,7 +6,7 @@ import { children, derive, findNewest, firstNonNull, requiredFirst, toOne } from
 import type { RecordRef } from '../loading/rows.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { addStatistics } from './statistics.ts';
+import { addStatistics, parts, records } from './statistics.ts';
 import { TrainerSegment, TrainerSegmentType, trainerSegmentTypeOf } from './trainerSegment.ts';
 import { ownerField } from './user.ts';
 
@@ -101,58 +101,34 @@ const Group = addStatistics({
     },
   },
   figures: {
-    sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
-    passedSessionCount: {
-      ...{ of: 'rows', does: 'count', column: 'passed', is: true },
-      description: 'How many sessions were passed. Of others it may not be known.',
-    },
-    failedSessionCount: {
-      ...{ of: 'rows', does: 'count', column: 'passed', is: false },
-      description: 'How many sessions were not passed.',
-    },
-    detailsPendingCount: {
-      ...{ of: 'rows', does: 'count', column: 'detailsPending', is: true },
-      description:
-        'For how many sessions a mirror does not have the details yet. The sums of repetitions, durations and distances leave out their segments.',
-    },
-    firstSessionAt: {
-      ...{ of: 'rows', does: 'first', column: 'createdAt' },
-      description: 'When the first session took place.',
-    },
-    lastSessionAt: {
-      ...{ of: 'rows', does: 'last', column: 'createdAt' },
-      description: 'When the last session took place.',
-    },
-    segmentCount: { of: 'parts', does: 'count', description: 'How many segments.' },
-    passedSegmentCount: {
-      ...{ of: 'parts', does: 'count', column: 'passed', is: true },
-      description: 'How many segments were passed.',
-    },
-    failedSegmentCount: {
-      ...{ of: 'parts', does: 'count', column: 'passed', is: false },
-      description: 'How many segments were not passed.',
-    },
-    averageGradePercent: {
-      ...{ of: 'parts', does: 'mean', column: 'percentGrade' },
-      description: 'Average performance grade of the segments that have one, in percent.',
-    },
-    averagePoints: {
-      ...{ of: 'parts', does: 'mean', column: 'points' },
-      description: 'Average points of the segments that have some.',
-    },
-    totalPoints: { of: 'parts', does: 'sum', column: 'points', description: 'Points earned.' },
-    totalRepsMeasured: {
-      ...{ of: 'parts', does: 'sum', column: 'repsMeasured' },
-      description: `Full cycles done. ${pending}`,
-    },
-    totalDurationMeasuredSeconds: {
-      ...{ of: 'parts', does: 'sum', column: 'durationMeasured' },
-      description: `Time taken, in seconds. ${pending}`,
-    },
-    totalDistanceTravelledMetres: {
-      ...{ of: 'parts', does: 'sum', column: 'distanceTravelled' },
-      description: `Distance, in metres. ${pending}`,
-    },
+    sessionCount: records('count')('How many sessions.'),
+    passedSessionCount: records(
+      'count',
+      'passed',
+      true,
+    )('How many sessions were passed. Of others it may not be known.'),
+    failedSessionCount: records('count', 'passed', false)('How many sessions were not passed.'),
+    detailsPendingCount: records(
+      'count',
+      'detailsPending',
+      true,
+    )(
+      'For how many sessions a mirror does not have the details yet. The sums of repetitions, durations and distances leave out their segments.',
+    ),
+    firstSessionAt: records('first', 'createdAt')('When the first session took place.'),
+    lastSessionAt: records('last', 'createdAt')('When the last session took place.'),
+    segmentCount: parts('count')('How many segments.'),
+    passedSegmentCount: parts('count', 'passed', true)('How many segments were passed.'),
+    failedSegmentCount: parts('count', 'passed', false)('How many segments were not passed.'),
+    averageGradePercent: parts(
+      'mean',
+      'percentGrade',
+    )('Average performance grade of the segments that have one, in percent.'),
+    averagePoints: parts('mean', 'points')('Average points of the segments that have some.'),
+    totalPoints: parts('sum', 'points')('Points earned.'),
+    totalRepsMeasured: parts('sum', 'repsMeasured')(`Full cycles done. ${pending}`),
+    totalDurationMeasuredSeconds: parts('sum', 'durationMeasured')(`Time taken, in seconds. ${pending}`),
+    totalDistanceTravelledMetres: parts('sum', 'distanceTravelled')(`Distance, in metres. ${pending}`),
   },
 });
 

@@ -4,7 +4,7 @@ import { addViewerField, listedRecord, nullOnlyInMirror, record } from '../field
 import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { addStatistics } from './statistics.ts';
+import { addStatistics, parts, records } from './statistics.ts';
 import { ownerField } from './user.ts';
 
 export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession', {
@@ -118,27 +118,12 @@ addStatistics({
     },
   },
   figures: {
-    sessionCount: { of: 'rows', does: 'count', description: 'How many sessions.' },
-    activeSessionCount: {
-      ...{ of: 'rows', does: 'count', column: 'isActive', is: true },
-      description: 'How many of them are under way: one at most.',
-    },
-    averageDurationSeconds: {
-      ...{ of: 'rows', does: 'mean', column: 'duration' },
-      description: 'How long they last on average, in seconds.',
-    },
-    totalDurationSeconds: {
-      ...{ of: 'rows', does: 'sum', column: 'duration' },
-      description: 'How long they last together, in seconds.',
-    },
-    firstSessionAt: {
-      ...{ of: 'rows', does: 'first', column: 'startDate' },
-      description: 'When the first session started.',
-    },
-    lastSessionAt: {
-      ...{ of: 'rows', does: 'last', column: 'startDate' },
-      description: 'When the last session started.',
-    },
-    segmentCount: { of: 'parts', does: 'count', description: 'How many events there are in their history.' },
+    sessionCount: records('count')('How many sessions.'),
+    activeSessionCount: records('count', 'isActive', true)('How many of them are under way: one at most.'),
+    averageDurationSeconds: records('mean', 'duration')('How long they last on average, in seconds.'),
+    totalDurationSeconds: records('sum', 'duration')('How long they last together, in seconds.'),
+    firstSessionAt: records('first', 'startDate')('When the first session started.'),
+    lastSessionAt: records('last', 'startDate')('When the last session started.'),
+    segmentCount: parts('count')('How many events there are in their history.'),
   },
 });

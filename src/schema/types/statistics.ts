@@ -4,7 +4,7 @@ import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { lowerFirst, nullOnlyWithError } from '../fields.ts';
 import { filterRef } from '../filtering/fields.ts';
-import { placeOf } from '../loading/place.ts';
+import { placeOf } from '../loading/loaders.ts';
 import { toOne } from '../loading/reads.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import {
@@ -26,6 +26,21 @@ interface Options extends Subject {
   readonly noun: string;
   readonly descriptions: Readonly<Record<'query' | 'figures' | 'total' | 'period', string>>;
 }
+
+/**
+ * Begins a figure of records or of their parts: what it does with a column, and then its description. A count may be of those only
+ * whose column has a value.
+ */
+const figureOf =
+  (of: Figure['of']) =>
+  (does: Figure['does'], column?: string, is?: boolean) =>
+  (description: string): Figure & { readonly description: string } => ({
+    ...{ of, does, description },
+    ...(column !== undefined && { column }),
+    ...(is !== undefined && { is }),
+  });
+export const records = figureOf('rows');
+export const parts = figureOf('parts');
 
 /** A key as clients see it. */
 interface ShownKey {

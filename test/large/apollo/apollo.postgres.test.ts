@@ -1,13 +1,10 @@
 /** The example of Apollo Client in docs/clients.md, run against a gateway. */
 
 import { execFileSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
-import { buildSchema, isAbstractType } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll } from 'vitest';
 import { describeFrontend, useScene } from '../../support/frontends.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 const folder = 'test/large/apollo/generated/docs';
 
@@ -19,7 +16,6 @@ const loadAll = async () => ({
   ...(await load('live.ts')),
   ...(await load('apollo.ts')),
   ...(await load('apolloEvents.ts')),
-  ...(await load('apolloTrusted.ts')),
 });
 beforeAll(async () => {
   const run = (...parameters: string[]) => execFileSync(process.execPath, parameters, { stdio: 'pipe' });
@@ -59,52 +55,3 @@ describeFrontend(
   },
   scene,
 );
-
-describe('Apollo Client', () => {
-  it('has the possible types of every interface and union in its configuration', async () => {
-    const schema = buildSchema(await readFile('schema.graphql', 'utf8'));
-    const abstract = Object.values(schema.getTypeMap()).filter(isAbstractType);
-    expect(built.possibleTypes).toEqual(
-      Object.fromEntries(
-        abstract.map((type) => [
-          type.name,
-          schema
-            .getPossibleTypes(type)
-            .map(({ name }) => name)
-            .sort(),
-        ]),
-      ),
-    );
-  });
-});
-
-describe('a gateway that accepts trusted documents only', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openTestGateway(await openBeside(scene().gateway.database), {
-      settings: {
-        PERSISTED_OPERATIONS_FILE: `${folder}/app/src/gql/persisted-documents.json`,
-        PERSISTED_OPERATIONS: 'only',
-      },
-    });
-  });
-  afterAll(() => gateway?.close());
-
-  it('runs the queries, mutations and subscriptions of Apollo Client', async () => {
-    const { alice, ids, sent, activateElsewhere } = scene();
-    const persisted = built.trusted();
-    const client = built.createApollo(`${gateway.url}/graphql`, alice.token, { persisted });
-    const sessions = await built.readSessions(built.watchSessions(client));
-    expect(sessions?.edges).toHaveLength(20);
-    await built.activate(client, ids[1]);
-    const active: unknown[] = [];
-    const following = client
-      .subscribe({ query: built.templatesNow })
-      .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
-    await activateElsewhere(2);
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1], ids[2]]);
-    following.unsubscribe();
-    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
-  });
-});

@@ -10,7 +10,6 @@ import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
 import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { noteStatements } from '../../support/statements.ts';
 
 const folder = resolve('test/large/federation/generated');
 
@@ -46,8 +45,6 @@ afterAll(async () => {
   for (const child of running) child.kill('SIGKILL');
   await gateway?.close();
 });
-
-const statements = noteStatements();
 
 /** Writes the files that the page shows. Each account has a session with a note. */
 function writeExample(): void {
@@ -123,24 +120,4 @@ it('joins the records of both subgraphs, for each user only their own', async ()
       ...others.map((databaseId) => ({ databaseId, note: null })),
     ]);
   }
-});
-
-it('returns null for entities of another user, also when both users send requests at the same time', async () => {
-  const query = '{ notes { text session { name trainer { bubbleId } } } }';
-  const results = await Promise.all(
-    Array.from({ length: 20 }, (_, index) => runQuery(query, (index % 2 === 0 ? alice : bob).token)),
-  );
-  for (const [index, { data }] of results.entries()) {
-    const [own, foreign] = index % 2 === 0 ? [0, 1] : [1, 0];
-    const name = index % 2 === 0 ? 'alice' : 'bob';
-    expect(data.notes[own].session.trainer.bubbleId).toBe(`${name}-dtt-0`);
-    expect(data.notes[foreign].session).toEqual({ name: null, trainer: null });
-  }
-});
-
-it('reads all entities of a type in one statement', async () => {
-  statements.length = 0;
-  const { data } = await runQuery('{ notes { session { lengthInOneStatement: name } } }', alice.token);
-  expect(data.notes).toHaveLength(2);
-  expect(statements).toHaveLength(1);
 });

@@ -1,25 +1,16 @@
 /** Builds the Relay example of docs/clients.md like a frontend: with Relay's compiler, the check of types, then Babel. */
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { transformFileSync } from '@babel/core';
 
-/** The folders with the configuration of the page, and with that for trusted documents. */
+/** The folder with the configuration of the page. */
 const project = 'test/large/relay/generated/docs/relay';
-const trusted = 'test/large/relay/generated/docs/trusted';
-cpSync(project, trusted, { recursive: true });
-const config = JSON.parse(readFileSync(join(trusted, 'relay.config.json'), 'utf8'));
-const persistConfig = { file: 'persisted.json' };
-writeFileSync(join(trusted, 'relay.config.json'), JSON.stringify({ ...config, persistConfig }));
-writeFileSync(join(trusted, persistConfig.file), '{}');
-
-for (const folder of [project, trusted]) {
-  run('test/large/node_modules/.bin/relay-compiler', ['relay.config.json'], folder);
-  if (folder === project) run('node_modules/.bin/tsc', ['--project', 'test/large/relay'], '.');
-  for (const name of readdirSync(join(folder, 'src'))) {
-    if (name.endsWith('.ts')) translate(join(folder, 'src', name));
-  }
+run('test/large/node_modules/.bin/relay-compiler', ['relay.config.json'], project);
+run('node_modules/.bin/tsc', ['--project', 'test/large/relay'], '.');
+for (const name of readdirSync(join(project, 'src'))) {
+  if (name.endsWith('.ts')) translate(join(project, 'src', name));
 }
 
 function run(command: string, parameters: readonly string[], cwd: string): void {

@@ -10,20 +10,18 @@ import {
   getSingularSelector,
   type SingularReaderSelector,
 } from 'relay-runtime';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll } from 'vitest';
 import { describeFrontend, type Templates, useScene } from '../../support/frontends.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 /** Imports a module of the built example. The build checks its types. */
 const load = (name: string) => import(/* @vite-ignore */ resolve('test/large/relay/generated/docs', name));
-type Built = Awaited<ReturnType<typeof loadAll>>;
-let built: Built;
-async function loadAll(project: string) {
-  const page = await load(`${project}/src/__generated__/sessionsPageQuery.graphql.ts`);
+let built: Awaited<ReturnType<typeof loadAll>>;
+async function loadAll() {
+  const page = await load('relay/src/__generated__/sessionsPageQuery.graphql.ts');
   return {
-    ...(await load(`${project}/src/environment.ts`)),
-    ...(await load(`${project}/src/sessions.ts`)),
-    ...(await load(`${project}/src/templates.ts`)),
+    ...(await load('relay/src/environment.ts')),
+    ...(await load('relay/src/sessions.ts')),
+    ...(await load('relay/src/templates.ts')),
     ...(await load('app/src/live.ts')),
     page: page.default,
   };
@@ -32,7 +30,7 @@ beforeAll(async () => {
   const run = (...parameters: string[]) => execFileSync(process.execPath, ['--import', 'tsx', ...parameters]);
   run('test/docs/extract.ts', 'test/large/relay/generated/docs', 'app', 'relay');
   run('test/large/relay/build.ts');
-  built = await loadAll('relay');
+  built = await loadAll();
 });
 
 /** The part of the list that the tests read. */
@@ -92,38 +90,3 @@ describeFrontend(
   },
   scene,
 );
-
-describe('a gateway that accepts trusted documents only', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await openTestGateway(await openBeside(scene().gateway.database), {
-      settings: {
-        PERSISTED_OPERATIONS_FILE: 'test/large/relay/generated/docs/trusted/persisted.json',
-        PERSISTED_OPERATIONS: 'only',
-      },
-    });
-  });
-  afterAll(() => gateway?.close());
-
-  it.each(transports)(
-    'runs the persisted documents of Relay, with subscriptions over %s',
-    async (transport) => {
-      const { createEnvironment, templates, activate, follow } = await loadAll('trusted');
-      const { alice, ids, sent, activateElsewhere } = scene();
-      const url = `${gateway.url}/graphql`;
-      const environment = createEnvironment(url, alice.token, connectBy(transport)(url, alice.token));
-      const operation = createOperationDescriptor(getRequest(templates), {});
-      environment.retain(operation);
-      const active = () => environment.lookup(operation.fragment).data.viewer.activeDttTemplate.id;
-
-      await fetchQuery(environment, templates, {}).toPromise();
-      await activate(environment, ids[1]);
-      expect(active()).toBe(ids[1]);
-      const stop = follow(environment);
-      await activateElsewhere(2);
-      await expect.poll(active, { timeout: 20_000 }).toBe(ids[2]);
-      stop();
-      expect(sent().map(({ query }) => query || undefined)).toEqual(sent().map(() => undefined));
-    },
-  );
-});

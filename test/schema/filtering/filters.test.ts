@@ -58,28 +58,15 @@ async function sessions(where: unknown, orderBy?: unknown): Promise<number[]> {
   return nodes.map(({ databaseId }: { databaseId: number }) => alice.dttSessions.indexOf(databaseId));
 }
 
-const all = [0, 1, 2, 3, 4, 5];
 const at = (minutes: number) => `2026-01-01T00:${minutes}:00Z`;
 
 describe('a filter', () => {
   // `passed` of the sessions is null, false, true, false, true, false; the first is at 01:00, each next ten minutes earlier.
   it.each<[string, object, number[]]>([
-    ['that is empty matches all', {}, all],
-    [
-      'by a range of time includes the bound of gte and excludes that of lt',
-      { createdAt: { gte: at(20), lt: at(50) } },
-      [2, 3, 4],
-    ],
-    ['by contains ignores case', { name: { contains: 'ION 3 OF' } }, [3]],
     ['with or accepts a single condition without a list', { or: { passed: { eq: true } } }, [2, 4]],
     [
       'by a field of the linked record never matches a record that the viewer cannot read',
       { template: { name: { contains: 'of bob' } } },
-      [],
-    ],
-    [
-      'by isActive of the linked template compares with the active template',
-      { template: { isActive: { eq: true } } },
       [],
     ],
   ])('%s', async (_, where, left) => {
@@ -97,8 +84,13 @@ describe('a filter', () => {
     expect(await templates({ isImported: { eq: true } })).toEqual([imported]);
     expect(await templates({ isImported: { eq: false } })).toEqual([...alice.dttTemplates]);
     expect(await templates({ viewerCanActivate: { eq: true } })).toEqual([...alice.dttTemplates]);
-    expect(await templates({ not: { viewerCanActivate: { eq: true } } })).toEqual([imported]);
     expect(await templates({ ownerId: { eq: bob.userId } })).toEqual([imported]);
+    const query = '{ dttTemplates { nodes { databaseId isImported viewerCanActivate } } }';
+    const { data } = await graphqlOnEveryPath(gateway, alice.token, query);
+    for (const { databaseId, ...its } of data.dttTemplates.nodes) {
+      const isImported = databaseId === imported;
+      expect(its).toEqual({ isImported, viewerCanActivate: !isImported });
+    }
   });
 
   it('applies to devices of every kind, and to the lists of the viewer', async () => {
@@ -170,7 +162,6 @@ describe('an invalid filter', () => {
       'at most 100 items in where.databaseId.in',
     ],
     ['with too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
-    ['with too many conditions on links', { or: Array(26).fill({ template: {} }) }, 'at most 50 conditions'],
     [
       'with a text of too many emoji',
       { name: { startsWith: '😀'.repeat(201) } },
@@ -196,9 +187,7 @@ describe('an invalid filter', () => {
   const orWithout = ': isNull asks for records without a value';
   it.each<[object, string]>([
     [{ passed: { eq: null } }, `where.passed.eq must not be null${orWithout}`],
-    [{ template: { tagline: null } }, `where.template.tagline must not be null${orWithout}`],
     [{ or: [{}, { name: { isNull: null } }] }, 'where.or[1].name.isNull must not be null'],
-    [{ createdAt: { gte: null } }, 'where.createdAt.gte must not be null'],
     [{ not: { createdAt: null } }, 'where.not.createdAt must not be null'],
     [{ or: null }, 'where.or must not be null'],
     [

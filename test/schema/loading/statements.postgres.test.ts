@@ -46,25 +46,6 @@ const queries: readonly [string, number, string][] = [
     } } }`,
   ],
   [
-    'templates with sessions with trainer',
-    8,
-    `{ dttTemplates(first: 50) { nodes {
-      isActive
-      segments { type }
-      owner { username }
-      sessions(last: 3) { totalCount nodes { trainer { serialNumber sessions { totalCount } } } }
-    } } }`,
-  ],
-  [
-    'the same link with different selections at different places',
-    4,
-    `{ dttSessions(first: 50) { nodes {
-      one: template { name }
-      two: template { segments { type } }
-      three: template { isActive }
-    } } }`,
-  ],
-  [
     'sessions with the records of their owner',
     12,
     `{ dttSessions(first: 50) { nodes { owner {
@@ -83,15 +64,6 @@ const queries: readonly [string, number, string][] = [
       ossmDevices(first: 50) { nodes { ...Owned } }
     }
     fragment Owned on Device { owner { username } }`,
-  ],
-  [
-    'everything of the viewer',
-    8,
-    `{ viewer {
-      username
-      dttSessions(first: 50) { nodes { segments { type } trainer { serialNumber } template { name } } }
-      lockTemplates(first: 50) { totalCount nodes { sessions { totalCount nodes { lockState } } } }
-    } }`,
   ],
 ];
 
