@@ -31,9 +31,8 @@ export function closeSockets(): void {
 export async function openSocket(
   gateway: Pick<TestGateway, 'url'>,
   options: ClientOptions = {},
-  protocols: readonly string[] = ['graphql-transport-ws'],
 ): Promise<RawSocket> {
-  const socket = new WebSocket(socketUrl(gateway), [...protocols], options);
+  const socket = new WebSocket(socketUrl(gateway), ['graphql-transport-ws'], options);
   open.add(socket);
   const unread: unknown[] = [];
   let wake = () => {};
