@@ -20,7 +20,7 @@ interface Round extends Measurement {
 }
 
 /** Compares a gateway without log and metrics, and one with the default settings, with the bare server. They take turns. */
-export async function measureCached(options: Options): Promise<Table[]> {
+export async function measureCached(options: Options): Promise<Table> {
   const devices = workloads.find(({ name }) => name === 'devices');
   if (!devices) throw new Error('there is no workload for devices');
   const subject = { user: 1, session: 1, template: 1 };
@@ -41,7 +41,7 @@ export async function measureCached(options: Options): Promise<Table[]> {
     for (const [title, request] of Object.entries(cases))
       rows.push(...(await measureCase(options, title, request, gateways)));
     const head = ['', 'requests/s', 'of bare', 'ratio', 'CPU µs', 'of bare', 'ratio', 'p99 ms', 'of bare'];
-    return [{ title: 'Cached responses, against a bare node:http server', rows: [head, ...rows] }];
+    return { title: 'Cached responses, against a bare node:http server', rows: [head, ...rows] };
   } finally {
     for (const gateway of gateways) await gateway.stop();
   }

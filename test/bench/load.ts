@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import { type BenchRequest, type Endpoint, pickSubject, requestOf, seeded, workloads } from './workloads.ts';
 
-export interface Job {
+interface Job {
   readonly url: string;
   readonly workload: string;
   readonly endpoint: Endpoint;

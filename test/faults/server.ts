@@ -10,14 +10,12 @@ import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { until } from './supervised.ts';
 
 export interface Server {
-  readonly folder: string;
   readonly port: number;
   /** The settings of a connection as superuser. */
   readonly admin: pg.ClientConfig;
   start(): Promise<void>;
   /** Stops the server: `SIGINT` is a fast shutdown, `SIGQUIT` an immediate one, and `SIGKILL` a crash. */
   stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>;
-  isRunning(): boolean;
 }
 
 function own(folder: string): void {
@@ -49,10 +47,8 @@ function serverIn(folder: string, port: number): Server {
   const admin = { host: '127.0.0.1', port, user, database: 'postgres' };
   const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null;
   return {
-    folder,
     port,
     admin,
-    isRunning,
     async start() {
       // After a crash the remaining processes hold the data folder for a moment, so the start is tried again.
       await until(`PostgreSQL starts in ${folder}`, async () => {

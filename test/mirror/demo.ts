@@ -1,30 +1,49 @@
-/** `npm run demo:upstream`: a stand-in for the live service, to try the mirror without an account. */
+/** `npx tsx test/mirror/demo.ts`: a stand-in for the live service, to try the mirror without an account. */
 
-import { Command, InvalidArgumentError } from 'commander';
-import { type DemoOptions, startDemo, tellDemo } from '../support/standIn/demo.ts';
+import { parseArgs } from 'node:util';
+import { createStandIn } from '../support/standIn/standIn.ts';
 
-const options = new Command('npm run demo:upstream --')
-  .description('Starts a stand-in for the live service, with two accounts that it holds in memory.')
-  .option('--sessions <number>', 'training sessions of each account', integer(0, 100_000), 60)
-  .option('--rate <number>', 'requests a minute for each account', integer(1, 1_000_000), 60)
-  .option('--port <number>', 'the port that it listens to; 0 picks a free one', integer(0, 65_535), 4_100)
-  .showHelpAfterError()
-  .parse()
-  .opts<DemoOptions>();
+const { values } = parseArgs({
+  options: {
+    /** The number of training sessions of each account. */
+    sessions: { type: 'string', default: '60' },
+    /** Requests a minute for each account. */
+    rate: { type: 'string', default: '60' },
+    port: { type: 'string', default: '4100' },
+  },
+});
+const { sessions, rate } = values;
+const [alice, bob] = ['token-of-alice', 'token-of-bob'];
+const size = { sessions: Number(sessions), segmentsOfSession: 5 };
+// Alice and Bob are linked, and each has imported a template of the other. Alice is locked.
+const { base } = await createStandIn({
+  rate: Number(rate),
+  port: Number(values.port),
+  accounts: [
+    { id: 1, username: 'alice', tokens: [alice], size, linked: [2], locked: true },
+    { id: 2, username: 'bob', tokens: [bob], size, linked: [1] },
+  ],
+});
+const authorization = `-H 'Authorization: Bearer ${alice}'`;
+process.stdout.write(`A stand-in for the live service, at ${base} until you press Ctrl+C.
+It allows each account ${rate} requests a minute, and forgets everything when it ends.
 
-try {
-  process.stdout.write(tellDemo(await startDemo(options), options));
-} catch (error) {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
-  process.stderr.write(`Port ${options.port} is taken. Choose another one with -- --port N.\n`);
-  process.exitCode = 1;
-}
+  user    token              has
+  alice   ${alice}     ${sessions} training sessions, and a lock that is under way
+  bob     ${bob}       ${sessions} training sessions
 
-/** Makes a function that reads the value of an option. */
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (Number.isInteger(number) && number >= min && number <= max) return number;
-    throw new InvalidArgumentError(`It takes an integer from ${min} to ${max}.`);
-  };
-}
+In a second terminal, a gateway in front of it:
+
+  UPSTREAM_URL=${base} DATA_DIR=mirror-of-demo npm start
+
+In a third, the same account over REST and over GraphQL:
+
+  curl 'localhost:4000/api/v1/dtt/sessions?limit=1' ${authorization}
+  curl localhost:4000/graphql ${authorization} -H 'Content-Type: application/json' \\
+    -d '{"query":"{ viewer { username dttSessions(first: 3) { totalCount nodes { name } } } }"}'
+
+A write that only the service has, which the gateway passes on:
+
+  curl -X PATCH localhost:4000/api/v1/dtt/templates/1 ${authorization} \\
+    -H 'Content-Type: application/json' -d '{"name":"Another name"}'
+`);

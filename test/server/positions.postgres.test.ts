@@ -3,7 +3,6 @@
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { type FaultyProxy, openFaultyProxy } from '../faults/faultyProxy.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
 import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../support/gateway.ts';
@@ -14,7 +13,7 @@ let cluster: Cluster;
 let standby: Standby;
 let alice: Account;
 /** The address of the primary, which leads to the standby later, through a proxy of its own. */
-let address: FaultyProxy;
+let address: TcpProxy;
 let line: TcpProxy;
 const gateways: TestGateway[] = [];
 
@@ -39,12 +38,11 @@ beforeAll(async () => {
   alice = await createAccount(database.client, 'alice');
   await database.close();
   await cluster.isReplayed();
-  address = await openFaultyProxy(cluster.primary.port);
+  address = await cluster.primary.openTcpProxy(name);
   line = await standby.openTcpProxy(name);
 });
 afterAll(async () => {
   for (const gateway of gateways) await gateway.close();
-  address?.close();
   await cluster?.stop();
 });
 
@@ -63,9 +61,7 @@ async function activate(gateway: TestGateway, template: number | undefined): Pro
 
 it('after a failover a request with a position of the new primary gets data that has it, or a 503', async () => {
   const [first, second, third] = alice.dttTemplates;
-  const url = new URL(`${cluster.primary.url}/${name}`);
-  url.port = String(address.port);
-  const gateway = await start(url.href);
+  const gateway = await start(address.url);
   // Writes from here on are lost, and their positions are beyond that at which the standby is promoted.
   standby.upstream.hold();
   for (const table of ['one', 'two'])
@@ -81,7 +77,7 @@ it('after a failover a request with a position of the new primary gets data that
   expect(await activeOf(gateway)).toBe(first);
 
   await cluster.primary.stop('immediate');
-  address.redirect(Number(new URL(line.url).port));
+  address.leadTo(Number(new URL(line.url).port));
   await expect.poll(() => activeOf(gateway, forked), { timeout: 20_000 }).toBe(second);
   await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(true);
   expect([await activeOf(gateway), await activeOf(gateway, lost)]).toEqual([second, second]);

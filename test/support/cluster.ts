@@ -44,8 +44,6 @@ export interface Standby extends ClusterServer {
   resumeReplay(): Promise<void>;
   /** Makes the standby a primary, on a new timeline. */
   promote(): Promise<void>;
-  /** Streams from this server from now on. */
-  follow(server: ClusterServer): Promise<void>;
 }
 
 export interface Cluster {
@@ -54,8 +52,8 @@ export interface Cluster {
   createDatabase(name: string): Promise<void>;
   /** Adds a standby of any server that takes writes. */
   addStandby(of?: ClusterServer): Promise<Standby>;
-  /** Waits until the standbys, by default all, have replayed what the server has written. */
-  isReplayed(standbys?: readonly Standby[], from?: ClusterServer): Promise<void>;
+  /** Waits until the standbys, by default all, have replayed what the primary has written. */
+  isReplayed(standbys?: readonly Standby[]): Promise<void>;
   /** Waits until the standbys have received what the server has written. */
   isReceived(standbys: readonly Standby[]): Promise<void>;
   /** Stops and deletes everything. */
@@ -101,7 +99,7 @@ export async function startCluster(
       standbys,
       createDatabase: (name) => createDatabase(first.server.url, name),
       addStandby,
-      isReplayed: (which = standbys, from = first.server) => haveAll('replay', from, which),
+      isReplayed: (which = standbys) => haveAll('replay', first.server, which),
       isReceived: (which) => haveAll('receive', first.server, which),
       stop,
     };
@@ -207,22 +205,18 @@ async function copyMember(name: string, source: Member): Promise<Member> {
 
 /** Starts the copy as a standby, which streams through a proxy of its own. */
 async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
-  let upstream = await of.openTcpProxy('postgres');
-  const conninfo = () => {
-    const { port, username, password } = new URL(upstream.url);
-    return `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${member.server.name}`;
-  };
+  const upstream = await of.openTcpProxy('postgres');
+  const { port, username, password } = new URL(upstream.url);
+  const conninfo = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${member.server.name}`;
   await appendFile(
     join(member.folder, 'data/postgresql.auto.conf'),
-    `primary_conninfo = '${conninfo()}'\nsynchronous_standby_names = ''\n`,
+    `primary_conninfo = '${conninfo}'\nsynchronous_standby_names = ''\n`,
   );
   const { server } = member;
   await server.start();
   return {
     ...server,
-    get upstream() {
-      return upstream;
-    },
+    upstream,
     async pauseReplay() {
       await server.query('SELECT pg_wal_replay_pause()');
       // The pause begins later than the call returns: a commit in between may still be replayed.
@@ -238,11 +232,6 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
     },
     async promote() {
       await server.query('SELECT pg_promote()');
-    },
-    async follow(next) {
-      await upstream.close();
-      upstream = await next.openTcpProxy('postgres');
-      await server.set('primary_conninfo', conninfo());
     },
   };
 }

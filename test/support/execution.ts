@@ -8,7 +8,6 @@ import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 interface Asked {
   readonly operationName?: string;
   readonly variables?: Readonly<Record<string, unknown>>;
-  readonly isAnonymous?: boolean;
 }
 
 /** A function that prepares the operation of a document by the given settings. */
@@ -19,10 +18,10 @@ export function preparing(
   const documents = createDocuments(config);
   const persisted = createPersistedOperations({ config, file: { textOf: () => undefined, generation: 0 } });
   const { prepare } = createExecution({ config, documents, persisted });
-  return (query, { operationName, variables = {}, isAnonymous = false } = {}) =>
+  return (query, { operationName, variables = {} } = {}) =>
     prepare(
       { query, operationName, variables, extensions: undefined },
-      { viewer: isAnonymous ? null : { id: 1, tokenId: 1 }, authorization: undefined, mayWrite: true },
+      { viewer: { id: 1, tokenId: 1 }, authorization: undefined, mayWrite: true },
     );
 }
 

@@ -32,10 +32,6 @@ export interface OddUpstream {
   trouble: Trouble;
   /** The active templates of an account, by how many writes it had carried out. */
   activeTemplates(account: number): readonly number[];
-  /** How many requests came with a token of the account. */
-  count(account: number): number;
-  /** How many requests a minute an account may send; any number at first. */
-  limit: number;
   /** How long, in milliseconds, a response takes at most once it is made; 0 at first. */
   latest: number;
   close(): Promise<void>;
@@ -45,8 +41,6 @@ interface OddAccount {
   readonly id: number;
   writes: number;
   readonly activeTemplates: number[];
-  /** When its last requests came. */
-  readonly times: number[];
 }
 
 const basePath = '/api/v1';
@@ -143,8 +137,7 @@ const send = (
 export async function openOddUpstream(tokens: Readonly<Record<string, number>>): Promise<OddUpstream> {
   const responses: GivenResponse[] = [];
   const accounts = new Map<number, OddAccount>();
-  for (const id of Object.values(tokens))
-    accounts.set(id, { id, writes: 0, activeTemplates: [11], times: [] });
+  for (const id of Object.values(tokens)) accounts.set(id, { id, writes: 0, activeTemplates: [11] });
   let nonce = 0;
 
   /** The response to a read, without what makes it cacheable. */
@@ -191,14 +184,6 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
     };
   }
 
-  /** Whether the account has sent too many requests in the last minute. */
-  function isLimited({ times }: OddAccount): boolean {
-    const since = performance.now() - 60_000;
-    while ((times[0] ?? Number.POSITIVE_INFINITY) < since) times.shift();
-    times.push(performance.now());
-    return times.length > upstream.limit;
-  }
-
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let sent = '';
     for await (const chunk of request) sent += chunk;
@@ -223,11 +208,10 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
     const isRead = method === 'GET' || method === 'HEAD';
     response.sendDate = false;
     if (!account) return record(401, '{"ok":false,"error":"who?"}');
-    counts.set(account.id, (counts.get(account.id) ?? 0) + 1);
     if (upstream.trouble === 'away') return void response.destroy();
     if (upstream.trouble === 'broken')
       return record(503, 'closed for repairs', { 'Content-Type': 'text/plain' });
-    if (upstream.trouble === 'busy' || isLimited(account))
+    if (upstream.trouble === 'busy')
       return record(429, '{"ok":false,"error":"slow down"}', { 'Retry-After': '1' });
     if (upstream.trouble === 'writes only' && isRead) return record(500, 'reads are broken');
     const { status, body } = isRead ? readOf(account, path) : write(account, path, sent);
@@ -238,7 +222,6 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
     record(status, body, headers);
   }
 
-  const counts = new Map<number, number>();
   const server = createServer((request, response) => {
     respond(request, response).catch(() => response.destroy());
   });
@@ -250,10 +233,8 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
     base: `http://127.0.0.1:${port}${basePath}`,
     responses,
     trouble: 'none',
-    limit: Number.POSITIVE_INFINITY,
     latest: 0,
     activeTemplates: (id) => accounts.get(id)?.activeTemplates ?? [],
-    count: (id) => counts.get(id) ?? 0,
     async close() {
       server.close();
       server.closeAllConnections();

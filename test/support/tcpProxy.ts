@@ -24,10 +24,14 @@ export interface TcpProxy {
   hear(): void;
   /** Stalls each connection from when its client sends something with this text. */
   stallAt(text: string): void;
+  /** Forwards new data again, but nothing ever of the connections that `hold` has stalled. */
+  resume(): void;
   /** Ends `hold`, `deafen` and `stallAt`, and drops all connections. New ones are forwarded. */
   release(): void;
   /** Connects new connections to another database of the server, as if to another server. */
   redirect(other: Target): void;
+  /** Leads to the server on another port from now on, and drops all connections. */
+  leadTo(port: number): void;
   /** How many connections `hold` has stalled so far. */
   held(): number;
   refuse(): Promise<void>;
@@ -41,6 +45,7 @@ const announcing = ['A', 'd'].map((type) => type.charCodeAt(0));
 /** Opens a proxy in front of the server of the database. */
 export async function openTcpProxy(target: Target): Promise<TcpProxy> {
   const url = new URL(target.pool.options.connectionString ?? '');
+  let farPort = Number(url.port);
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
@@ -56,7 +61,7 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
       near.once('data', (data) =>
         data.fill(begun, data.indexOf(nameOf(target)), data.indexOf(nameOf(target)) + begun.length),
       );
-    const far = connect(Number(url.port), url.hostname);
+    const far = connect(farPort, url.hostname);
     for (const [one, other] of [
       [near, far],
       [far, near],
@@ -116,6 +121,9 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
     stallAt(text) {
       stalling = text;
     },
+    resume() {
+      holding = false;
+    },
     release() {
       holding = false;
       deaf = false;
@@ -124,6 +132,10 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
     },
     redirect(other) {
       name = nameOf(other);
+    },
+    leadTo(other) {
+      farPort = other;
+      drop();
     },
     held: () => held.size,
     async refuse() {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 
 /** The number of connections, which is that of Dovetail. */
-export const poolSize = 10;
+const poolSize = 10;
 
 export const connectionString = process.env.DATABASE_URL ?? '';
 

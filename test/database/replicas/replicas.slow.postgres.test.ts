@@ -7,7 +7,6 @@ import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vites
 import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
-import { openFaultyProxy } from '../../faults/faultyProxy.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
 import {
@@ -219,16 +218,14 @@ describe('reads', () => {
   });
 
   it('are as new as what the standby has shown that was at the address before', async () => {
-    const address = await openFaultyProxy(at(pair, 0).port);
-    onTestFinished(() => address.close());
-    const url = `postgresql://postgres:postgres@127.0.0.1:${address.port}/${name}`;
-    const gateway = await start({ standbys: [url] });
+    const address = await at(pair, 0).openTcpProxy(name);
+    const gateway = await start({ standbys: [address.url] });
     const alice = at(accounts, 0);
     const template = anotherOf(alice, await activeOf(gateway, alice));
     await at(pair, 1).pauseReplay();
     await setSilently(alice, template);
     await expect.poll(() => activeOf(gateway, alice)).toBe(template);
-    address.redirect(at(pair, 1).port);
+    address.leadTo(at(pair, 1).port);
     await at(pair, 0).stop('immediate');
     // No read at the primary in between, after which the other standby would have to be newer anyway.
     await expect.poll(() => healthyOf(gateway), { interval: 1 }).toBe(0);

@@ -21,7 +21,6 @@ export const markerOf = (accountId: number) => `owner-${accountId}-`;
 export const timeOf = (version: number) => instant(Date.UTC(2027, 0, 1) + version * 1_000);
 
 interface Change {
-  readonly service: StandIn;
   readonly world: World;
   readonly random: Random;
   readonly account: Account;
@@ -130,11 +129,13 @@ function rewriteDevice(device: OwnedRecord | undefined, accountId: number, versi
   device.lastVisited = timeOf(version);
 }
 
-function moveDevice({ service, random, account, other, version }: Change): void {
-  const id = pickFrom(random, account.dttDevices.keys());
-  if (id === undefined || other === account) return;
-  service.move('dttDevices', id, account.id, other.id);
-  rewriteDevice(other.dttDevices.get(id), other.id, version);
+function moveDevice({ random, account, other, version }: Change): void {
+  const device = pickFrom(random, account.dttDevices.values());
+  if (!device || other === account) return;
+  account.dttDevices.delete(device.id);
+  device.ownerId = other.id;
+  other.dttDevices.set(device.id, device);
+  rewriteDevice(device, other.id, version);
 }
 
 function changeLock({ random, account, version }: Change): void {
@@ -182,5 +183,5 @@ export function changeSomething(service: StandIn, random: Random, version: numbe
     pickFrom(random, world.accounts.values()),
     pickFrom(random, world.accounts.values()),
   ];
-  if (account && other) random.pick(changes)({ service, world, random, account, other, version });
+  if (account && other) random.pick(changes)({ world, random, account, other, version });
 }

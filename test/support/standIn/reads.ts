@@ -26,26 +26,10 @@ export interface ReadRequest {
 
 type Read = (request: ReadRequest, id: number) => Reply;
 
-/** The accounts whose records are in the lists of this account. */
-function* listed({ world, account }: ReadRequest): Generator<Account> {
-  yield account;
-  if (!account.listsLinked) return;
-  for (const id of account.linked) {
-    const other = world.accounts.get(id);
-    if (other) yield other;
-  }
-}
-
 type Kind = 'dttDevices' | 'sessions' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices';
 
 /** All records of a kind that the account sees, newest first. */
-function all(request: ReadRequest, kind: Kind): WireRecord[] {
-  const records: WireRecord[] = [];
-  // Sessions have no owner in the interface, so lists never include those of others.
-  const accounts = kind === 'sessions' ? [request.account] : listed(request);
-  for (const account of accounts) records.push(...account[kind].values());
-  return newestFirst(records);
-}
+const all = ({ account }: ReadRequest, kind: Kind) => newestFirst([...account[kind].values()]);
 
 function newestFirst(records: WireRecord[]): WireRecord[] {
   return records.sort((a, b) => {
@@ -111,13 +95,8 @@ const list =
 
 const item =
   (kind: Kind, what: string): Read =>
-  (request, id) =>
-    found(
-      [...(kind === 'sessions' ? [request.account] : listed(request))]
-        .map((account): WireRecord | undefined => account[kind].get(id))
-        .find((record) => record !== undefined),
-      what,
-    );
+  ({ account }, id) =>
+    found(account[kind].get(id), what);
 
 export const activeLock = (account: Account) =>
   [...account.lockSessions.values()].find(({ isActive }) => isActive);

@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Fault } from './faults.ts';
 import { failure, type Reply, read } from './reads.ts';
-import { type Account, type AccountOptions, createWorld, type WireRecord, type World } from './world.ts';
+import { type Account, type AccountOptions, createWorld, type World } from './world.ts';
 import { write } from './writes.ts';
 
 export interface StandInOptions {
@@ -22,7 +22,7 @@ export interface StandInOptions {
 }
 
 /** A request with the status of its response. */
-export interface LoggedRequest {
+interface LoggedRequest {
   readonly account: number | undefined;
   readonly method: string;
   /** Below the base, with its query. */
@@ -44,9 +44,7 @@ export interface StandIn {
   /** Applies the fault to all requests, or to those of an account or a path. Faults for all accounts apply before others. */
   misbehave(fault: Fault, where?: { readonly account?: number; readonly path?: RegExp }): void;
   behave(): void;
-  /** Moves a record from one account to another: `move('dttDevices', 3, 42, 43)`. */
-  move(kind: OwnedKind, id: number, from: number, to: number): void;
-  /** The newest requests, at most 10,000. */
+  /** All requests, in the order in which they came. */
   readonly requests: readonly LoggedRequest[];
   /** Counts the requests, of an account, to a path or with a status if these are given. */
   count(which?: { account?: number; path?: string; status?: number }): number;
@@ -59,16 +57,12 @@ export interface StandIn {
   start(): Promise<void>;
 }
 
-type OwnedKind = 'dttDevices' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices' | 'sessions';
-
 const basePath = '/api/v1';
-const maxLogged = 10_000;
 const maxBody = 256 * 1024;
 
 /** A request with a valid token. */
 interface Call {
   readonly account: Account;
-  readonly token: string;
   readonly method: string;
   readonly path: string;
   readonly parameters: URLSearchParams;
@@ -86,7 +80,8 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   const world = createWorld(options.accounts, options.now ?? (() => new Date()));
   const owners = new Map(options.accounts.flatMap(({ id, tokens }) => tokens.map((token) => [token, id])));
   const revoked = new Set<string>();
-  const log = createLog();
+  const requests: LoggedRequest[] = [];
+  const tokensSeen = new Set<string>();
   const limit = createLimit(options.rate ?? 60);
   let set: SetFault[] = [];
 
@@ -98,17 +93,19 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     const isBelow = url.pathname === basePath || url.pathname.startsWith(`${basePath}/`);
     const path = isBelow ? url.pathname.slice(basePath.length) : url.pathname;
     const method = request.method ?? 'GET';
-    const entry = log.add(account?.id, method, path, url.search, token);
+    if (token !== '') tokensSeen.add(token);
+    const entry: LoggedRequest = { account: account?.id, method, path: path + url.search, status: undefined };
+    requests.push(entry);
     const active = set.filter(
       (fault) =>
         (fault.account === undefined || fault.account === account?.id) && (fault.path?.test(path) ?? true),
     );
-    const call = account && { account, token, method, path, parameters: url.searchParams, body };
+    const call = account && { account, method, path, parameters: url.searchParams, body };
     const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
     let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
     for (const { fault } of active) reply = (await fault.after?.(reply, { method, path })) ?? reply;
-    log.settle(entry, reply.status);
+    entry.status = reply.status;
     send(response, method, reply);
   }
 
@@ -150,22 +147,19 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     behave() {
       set = [];
     },
-    move(kind, id, from, to) {
-      // Both hold records of the same kind, which the compiler does not see.
-      const [source, target] = [from, to].map(
-        (owner) => accountOf(world, owner)[kind] as Map<number, WireRecord>,
-      );
-      const record = source?.get(id);
-      if (!record) throw new Error(`account ${from} has no such record ${id}`);
-      source?.delete(id);
-      // Sessions have no owner.
-      if ('ownerId' in record) record.ownerId = to;
-      target?.set(id, record);
+    requests,
+    count: ({ account, path, status } = {}) =>
+      requests.filter(
+        (entry) =>
+          (account === undefined || entry.account === account) &&
+          (path === undefined || entry.path.split('?', 1)[0] === path) &&
+          (status === undefined || entry.status === status),
+      ).length,
+    tokensSeen,
+    forgetRequests() {
+      requests.length = 0;
+      tokensSeen.clear();
     },
-    requests: log.requests,
-    count: log.count,
-    tokensSeen: log.tokensSeen,
-    forgetRequests: log.forget,
     async stop() {
       if (!server.listening) return;
       const closed = once(server, 'close');
@@ -181,56 +175,6 @@ function accountOf(world: World, id: number): Account {
   const account = world.accounts.get(id);
   if (!account) throw new Error(`the stand-in has no account ${id}`);
   return account;
-}
-
-/** Counts all requests, and stores the newest. */
-function createLog() {
-  const requests: LoggedRequest[] = [];
-  const tokensSeen = new Set<string>();
-  /** By account, path and status. */
-  const counts = new Map<
-    string,
-    { account: number | undefined; path: string; status: number; times: number }
-  >();
-  const unsettled = new Map<LoggedRequest, string>();
-  return {
-    requests,
-    tokensSeen,
-    add(account: number | undefined, method: string, path: string, search: string, token: string) {
-      if (token !== '') tokensSeen.add(token);
-      const entry: LoggedRequest = { account, method, path: path + search, status: undefined };
-      requests.push(entry);
-      unsettled.set(entry, path);
-      if (requests.length > maxLogged) requests.shift();
-      return entry;
-    },
-    settle(entry: LoggedRequest, status: number) {
-      entry.status = status;
-      const path = unsettled.get(entry) ?? '';
-      unsettled.delete(entry);
-      const key = `${entry.account} ${status} ${path}`;
-      const count = counts.get(key) ?? { account: entry.account, path, status, times: 0 };
-      count.times++;
-      counts.set(key, count);
-    },
-    count({ account, path, status }: { account?: number; path?: string; status?: number } = {}) {
-      const waiting = [...unsettled].map(([entry, of]) => ({ ...entry, path: of, times: 1 }));
-      return [...counts.values(), ...waiting]
-        .filter(
-          (count) =>
-            (account === undefined || count.account === account) &&
-            (path === undefined || count.path === path) &&
-            (status === undefined || count.status === status),
-        )
-        .reduce((sum, { times }) => sum + times, 0);
-    },
-    forget() {
-      requests.length = 0;
-      counts.clear();
-      unsettled.clear();
-      tokensSeen.clear();
-    },
-  };
 }
 
 /** @returns a function that gives the seconds to wait, or 0 if the request is within the limit. Rejected requests do not count. */

@@ -46,7 +46,7 @@ export interface Size {
   readonly ossmDevices: number;
 }
 
-export const smallSize: Size = {
+const smallSize: Size = {
   dttDevices: 2,
   templates: 3,
   imports: 1,
@@ -59,21 +59,6 @@ export const smallSize: Size = {
   ossmDevices: 1,
 };
 
-/** Records for an account in addition to the generated ones, such as the documented examples. */
-export interface GivenRecords {
-  readonly user?: Readonly<Record<string, unknown>>;
-  readonly dttDevices?: readonly OwnedRecord[];
-  readonly templates?: readonly Template[];
-  readonly activeTemplateId?: number;
-  readonly sessions?: readonly DttSession[];
-  readonly lkbxDevices?: readonly OwnedRecord[];
-  readonly lockTemplates?: readonly OwnedRecord[];
-  readonly lockSessions?: readonly LockSession[];
-  /** The lock template of a given lock session, by the ids of both. */
-  readonly templateOfLock?: Readonly<Record<number, number>>;
-  readonly ossmDevices?: readonly OwnedRecord[];
-}
-
 export interface AccountOptions {
   readonly id: number;
   readonly username: string;
@@ -81,16 +66,10 @@ export interface AccountOptions {
   /** Is a part of every text of its records; by default the username. */
   readonly marker?: string;
   readonly size?: Partial<Size>;
-  readonly seed?: number;
-  readonly subscriptionTier?: string;
-  readonly scheduleType?: 'auto' | 'weekly' | 'single';
   /** Users whose locks the account may see and change. */
   readonly linked?: readonly number[];
-  /** Whether its lists of devices and locks include the records of linked users. */
-  readonly listsLinked?: boolean;
   /** Whether a lock is under way in the beginning. */
   readonly locked?: boolean;
-  readonly records?: GivenRecords;
 }
 
 export interface Account {
@@ -98,7 +77,6 @@ export interface Account {
   readonly user: WireRecord;
   scheduleType: string;
   readonly linked: Set<number>;
-  listsLinked: boolean;
   activeTemplateId: number | null;
   readonly dttDevices: Map<number, OwnedRecord>;
   /** Ids of templates: its own, and those of others that it has imported. */
@@ -112,7 +90,7 @@ export interface Account {
 }
 
 /** Details of a lock session that the service does not show. */
-export interface LockDetails {
+interface LockDetails {
   readonly templateId: number | null;
   readonly keyholders: ReadonlySet<number>;
   readonly isTestLock: boolean;
@@ -127,7 +105,7 @@ export interface World {
   now(): Date;
 }
 
-export type IdKind =
+type IdKind =
   | 'dttDevice'
   | 'template'
   | 'templateSegment'
@@ -160,53 +138,30 @@ export function createWorld(options: readonly AccountOptions[], now: () => Date)
       return id;
     },
   };
-  // Generated ids are above those of given records.
-  if (options.some(({ records }) => records !== undefined)) for (const kind of kinds) last.set(kind, 1000);
   for (const account of options) world.accounts.set(account.id, createAccount(world, account));
   for (const account of options) addImports(world, account);
   return world;
 }
 
-const kinds: readonly IdKind[] = [
-  'dttDevice',
-  'template',
-  'templateSegment',
-  'session',
-  'trainerSegment',
-  'lkbxDevice',
-  'lockTemplate',
-  'lockSession',
-  'lockSegment',
-  'ossmDevice',
-];
-
-const byId = <Kind extends WireRecord>(records: readonly Kind[] = []) =>
-  new Map(records.map((record) => [record.id, structuredClone(record)]));
-
 function createAccount(world: World, options: AccountOptions): Account {
-  const { id, records = {} } = options;
+  const { id } = options;
   const size = { ...smallSize, ...options.size };
-  const random = createRandom(options.seed ?? id);
+  const random = createRandom(id);
   const account: Account = {
     id,
     user: userOf(options, size, random),
-    scheduleType: options.scheduleType ?? 'auto',
+    scheduleType: 'auto',
     linked: new Set(options.linked),
-    listsLinked: options.listsLinked ?? false,
-    activeTemplateId: records.activeTemplateId ?? null,
-    dttDevices: byId(records.dttDevices),
-    ownTemplates: new Set(records.templates?.map((template) => template.id)),
+    activeTemplateId: null,
+    dttDevices: new Map(),
+    ownTemplates: new Set(),
     imports: new Set(),
-    sessions: byId(records.sessions),
-    lkbxDevices: byId(records.lkbxDevices),
-    lockTemplates: byId(records.lockTemplates),
-    lockSessions: byId(records.lockSessions),
-    ossmDevices: byId(records.ossmDevices),
+    sessions: new Map(),
+    lkbxDevices: new Map(),
+    lockTemplates: new Map(),
+    lockSessions: new Map(),
+    ossmDevices: new Map(),
   };
-  for (const template of records.templates ?? []) world.templates.set(template.id, structuredClone(template));
-  for (const [lock, templateId] of Object.entries(records.templateOfLock ?? {}))
-    world.locks.set(Number(lock), { templateId, keyholders: new Set([id]), isTestLock: false });
-
   const maker: Maker = { world, account, random, marker: options.marker ?? options.username };
   times(size.dttDevices, () => addDttDevice(maker));
   times(size.templates, () => addTemplate(maker, size.segmentsOfTemplate));
@@ -215,7 +170,7 @@ function createAccount(world: World, options: AccountOptions): Account {
   times(size.lockTemplates, () => addLockTemplate(maker));
   times(size.lockSessions, (index) => addLockSession(maker, index, size.lockSessions, options.locked));
   times(size.ossmDevices, () => addOssmDevice(maker));
-  account.activeTemplateId ??= [...account.ownTemplates][0] ?? null;
+  account.activeTemplateId = [...account.ownTemplates][0] ?? null;
   return account;
 }
 
@@ -237,7 +192,7 @@ const userOf = (options: AccountOptions, size: Size, random: Random): WireRecord
     id,
     username,
     accountType: 'user',
-    subscriptionTier: options.subscriptionTier ?? 'ultra',
+    subscriptionTier: 'ultra',
     league: 1 + random.below(5),
     rank: 1 + random.below(1000),
     totalPoints: random.below(100_000),
@@ -247,7 +202,6 @@ const userOf = (options: AccountOptions, size: Size, random: Random): WireRecord
     profileTitle: `Title of ${marker}`,
     dttTotalReps: random.below(10_000),
     dttTotalSessions: size.sessions,
-    ...options.records?.user,
   };
 };
 

@@ -53,39 +53,10 @@ function activate({ world, account, body }: WriteRequest, id: number): Reply {
   });
 }
 
-/** The checks of a template's fields, each of which gives the message about a wrong value. */
-const checks: Readonly<Record<string, (value: unknown) => string | undefined>> = {
-  name: textOf(4, 128),
-  description: orNull(textOf(0, 500)),
-  tagline: orNull(textOf(0, 25)),
-  message: orNull(textOf(0, 50)),
-  targetDepth: ofType('number'),
-  targetWindow: ofType('number'),
-  toyId: orNull(ofType('number')),
-  handsFreeMode: ofType('boolean'),
-  isPublic: ofType('boolean'),
-  Segment: (value) =>
-    Array.isArray(value) && value.length > 0 ? undefined : 'At least one segment is required.',
-};
-
-function textOf(min: number, max: number) {
-  return (value: unknown) => {
-    if (typeof value !== 'string') return 'Expected string';
-    if (value.trim().length < min) return `String must contain at least ${min} character(s)`;
-    return value.length > max ? `String must contain at most ${max} character(s)` : undefined;
-  };
-}
-
-function ofType(type: string) {
-  return (value: unknown) => (typeof value === type ? undefined : `Expected ${type}`);
-}
-
-function orNull(check: (value: unknown) => string | undefined) {
-  return (value: unknown) => (value === null ? undefined : check(value));
-}
-
-/** Fields that need the tier "ultra", each with the value that is free. */
-const ofUltra: Readonly<Record<string, unknown>> = { handsFreeMode: false, tagline: null };
+/** The fields of a template that a client may change. */
+const writable = new Set(
+  'name description tagline message targetDepth targetWindow toyId handsFreeMode isPublic Segment'.split(' '),
+);
 
 function changeTemplate(request: WriteRequest, id: number): Reply {
   const { world, account } = request;
@@ -93,23 +64,16 @@ function changeTemplate(request: WriteRequest, id: number): Reply {
   if (!fields || Object.keys(fields).length === 0) return failure(400, 'Invalid or empty request body');
   const template = account.ownTemplates.has(id) ? world.templates.get(id) : undefined;
   if (!template) return failure(404, 'Template not found or not owned by user');
-  const reserved = Object.entries(ofUltra).find(([name, free]) => name in fields && fields[name] !== free);
-  if (reserved && account.user.subscriptionTier !== 'ultra')
-    return failure(
-      403,
-      `"${reserved[0]}" requires an Ultra subscription or higher. Your current tier does not include this feature.`,
-    );
-  const fieldErrors = Object.entries(fields).flatMap(([field, value]) => {
-    const message = checks[field]?.(value);
-    return message === undefined ? [] : [{ field, message }];
-  });
-  if (fieldErrors.length > 0) return failure(422, 'Validation failed', { fieldErrors });
+  if (typeof fields.name === 'string' && fields.name.trim().length < 4) {
+    const fieldErrors = [{ field: 'name', message: 'String must contain at least 4 character(s)' }];
+    return failure(422, 'Validation failed', { fieldErrors });
+  }
   assign(world, template, fields);
   return success(templateOf(request, id));
 }
 
 function assign(world: World, template: Template, fields: Fields): void {
-  for (const [name, value] of Object.entries(fields)) if (name in checks) template[name] = value;
+  for (const [name, value] of Object.entries(fields)) if (writable.has(name)) template[name] = value;
   if (fields.message === null || fields.message === '') template.message = 'Good Work!';
   if (fields.toyId === 0) template.toyId = null;
   if (Array.isArray(fields.Segment))
