@@ -37,6 +37,8 @@ export interface ActivationOptions {
   readonly logger: Logger;
   /** The viewer's account; undefined if it is not mirrored. */
   accountOf(viewer: Viewer): Promise<ActivatingAccount | undefined>;
+  /** Called as soon as the upstream has activated a template: what is stored of the account is older. */
+  onPosted(viewer: Viewer): Promise<unknown>;
   /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
@@ -51,6 +53,7 @@ export function createActivation({
   pool,
   logger,
   accountOf,
+  onPosted,
   onActivated,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
@@ -65,6 +68,7 @@ export function createActivation({
     }
     const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
     try {
+      await onPosted(viewer);
       return { here: await activateHere(), scheduleTypeChanged };
     } finally {
       await onActivated(viewer);

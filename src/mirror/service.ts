@@ -143,10 +143,15 @@ function createWrites(accounts: Accounts, pool: pg.Pool) {
   const listeners = new Set<(accountId: number) => void>();
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    note(accountId: number, scope: WriteScope): Promise<unknown> {
+    /** Has all gateways read by REST what the upstream has now. */
+    announce(accountId: number): Promise<unknown> {
       for (const listener of listeners) listener(accountId);
-      const noting = [announceWrite(pool, accountId), accounts.known(accountId)?.noteWrite(scope)];
-      return resultWithin(longestNote, Promise.all(noting));
+      return resultWithin(longestNote, announceWrite(pool, accountId));
+    },
+    /** Announces the write, and has the mirror read again what it may have changed. */
+    note(accountId: number, scope: WriteScope): Promise<unknown> {
+      const reading = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
+      return Promise.all([this.announce(accountId), resultWithin(longestNote, reading)]);
     },
   };
 }
@@ -219,6 +224,7 @@ function createUpstreamAccount({
       pool,
       logger,
       accountOf,
+      onPosted: ({ id }) => writes.announce(id),
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
