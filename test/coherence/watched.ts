@@ -28,6 +28,9 @@ export const acknowledged = new Floor();
 
 /** Creates two accounts, of which one has imported a template of the other, and has their rows count their changes. */
 export async function createAccounts({ client, pool }: TestDatabase): Promise<readonly Account[]> {
+  // Files that run in one process share this module, and each has a database of its own.
+  acknowledged.counts.clear();
+  acknowledged.activations.length = 0;
   const [alice, bob] = [await createAccount(client, 'alice'), await createAccount(client, 'bob')];
   await pool.query(preparation);
   await importTemplate(client, bob, alice.dttTemplates[0]);
