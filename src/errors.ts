@@ -157,7 +157,7 @@ export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
 }
 
 /** The code with which a client sees the error; undefined for an error that no client may see. */
-export function codeForClient(error: ExecutionError): ErrorCode | undefined {
+function codeForClient(error: ExecutionError): ErrorCode | undefined {
   return codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : undefined);
 }
 

@@ -201,7 +201,7 @@ function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, un
 }
 
 /** The introspection field of that name, `__schema` or `__type`; undefined for any other name. */
-export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
+function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
   return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
 }
 
@@ -211,7 +211,7 @@ export function introspectionField(name: string): GraphQLField<unknown, unknown>
  * grow with the response. The document must be valid.
  * @param variables the coerced values.
  */
-export function createIntrospectionCount(
+function createIntrospectionCount(
   schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
   variables: Values,

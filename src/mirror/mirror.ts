@@ -83,7 +83,7 @@ export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean
  * Returns the account with a username that it can have here. If another account has exactly this name, it was renamed upstream
  * since it was read last, and loses the name. If the names differ by case, the account gets its id behind its name.
  */
-export async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
+async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
   const { id, username } = account;
   await acquireSharedLock(client);
   const { rows } = await client.query<{ username: string }>(

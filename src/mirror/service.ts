@@ -141,17 +141,18 @@ export async function openMirrorService(
 /** Notes writes of clients: here, where listeners are called with the id of the account, and for all gateways. */
 function createWrites(accounts: Accounts, pool: pg.Pool) {
   const listeners = new Set<(accountId: number) => void>();
+  /** Has all gateways read by REST what the upstream has now. */
+  function announce(accountId: number): Promise<unknown> {
+    for (const listener of listeners) listener(accountId);
+    return resultWithin(longestNote, announceWrite(pool, accountId));
+  }
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    /** Has all gateways read by REST what the upstream has now. */
-    announce(accountId: number): Promise<unknown> {
-      for (const listener of listeners) listener(accountId);
-      return resultWithin(longestNote, announceWrite(pool, accountId));
-    },
+    announce,
     /** Announces the write, and has the mirror read again what it may have changed. */
     note(accountId: number, scope: WriteScope): Promise<unknown> {
       const reading = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
-      return Promise.all([this.announce(accountId), resultWithin(longestNote, reading)]);
+      return Promise.all([announce(accountId), resultWithin(longestNote, reading)]);
     },
   };
 }

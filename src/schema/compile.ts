@@ -65,7 +65,7 @@ const maxVersions = 8;
 export const maxErrors = 10;
 
 /** The kind and the root field of a valid operation, for logs and metrics. There are few labels, and none has text of a client. */
-export function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
+function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [selection, ...others] = selectionSet.selections;
   const isOneField = selection?.kind === Kind.FIELD && others.length === 0;
   return `${operation} ${isOneField ? selection.name.value : 'of several fields'}`;

@@ -113,7 +113,7 @@ export const selectOver = (snapshot = 'pg_current_snapshot()') => `
  * wait there for a synchronous standby. Makes a function that passes each announcement on once it is visible, those of a
  * transaction once each, and a heartbeat after all that was visible before it.
  */
-export function createVisibility(
+function createVisibility(
   ask: Ask,
   hear: (payload: string) => void,
   lost: AbortController,
