@@ -231,17 +231,18 @@ it('a token is cached for five minutes at most, without any change announced', a
 it('under overload everything gets a response that needs no database, and no unknown token is looked up', async () => {
   const { ask, pool, sql, url } = await open({ MAX_WAITING: '1' });
   sql.findMany.mockImplementation(() => new Promise(() => {}));
-  const statuses: number[] = [];
-  for (let id = 1; statuses.length === 0; id++) {
+  const statuses = new Set<number>();
+  for (let id = 1; statuses.size === 0; id++) {
     ask(`/api/v1/dtt/${id}`).then(
-      ({ status }) => statuses.push(status),
+      ({ status }) => statuses.add(status),
       () => {},
     );
     // The first has its token looked up.
     await new Promise((settle) => setTimeout(settle, 5));
     expect(id).toBeLessThan(10 * pool.options.max);
   }
-  expect(statuses).toEqual([503]);
+  // On a busy machine several may have been sent by now.
+  expect([...statuses]).toEqual([503]);
   const { length } = sql.run.mock.calls;
   const statusOf = async (path: string, headers = {}) => (await fetch(url + path, { headers })).status;
   for (const headers of [{}, { Authorization: 'Bearer nonsense' }])

@@ -216,7 +216,12 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
     if (upstream.trouble === 'writes only' && isRead) return record(500, 'reads are broken');
     const { status, body } = isRead ? readOf(account, path) : write(account, path, sent);
     const caching = isRead ? cachingOf(path, `${account.id}-${account.writes}-${hashOf(body)}`) : {};
-    const headers = { 'Content-Type': 'application/json', 'X-Odd': `${hashOf(path)}`, ...caching };
+    const headers = {
+      'Content-Type': 'application/json',
+      'X-Odd': `${hashOf(path)}`,
+      ...(!isRead && { 'X-Writes': `${account.writes}` }),
+      ...caching,
+    };
     if (caching.ETag && status === 200 && request.headers['if-none-match'] === caching.ETag)
       return record(304, '', headers);
     record(status, body, headers);
