@@ -52,14 +52,8 @@ function toolOf(route: Route): Tool {
   };
 }
 
-function descriptionOf({ description, deprecation, missing }: Route): string {
-  const parts = [
-    description,
-    missing !== undefined && `Fails with "${missing}" if there is none.`,
-    deprecation && `Deprecated since ${deprecation.deprecated}.`,
-  ];
-  return parts.filter((part) => part).join(' ');
-}
+const descriptionOf = ({ description, missing }: Route) =>
+  missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
 
 /**
  * The route's error message for an argument that is no integer: written into the URL, some values would lead to another route.

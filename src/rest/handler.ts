@@ -6,46 +6,35 @@
  * rules of its own, so any server may take its place that sends the operations of `operations.graphql` to `/graphql`.
  */
 
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
-import { challengeFor, codeOf, messages, retryAfterOf, statusOf } from '../errors.ts';
+import { largestId } from '../database/ids.ts';
+import { challengeFor, codeOf, forbiddenUser, messages, retryAfterOf, statusOf } from '../errors.ts';
+import { acceptsIdentityOnly, isEncoded, readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import { asksForPage, isRead } from '../http/requestChecks.ts';
 import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
 import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
-import {
-  findBodyError,
-  type Input,
-  type Pagination,
-  type RouteRequest,
-  readInput,
-  readParameters,
-  routeError,
-} from './input.ts';
-import { type Route, routes as shippedRoutes } from './routes.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { type Route, routes } from './routes.ts';
 
-export interface RestOptions {
+interface RestOptions {
   createContext(viewer: Viewer): Context;
-  /** By default, a token that was valid when the head arrived counts as valid when the body has arrived. */
-  hasEnded?: HasEnded;
+  readonly hasEnded: HasEnded;
   /** Path of the page that documents the interface, if the gateway serves one. */
-  docsPath?: string | undefined;
-  /** By default, those of `operations.graphql`. */
-  routes?: readonly Route[];
+  readonly docsPath: string | undefined;
 }
 
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
-export function createRestHandler({
-  createContext,
-  hasEnded = async () => false,
-  docsPath,
-  routes = shippedRoutes,
-}: RestOptions): RestHandler {
-  const matchPath = createPathMatcher(routes);
+export function createRestHandler(options: RestOptions): RestHandler {
+  const { docsPath } = options;
+  const matchPath = createPathMatcher();
 
   return (exchange, viewer) => {
     const { request, target } = exchange;
@@ -62,23 +51,27 @@ export function createRestHandler({
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
     exchange.operation = route.label;
     const parameters = readParameters(target.slice(exchange.path.length));
-    return taskOf({ exchange, viewer, route, id: match.id, parameters, createContext, hasEnded });
+    return taskOf({ ...options, exchange, viewer, route, id: match.id, parameters });
   };
 }
 
-/** A request of a viewer, with what is needed to run its operation. */
-interface Call extends RouteRequest, Required<Pick<RestOptions, 'createContext' | 'hasEnded'>> {
+/** A request whose route is known. Its input has not been checked yet. */
+interface Call extends RestOptions {
   readonly exchange: Exchange;
   readonly viewer: Viewer;
+  readonly route: Route;
+  /** The last segment of the path, with its digits decoded, if the route has an id there. */
+  readonly id: string | undefined;
+  readonly parameters: URLSearchParams;
 }
 
 function taskOf(call: Call): HttpResponse | Task {
-  const { route, viewer } = call;
+  const { route } = call;
   if (route.isMutation) {
     const run = () => respond(call, readWithBody(call));
     return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: () => true }) };
   }
-  const input = readInput(call, viewer);
+  const input = readInput(call);
   if (isResponse(input)) return input;
   const run = async () => {
     const response = await respond(call, input);
@@ -93,7 +86,7 @@ async function readWithBody(call: Call) {
   const bodyError = await findBodyError(exchange, route);
   if (await hasEnded(viewer, began)) return unauthorized(exchange.request);
   // The body is checked before the id (docs/rest.md#activation).
-  return bodyError ?? readInput(call, viewer);
+  return bodyError ?? readInput(call);
 }
 
 /** The cache key of a query: everything that its response depends on, except the viewer. */
@@ -111,7 +104,7 @@ async function respond(
     return isResponse(input) ? input : await runOperation(route, input, createContext(viewer));
   } catch (error) {
     exchange.report(error);
-    return routeError(route, 500, messages.internal);
+    return restErrorResponse(500, messages.internal);
   }
 }
 
@@ -127,20 +120,18 @@ async function runOperation(
     if (!code) throw error.originalError ?? error;
     // The viewer was deleted after the request was authenticated. The message is that of the REST interface.
     if (code === 'UNAUTHENTICATED')
-      return routeError(route, statusOf[code], messages.unauthorized, challengeFor('invalid'));
+      return restErrorResponse(statusOf[code], messages.unauthorized, challengeFor('invalid'));
     const retryAfter = retryAfterOf(error);
-    return routeError(
-      route,
+    return restErrorResponse(
       statusOf[code],
       error.message,
       retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) },
     );
   }
   const result = data?.data ?? null;
-  if (result === null && route.missing !== undefined) return routeError(route, 404, route.missing);
-  const headers = route.deprecation?.headers;
-  const response = { ...success(result, pagination, headers), operation: route.label };
-  return route.isMutation ? response : revalidated(response, 'Authorization', headers);
+  if (result === null && route.missing !== undefined) return restErrorResponse(404, route.missing);
+  const response = { ...success(result, pagination), operation: route.label };
+  return route.isMutation ? response : revalidated(response, 'Authorization');
 }
 
 function unauthorized({ headers }: IncomingMessage): HttpResponse {
@@ -153,7 +144,7 @@ function redirect(path: string): HttpResponse {
 }
 
 /** Returns a function that finds the routes of a path. A literal path takes precedence over one that ends in `{id}`. */
-function createPathMatcher(routes: readonly Route[]) {
+function createPathMatcher() {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
@@ -176,15 +167,123 @@ function allowHeader(routes: readonly Route[]): string {
 }
 
 /** A successful response. @param pagination the page that the client asked for, for a list. */
-function success(
-  data: unknown,
-  pagination: Pagination | undefined,
-  headers?: Readonly<Record<string, string>>,
-): HttpResponse {
-  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+function success(data: unknown, pagination: Pagination | undefined): HttpResponse {
+  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`);
   // The data of a list is an object, so `pagination` goes in before its closing brace.
   const list = JSON.stringify(data).slice(0, -1);
   const { limit, offset } = pagination;
   const echo = `{"limit":${limit},"offset":${offset}}`;
-  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`, headers);
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`);
+}
+
+/** The largest body of a request, in bytes: many times what any operation needs. */
+const maxBody = 64 * 1024;
+
+/** The page of a list, in the client's own digits: an offset may be larger than any number of JavaScript. */
+interface Pagination {
+  readonly limit: string;
+  readonly offset: string;
+}
+
+/** The checked input of an operation. */
+interface Input {
+  readonly variables: Readonly<Record<string, number>>;
+  /** Undefined for a route that does not respond with a list. */
+  readonly pagination: Pagination | undefined;
+}
+
+/** The header of the error for a body that was not sent as JSON, whose message is documented: which media type is accepted. */
+const acceptsJsonOnly = { Accept: 'application/json' };
+
+const firstPage: Pagination = { limit: String(pageSize.default), offset: '0' };
+
+/** The parameters of every URL without a query string. */
+const noParameters = new URLSearchParams();
+
+/** @param query the query string with its question mark, or an empty text. */
+function readParameters(query: string): URLSearchParams {
+  return query === '' ? noParameters : new URLSearchParams(query);
+}
+
+/**
+ * Reads the id in the path and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
+ * @returns an error response if one of them is invalid.
+ */
+function readInput({ route, id: idText, parameters, viewer }: Call): Input | HttpResponse {
+  const targetError = findTargetError(parameters, viewer);
+  if (targetError) return targetError;
+  const variables: Record<string, number> = {};
+  if (idText !== undefined) {
+    const id = readInteger(idText);
+    const isInvalid = id === undefined || id < 1;
+    // An activation responds with the same error for every id that it cannot use (docs/rest.md#activation).
+    if (isInvalid && !route.isMutation) return restErrorResponse(400, messages.invalidId);
+    if (isInvalid || id > largestId) return restErrorResponse(404, route.missing ?? messages.notFound);
+    variables.id = id;
+  }
+  const pagination = route.isList ? readPagination(parameters) : undefined;
+  if (typeof pagination === 'string') return restErrorResponse(400, pagination);
+  if (pagination) {
+    variables.limit = Number(pagination.limit);
+    // No list is longer than there are ids, so a larger offset is beyond the end of the list as well.
+    variables.offset = Math.min(Number(pagination.offset), largestId);
+  }
+  return { variables, pagination };
+}
+
+/**
+ * Checks `targetUserId`, by which clients say whose data they ask for (docs/rest.md#who-sees-what). Only the viewer's own
+ * id is valid: a response with the viewer's data to a request for another user's would be wrong.
+ */
+function findTargetError(parameters: URLSearchParams, viewer: Viewer): HttpResponse | undefined {
+  for (const text of parameters.getAll('targetUserId')) {
+    const id = readInteger(text);
+    if (id === undefined || id < 1) return restErrorResponse(400, messages.invalidId);
+    if (id !== viewer.id) return restErrorResponse(statusOf.FORBIDDEN, forbiddenUser(text));
+  }
+  return undefined;
+}
+
+/** The page that a query string asks for, or an error message if it is invalid. */
+function readPagination(parameters: URLSearchParams): Pagination | string {
+  if (parameters === noParameters) return firstPage;
+  const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
+  const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
+  const size = readInteger(limit);
+  if (size === undefined || size < 1 || size > pageSize.highest || otherLimits.length > 0)
+    return pageErrors.size('limit');
+  if (readInteger(offset) === undefined || otherOffsets.length > 0) return pageErrors.offset;
+  return { limit, offset };
+}
+
+/** The number, if the text is digits without a sign or a leading zero. */
+function readInteger(text: string): number | undefined {
+  return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
+}
+
+/** Reads the body, for a route that needs one, and returns an error response if the body is invalid. */
+async function findBodyError(
+  { request, message }: Exchange,
+  route: Route,
+): Promise<HttpResponse | undefined> {
+  if (!route.body) return undefined;
+  if (isEncoded(request)) return restErrorResponse(415, messages.bodyEncoded, acceptsIdentityOnly);
+  const body = message ? undefined : await readBody(request, maxBody);
+  if (!message && !body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  const { values, message: error } = route.body;
+  if (!isJson(request)) return restErrorResponse(400, error, acceptsJsonOnly);
+  const content = body ? contentOf(body) : message?.content;
+  return hasValues(content, values) ? undefined : restErrorResponse(400, error);
+}
+
+/** What a body has in JSON; undefined if it is anything else. */
+const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined);
+
+function isJson({ headers }: IncomingMessage): boolean {
+  return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
+}
+
+/** Whether the content of a body is an object that includes these values. */
+function hasValues(content: unknown, values: Readonly<Record<string, unknown>>): boolean {
+  return isRecord(content) && Object.entries(values).every(([name, value]) => content[name] === value);
 }

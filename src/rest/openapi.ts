@@ -102,17 +102,10 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
 }
 
 function operationOf(route: Route, data: Schema, example: unknown): Omit<OperationObject, 'operationId'> {
-  const { deprecation, description, body } = route;
-  const notice = [
-    ...(deprecation ? [`Deprecated since ${deprecation.deprecated}.`] : []),
-    ...(deprecation?.sunset ? [`May be gone from ${deprecation.sunset} on.`] : []),
-    ...(deprecation?.successor ? [`[What takes its place](${deprecation.successor}).`] : []),
-    ...(deprecation?.link ? [`[More about it](${deprecation.link}).`] : []),
-  ].join(' ');
+  const { description, body } = route;
   return {
     summary: description.split(/(?<=\.) /, 1)[0] || nameOf(route),
-    description: notice ? `${description}\n\n${notice}` : description,
-    ...(deprecation && { deprecated: true }),
+    description,
     parameters: [
       ...(route.path.includes('{id}') ? [idParameterWith(example)] : []),
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
@@ -144,9 +137,6 @@ const idParameterWith = (example: unknown): ParameterObject =>
 
 function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObject {
   const { body, isList } = route;
-  const deprecation: Record<string, HeaderObject> = {};
-  for (const [name, value] of Object.entries(route.deprecation?.headers ?? {}))
-    deprecation[name] = { required: true, schema: { type: 'string', const: value } };
   const badRequests = [
     ...(body ? [body.message] : []),
     messages.invalidId,
@@ -154,13 +144,11 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
     messages.wrongPosition,
   ];
   const shared = [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
-  const cached = { ETag: reference('headers', 'ETag'), ...deprecation };
+  const cached = { ETag: reference('headers', 'ETag') };
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
-      headers: route.isMutation
-        ? { 'Dovetail-Position': reference('headers', 'Position'), ...deprecation }
-        : cached,
+      headers: route.isMutation ? { 'Dovetail-Position': reference('headers', 'Position') } : cached,
       content: {
         'application/json': {
           schema: exactly({ ok: { type: 'boolean', const: true }, data }),

@@ -43,23 +43,12 @@ export interface Route {
   readonly missing: string | undefined;
   /** The values that the JSON body must include, and the error message for a body that does not. */
   readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly message: string } | undefined;
-  readonly deprecation: Deprecation | undefined;
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
 
-/** The arguments of `@http`. Days and links are texts. */
+/** The arguments of `@http`. */
 interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
   readonly body?: Readonly<Record<string, unknown>>;
-  readonly deprecated?: string;
-  readonly sunset?: string;
-  readonly link?: string;
-  readonly successor?: string;
-}
-
-export interface Deprecation extends Pick<HttpArguments, 'sunset' | 'link' | 'successor'> {
-  readonly deprecated: string;
-  /** The headers that announce it, of every response of the route (RFC 9745, RFC 8594). */
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 const read = (name: string) => parse(readFileSync(new URL(`src/rest/${name}`, root), 'utf8'));
@@ -69,7 +58,7 @@ export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
 /**
  * Prepares the operations of a document.
- * @throws for an operation that is invalid in the schema, or whose deprecation is.
+ * @throws for an operation that is invalid in the schema.
  */
 export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
@@ -87,7 +76,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     return (operation.directives ?? []).map((node): Route => {
       // Each node by itself, since `getDirectiveValues` reads only the first of a repeated directive. The types of
       // the values are those that `directives.graphql` declares.
-      const { method, path, missing, body, ...others } = getDirectiveValues(http, {
+      const { method, path, missing, body } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
       return {
@@ -99,7 +88,6 @@ export function loadRoutes(operations: DocumentNode): Route[] {
         document,
         missing,
         body: body && bodyOf(body),
-        deprecation: readDeprecation(others),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
         run,
@@ -191,35 +179,4 @@ function leaveOutNull(value: unknown, path: readonly string[]): void {
 function bodyOf(values: Readonly<Record<string, unknown>>): Route['body'] {
   const parts = Object.entries(values).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   return { values, message: `Request body must include { ${parts.join(', ')} }` };
-}
-
-/**
- * The deprecation of a route that is deprecated.
- * @throws {RangeError} for a day that does not exist.
- */
-function readDeprecation({ deprecated, ...others }: Partial<Deprecation>): Deprecation | undefined {
-  if (deprecated === undefined) return undefined;
-  const { sunset, link, successor } = others;
-  const links = [
-    ...(link === undefined ? [] : [`<${link}>; rel="deprecation"; type="text/html"`]),
-    ...(successor === undefined ? [] : [`<${successor}>; rel="successor-version"`]),
-  ];
-  return {
-    deprecated,
-    ...others,
-    headers: {
-      // A date of structured fields (RFC 9651, section 3.3.7).
-      Deprecation: `@${firstMomentOf(deprecated).getTime() / 1000}`,
-      ...(sunset !== undefined && { Sunset: firstMomentOf(sunset).toUTCString() }),
-      ...(links.length > 0 && { Link: links.join(', ') }),
-    },
-  };
-}
-
-/** The first moment of a day in UTC. */
-function firstMomentOf(text: string): Date {
-  const day = new Date(`${text}T00:00:00Z`);
-  // A day that the month does not have gives an invalid date, or a date in the next month.
-  if (!day.toISOString().startsWith(text)) throw new RangeError(`${text} is no day`);
-  return day;
 }
