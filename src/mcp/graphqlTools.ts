@@ -1,14 +1,21 @@
 /** Tools that run GraphQL: any query that the model writes, and persisted operations that have a description. */
 
 import {
-  type DocumentNode,
   type ExecutionResult,
   GraphQLError,
+  type GraphQLInputType,
+  getNamedType,
   getOperationAST,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
   parse,
+  typeFromAST,
+  valueFromASTUntyped,
 } from 'graphql';
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../config/config.ts';
@@ -16,10 +23,9 @@ import { messages } from '../errors.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
 import type { InnerRequest } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
-import { describeData } from '../rest/jsonSchema.ts';
+import { reference, type Schema, scalars } from '../rest/jsonSchema.ts';
 import { schema } from '../schema/schema.ts';
-import { objectSchema, problemWith, type Result, reads, type Tool } from './tool.ts';
-import { schemaOfVariables } from './variables.ts';
+import { type ObjectSchema, objectSchema, problemWith, type Result, reads, type Tool } from './tool.ts';
 
 /** A tool that runs any query within the limits. */
 export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Tool {
@@ -50,13 +56,12 @@ export function persistedTools(
 ): Tool[] {
   const tools = new Map<string, Tool>();
   for (const [id, text] of operations) {
-    const document = parse(text);
-    const operation = getOperationAST(document);
+    const operation = getOperationAST(parse(text));
     const name = operation?.name?.value;
     if (!operation?.description || name === undefined || taken.has(name) || tools.has(name)) continue;
     const isQuery = operation.operation === OperationTypeNode.QUERY;
     if (isQuery || (mayWrite && operation.operation === OperationTypeNode.MUTATION))
-      tools.set(name, persistedTool({ id, name, document, operation, isQuery }));
+      tools.set(name, persistedTool({ id, name, operation, isQuery }));
   }
   return [...tools.values()];
 }
@@ -64,34 +69,21 @@ export function persistedTools(
 interface Persisted {
   readonly id: string;
   readonly name: string;
-  readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly isQuery: boolean;
 }
 
-function persistedTool({ id, name, document, operation, isQuery }: Persisted): Tool {
+function persistedTool({ id, name, operation, isQuery }: Persisted): Tool {
   const inputSchema = schemaOfVariables(operation);
-  const data = schemaOfData({ document, operation, name });
   return {
     name,
     description: operation.description?.value ?? '',
     inputSchema,
-    ...(data && { outputSchema: data }),
     annotations: isQuery ? reads : { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
     requestFor: (variables) =>
       problemWith(variables, inputSchema) ?? requestWith({ documentId: id, variables }),
     resultOf,
   };
-}
-
-function schemaOfData(persisted: Parameters<typeof describeData>[0]) {
-  const parts: Record<string, SchemaObject> = {};
-  try {
-    return objectSchema({ data: describeData(persisted, schema, parts) }, { parts });
-  } catch {
-    // The shape of the data depends on the values of variables, or on the types of records.
-    return undefined;
-  }
 }
 
 /**
@@ -123,4 +115,57 @@ function resultOf({ body }: HttpResponse): Result {
     .map(({ message, path }) => (path ? `${path.join('.')}: ${message}` : message))
     .join('\n');
   return { content: data == null ? undefined : { data }, error };
+}
+
+type Parts = Record<string, SchemaObject>;
+
+/** The JSON Schema of an operation's variables. */
+function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
+  const parts: Parts = {};
+  const properties: Record<string, object> = {};
+  const required: string[] = [];
+  for (const { variable, type: node, defaultValue, description } of operation.variableDefinitions ?? []) {
+    const type = typeFromAST(schema, node as Parameters<typeof typeFromAST>[1]) as
+      | GraphQLInputType
+      | undefined;
+    const name = variable.name.value;
+    properties[name] = {
+      // A type that only the schema of a subgraph has is not described.
+      ...(type && schemaOf(type, parts)),
+      ...(description && { description: description.value }),
+      ...(defaultValue && { default: valueFromASTUntyped(defaultValue) }),
+    };
+    if (isNonNullType(type) && !defaultValue) required.push(name);
+  }
+  return objectSchema(properties, { required, parts });
+}
+
+/** The schema allows no null: a value that is not required can be left out. */
+function schemaOf(type: GraphQLInputType, parts: Parts): Schema {
+  if (isNonNullType(type)) return schemaOf(type.ofType, parts);
+  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
+  const named = getNamedType(type);
+  if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ name }) => name) };
+  if (!isInputObjectType(named)) return scalars[named.name] ?? {};
+  if (!parts[named.name]) {
+    // Added before its fields are described, since they may refer to it.
+    const part: SchemaObject = { type: 'object' };
+    parts[named.name] = part;
+    const fields = Object.values(named.getFields());
+    Object.assign(part, {
+      ...(named.description && { description: named.description }),
+      properties: Object.fromEntries(
+        fields.map(({ name, type: ofField, description }) => [
+          name,
+          { ...schemaOf(ofField, parts), ...(description && { description }) },
+        ]),
+      ),
+      required: fields
+        .filter(({ type: ofField, defaultValue }) => isNonNullType(ofField) && defaultValue === undefined)
+        .map(({ name }) => name),
+      additionalProperties: false,
+      ...(named.isOneOf && { minProperties: 1, maxProperties: 1 }),
+    });
+  }
+  return reference('schemas', named.name);
 }

@@ -17,7 +17,6 @@ import {
   Kind,
   type SelectionNode,
   type SelectionSetNode,
-  visit,
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { descriptionIfNullOnlyInMirror, isNullOnlyWithError } from '../schema/fields.ts';
@@ -35,8 +34,6 @@ interface Scope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
-  /** Whether the REST API responds with the data, and not GraphQL, which has null for what a mirror does not know. */
-  readonly isRest: boolean;
 }
 
 /** The JSON Schema of each scalar. */
@@ -60,12 +57,7 @@ export function describeSelection(
   schema: GraphQLSchema,
   components: Record<string, SchemaObject>,
 ): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = {
-    name: nameOf(route),
-    fragments: fragmentsOf(route.document),
-    components,
-    isRest: true,
-  };
+  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -81,31 +73,6 @@ export function describeSelection(
       ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
       : selected;
   return { data, record: recordOf(getNamedType(field.type), node, route) };
-}
-
-/**
- * Describes the data of an operation.
- * @param components as in `describeSelection`.
- * @throws for a selection whose JSON can have different shapes.
- */
-export function describeData(
-  { operation, document, name }: Pick<Route, 'operation' | 'document'> & { readonly name: string },
-  schema: GraphQLSchema,
-  components: Record<string, SchemaObject>,
-): Schema {
-  const root = schema.getRootType(operation.operation);
-  if (!root) throw new Error(`${name} is none of the schema's`);
-  visit(document, {
-    Directive() {
-      throw new Error(`${name} leaves out what its conditions say`);
-    },
-  });
-  return objectSchemaOf(operation.selectionSet, root, {
-    name,
-    fragments: fragmentsOf(document),
-    components,
-    isRest: false,
-  });
 }
 
 /** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
@@ -124,9 +91,7 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =
-    isNullOnlyWithError(field) ||
-    isOptional(node) ||
-    (scope.isRest && descriptionIfNullOnlyInMirror(field) !== undefined);
+    isNullOnlyWithError(field) || isOptional(node) || descriptionIfNullOnlyInMirror(field) !== undefined;
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -187,7 +152,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const description = (scope.isRest && descriptionIfNullOnlyInMirror(field)) || field.description;
+  const description = descriptionIfNullOnlyInMirror(field) || field.description;
   const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }
