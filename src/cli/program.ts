@@ -7,7 +7,7 @@ import cluster from 'node:cluster';
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { renamed, settings } from '../config/config.ts';
+import { settings } from '../config/config.ts';
 import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
@@ -58,7 +58,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
 function reportSimilarSettings(): void {
   const known = Object.keys(settings);
   for (const given of Object.keys(process.env)) {
-    if (!process.env[given] || known.includes(given) || Object.hasOwn(renamed, given)) continue;
+    if (!process.env[given] || known.includes(given)) continue;
     const meant = known.find((name) => !process.env[name] && isSimilar(given, name));
     if (meant !== undefined) say(`${given} is no setting, and has no effect: is ${meant} meant?`);
   }

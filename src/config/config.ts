@@ -260,12 +260,6 @@ export const settings = {
   ),
 } satisfies Record<string, Setting<unknown>>;
 
-/** The names of settings from before 0.1.0, with the present ones. An old name is an error, since ignoring it would be a surprise. */
-export const renamed: Readonly<Record<string, Name>> = {
-  KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
-  RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
-};
-
 /** Settings that have no effect without another one. Setting only the first is an error. */
 const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
@@ -309,7 +303,7 @@ export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL'
 
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
- * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes; or its new name.
+ * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
@@ -334,8 +328,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   // What a mirror has just brought here is read at once.
   if (config.DATABASE_REPLICA_URLS && config.UPSTREAM_URL)
     complaints.push('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
-  for (const [old, name] of Object.entries(renamed))
-    if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   return config;
 }

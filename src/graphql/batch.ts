@@ -3,16 +3,21 @@
 import { OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
+import { acceptedOf, readAccept } from '../http/request.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart } from '../http/task.ts';
 import { tooComplex } from './execution.ts';
-import { hasTooManyValues, readRequest, tooManyValues } from './request.ts';
-import { requestFailure, unauthorizedFailure } from './requestFailure.ts';
+import type { Tasks } from './handler.ts';
+import {
+  hasTooManyValues,
+  readRequest,
+  requestFailure,
+  tooManyValues,
+  unauthorizedFailure,
+} from './request.ts';
 import { graphqlType, jsonType, notAcceptable, vary } from './result.ts';
-import type { Tasks } from './tasks.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;

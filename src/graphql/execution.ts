@@ -20,9 +20,10 @@ import {
   isTooDeep,
   type OperationRequest,
   type ReadRequest,
+  requestError,
   tooManyValues,
+  unreadableRequest,
 } from './request.ts';
-import { requestError, unreadableRequest } from './requestFailure.ts';
 
 /** Who asks for an operation. */
 export interface Client {
@@ -52,17 +53,11 @@ export interface Execution {
   prepare(request: ReadRequest, client: Client): Operation | Rejected;
 }
 
-export interface ExecutionOptions {
-  readonly config: Pick<Config, 'MAX_COMPLEXITY'>;
-  readonly documents: Documents;
-  readonly persisted: PersistedOperations;
-}
-
-export function createExecution({
-  config: { MAX_COMPLEXITY },
-  documents,
-  persisted,
-}: ExecutionOptions): Execution {
+export function createExecution(
+  { MAX_COMPLEXITY }: Pick<Config, 'MAX_COMPLEXITY'>,
+  documents: Documents,
+  persisted: PersistedOperations,
+): Execution {
   const { schema } = documents;
   /** The highest complexity for anonymous clients. Computed with their first request. */
   let maxAnonymous: number | undefined;

@@ -5,8 +5,7 @@ import { readFileSync } from 'node:fs';
 import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { type PageHandler, pageResponse } from '../pages/page.ts';
-import { staticResponse } from '../pages/staticResponse.ts';
+import { type PageHandler, pageResponse, staticResponse } from '../pages/page.ts';
 import { root } from '../root.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */

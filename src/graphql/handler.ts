@@ -6,23 +6,40 @@
  * half of the speed.
  */
 
-import type { GraphQLSchema } from 'graphql';
+import { setImmediate } from 'node:timers/promises';
+import { type ExecutionResult, type GraphQLSchema, OperationTypeNode } from 'graphql';
+import type { Logger } from 'pino';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { readText } from '../http/body.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { asksForPage, isRead } from '../http/requestChecks.ts';
-import type { HttpResponse } from '../http/response.ts';
-import type { Batch, Task } from '../http/task.ts';
+import { parseJson } from '../http/json.ts';
+import { asksForPage, isRead, readText } from '../http/request.ts';
+import { type HttpResponse, revalidated } from '../http/response.ts';
+import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import type { Context } from '../schema/context.ts';
 import { readBatch } from './batch.ts';
-import { createDocuments } from './documents.ts';
-import { createExecution } from './execution.ts';
+import { createDocuments, type Rejected } from './documents.ts';
+import { createExecution, type Execution, type Operation } from './execution.ts';
 import { createExplorer } from './explorer.ts';
-import { createPersistedOperations } from './persisted.ts';
-import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from './persistedFile.ts';
-import { requestFailure } from './requestFailure.ts';
-import { createTasks, type TasksOptions } from './tasks.ts';
+import { createKeyedQueue } from './keyedQueue.ts';
+import {
+  createPersistedOperations,
+  openPersistedFile,
+  type PersistedFile,
+  type PersistedOperations,
+} from './persisted.ts';
+import { exactText, type ReadRequest, readRequest, readTarget, requestFailure } from './request.ts';
+import {
+  graphqlType,
+  isWholeType,
+  notAcceptable,
+  type ResultType,
+  responseOf,
+  resultTypeFor,
+  vary,
+} from './result.ts';
+import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -34,10 +51,10 @@ const otherType = 'A POST takes a body of the type application/json';
 
 const brace = '{'.charCodeAt(0);
 
-export interface GraphqlOptions
-  extends Omit<TasksOptions, 'execution' | 'persisted'>,
-    Pick<PersistedFileOptions, 'logger' | 'closing'> {
+export interface GraphqlOptions extends SubscribeOptions {
   readonly config: Config;
+  readonly logger: Logger;
+  createContext(viewer: Viewer): Context;
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly hasEnded: HasEnded;
@@ -50,24 +67,19 @@ type Handled = HttpResponse | Task | Batch;
 
 export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
-export interface GraphqlApi {
-  readonly graphql: GraphqlHandler;
-  readonly persistedFile: PersistedFile;
-}
-
 /** A client that asks for one event stream for all its operations begins with a PUT. */
 const otherMethod =
   'GraphQL is asked by GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
-export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
+export function createGraphqlHandler(options: GraphqlOptions) {
   const { config, hasEnded, schema } = options;
   const documents = createDocuments(config, schema);
   const persistedFile = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, file: persistedFile });
-  const execution = createExecution({ config, documents, persisted });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
-  const tasks = createTasks({ ...options, execution, persisted });
+  const execution = createExecution(config, documents, persisted);
+  const tasks = createTasks(execution, createWork(options, persisted), persistedFile);
 
   /** The work of a POST, or the response to one whose body cannot be read. */
   async function readOther(exchange: Exchange, sender: Viewer | null): Promise<Handled> {
@@ -94,3 +106,116 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   };
   return { graphql, persistedFile };
 }
+
+/** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
+type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
+
+/** Who asks, and by which exchange. */
+interface Received {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer | null;
+  /** The media type of the response. */
+  readonly type: ResultType;
+}
+
+export interface Tasks {
+  /** The task of a request, or a 406 for a client that accepts no media type which the response could have. */
+  of(exchange: Exchange, viewer: Viewer | null, given: Given): HttpResponse | Task;
+  prepare(exchange: Exchange, viewer: Viewer | null, request: ReadRequest): Operation | Rejected;
+  /** The task of a request that was prepared before. */
+  ofPrepared(received: Received, content: unknown, operation: Operation | Rejected): Task;
+}
+
+function createTasks(
+  execution: Execution,
+  workOf: ReturnType<typeof createWork>,
+  persistedFile: PersistedFile,
+): Tasks {
+  const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
+
+  /** What equal requests of a viewer have in common; undefined for those whose response is never cached. */
+  function cacheKeyOf(type: ResultType, given: Given): string | undefined {
+    if (!isWholeType(type)) return undefined;
+    if ('target' in given) return `GET ${persistedFile.generation} ${type} ${given.target}`;
+    const text = 'body' in given ? undefined : exactText(given.content);
+    const body = 'body' in given ? given.body : text && Buffer.from(text);
+    // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
+    return body && `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
+  }
+
+  const prepare: Tasks['prepare'] = (exchange, viewer, request) => {
+    const { authorization } = exchange.request.headers;
+    return execution.prepare(request, { viewer, authorization, mayWrite: !isRead(exchange) });
+  };
+
+  return {
+    prepare,
+
+    of(exchange, viewer, given) {
+      const { transport, request } = exchange;
+      // Within a WebSocket each result is JSON.
+      const type = transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
+      if (type === undefined) return requestFailure(406, notAcceptable);
+      const prepareWork = () =>
+        workOf({ exchange, viewer, type }, prepare(exchange, viewer, readGiven(given)));
+      if (viewer) return { cacheKey: cacheKeyOf(type, given), prepare: prepareWork };
+      // Requests of anonymous clients run one after the other, and all other work goes before the next.
+      const run = () =>
+        inTurn('anonymous', async () => {
+          const done = await prepareWork().run();
+          return 'isCacheable' in done ? done.response : done;
+        });
+      return { cacheKey: undefined, prepare: () => other(run) };
+    },
+
+    ofPrepared: (received, content, operation) => ({
+      cacheKey: cacheKeyOf(received.type, { content }),
+      prepare: () => workOf(received, operation),
+    }),
+  };
+}
+
+function readGiven(given: Given): ReadRequest {
+  if ('target' in given) return readTarget(given.target);
+  return readRequest('body' in given ? parseJson(given.body.toString()) : given.content);
+}
+
+/** A function that decides how a request is run. */
+function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
+  const { createContext } = options;
+  const subscribe = createSubscribe(options);
+
+  return ({ exchange, viewer, type }: Received, operation: Operation | Rejected): Work => {
+    const respond = (result: ExecutionResult) => responseOf(result, type, exchange.report);
+    if ('errors' in operation) return other(async () => respond(operation));
+    const { label } = operation;
+    exchange.operation = label;
+    if (operation.type === OperationTypeNode.SUBSCRIPTION && viewer)
+      return other(() => subscribe(exchange, viewer, operation));
+    const execute = async () => operation.execute(viewer ? createContext(viewer) : undefined);
+    const isMutation = operation.type === OperationTypeNode.MUTATION;
+    if (isMutation || !isWholeType(type)) return other(async () => respond(await execute()), isMutation);
+    const mayCache = !persisted.registers(operation.request);
+    const query: Query = {
+      kind: 'query',
+      async run() {
+        const result = await execute();
+        // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
+        const response = { ...respond(result), operation: label };
+        const isCacheable = mayCache && !result.errors;
+        // A GET may be conditional (`If-None-Match`).
+        return {
+          response: isCacheable && isRead(exchange) ? revalidated(response, vary) : response,
+          isCacheable,
+        };
+      },
+    };
+    return query;
+  };
+}
+
+const other = (run: OtherWork['run'], writes = false): OtherWork => ({
+  kind: 'other',
+  run,
+  mayHaveWritten: () => writes,
+});

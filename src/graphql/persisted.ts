@@ -1,24 +1,25 @@
 /**
  * Finds the document that a request wants to run. The request sends it, or names a persisted operation of the file, or the
- * hash of a query that the viewer's clients have registered.
+ * hash of a query that the viewer's clients have registered. The file is read at the start, and again when it has changed.
  */
 
 import { hash as digest } from 'node:crypto';
-import { GraphQLError } from 'graphql';
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { GraphQLError, parse, print, separateOperations } from 'graphql';
 import { LRUCache } from 'lru-cache';
+import type { Logger } from 'pino';
+import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import type { ErrorCode } from '../errors.ts';
-import type { PersistedFile } from './persistedFile.ts';
-import type { OperationRequest } from './request.ts';
-import { requestError, unreadableRequest } from './requestFailure.ts';
+import { type ErrorCode, errorText, SetupError } from '../errors.ts';
+import type { Documents } from './documents.ts';
+import { type OperationRequest, requestError, unreadableRequest } from './request.ts';
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */
-export type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
+type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
 
 export interface PersistedOperations {
-  /** See `PersistedFile`. */
-  readonly generation: number;
   /**
    * The document that a request sends or names, an error if it may not or does so wrongly, or undefined if it does neither.
    * @param viewer null for an anonymous client, which has registered nothing.
@@ -38,9 +39,9 @@ export interface PersistedOperations {
 
 type UserRef = Pick<Viewer, 'id'>;
 
-export interface PersistedOptions {
+interface PersistedOptions {
   readonly config: Pick<Config, 'PERSISTED_OPERATIONS'>;
-  readonly file: Pick<PersistedFile, 'textOf' | 'generation'>;
+  readonly file: Pick<PersistedFile, 'operations'>;
 }
 
 /** How much memory the registered queries may take, in bytes. What one takes is estimated, on the high side. */
@@ -61,7 +62,7 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
     !only && typeof queryIn(request) === 'string' ? hashIn(request.extensions) : undefined;
 
   function byHash(hash: string, viewer: UserRef | null): string | GraphQLError {
-    const text = file.textOf(hash);
+    const text = file.operations.get(hash);
     if (text !== undefined) return text;
     if (only) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
     const known = viewer ? registered.get(keyOf(viewer, hash)) : undefined;
@@ -69,10 +70,6 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
   }
 
   return {
-    get generation() {
-      return file.generation;
-    },
-
     find(request, viewer) {
       const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);
@@ -105,7 +102,7 @@ function problemWithHash(hash: string | GraphQLError | undefined, query: string)
 /** The document of the file that has the id. */
 function findById(file: PersistedOptions['file'], id: unknown): string | GraphQLError {
   if (typeof id !== 'string') return requestError('documentId must be a string');
-  const text = file.textOf(id);
+  const text = file.operations.get(id);
   return (
     text ?? requestError(`There is no persisted operation with the id ${JSON.stringify(id.slice(0, 100))}`)
   );
@@ -135,4 +132,141 @@ function hashIn(extensions: unknown): string | GraphQLError | undefined {
  */
 function protocolError(message: string, code: ErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status: 200 } } });
+}
+
+export interface PersistedFile {
+  /** How often its operations were replaced: ids may stand for other documents than before, and cached responses be wrong. */
+  readonly generation: number;
+  /** The documents by their ids. */
+  readonly operations: Operations;
+}
+
+interface PersistedFileOptions {
+  readonly config: Config;
+  readonly documents: Documents;
+  readonly logger: Pick<Logger, 'info' | 'error'>;
+  /** Aborted when the gateway closes: the file is no longer checked. */
+  readonly closing: AbortSignal;
+  /** How often the file is checked for changes, in milliseconds. */
+  readonly interval?: number;
+}
+
+type Operations = ReadonlyMap<string, string>;
+
+/** The format of GraphQL Code Generator's client preset and of the Relay compiler: texts by their ids. */
+const plainManifest = z.preprocess(
+  // `z.record` would leave out the id `__proto__`.
+  (content) =>
+    content instanceof Object && !Array.isArray(content) ? new Map(Object.entries(content)) : content,
+  z.map(z.string(), z.string()),
+);
+/** The format of Apollo's manifests. */
+const apolloManifest = z
+  .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
+  .transform(({ operations }) => new Map(operations.map(({ id, body }) => [id, body])));
+const manifest = z.union([apolloManifest, plainManifest]);
+
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
+export function openPersistedFile(options: PersistedFileOptions): PersistedFile {
+  const { config, documents, logger, closing, interval = 1_000 } = options;
+  const { PERSISTED_OPERATIONS_FILE: path } = config;
+  const { operations, ...loaded } = loadPersistedOperations(config, documents);
+  let { content } = loaded;
+  const current = { generation: 0, operations };
+  /** What is wrong with the file, as it was logged. */
+  let problem = '';
+
+  async function readAgain(file: string): Promise<void> {
+    try {
+      const found = textOf(file);
+      if (found !== content) {
+        const next = operationsIn(file, found);
+        for (const [id, text] of next) {
+          checkRunnable(id, text, documents);
+          // Lets other work run in between: there may be thousands.
+          await setImmediate();
+        }
+        content = found;
+        current.operations = next;
+        current.generation++;
+        logger.info({ operations: next.size }, 'persisted operations were read again');
+      }
+      problem = '';
+    } catch (error) {
+      const { message } = problemWith(file, error);
+      if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
+      problem = message;
+    }
+  }
+
+  if (path !== undefined) {
+    // One after the other, since otherwise an older state of the file could replace a newer one.
+    let last = Promise.resolve();
+    const reread = () => {
+      last = last.then(() => readAgain(path));
+    };
+    // A file that is being written is left alone until it was the same for a while. `watchFile` looks it up by its name, and so
+    // notices every kind of change: a write, a rename, a link that points elsewhere, a write from another machine.
+    const settled = setTimeout(reread, interval).unref();
+    const waitUntilSettled = () => void settled.refresh();
+    watchFile(path, { interval, persistent: false }, waitUntilSettled);
+    closing.addEventListener('abort', () => {
+      unwatchFile(path, waitUntilSettled);
+      clearTimeout(settled);
+    });
+  }
+  return current;
+}
+
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
+export function loadPersistedOperations(
+  { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS }: Config,
+  documents: Documents,
+): { readonly content: string; readonly operations: Operations } {
+  if (PERSISTED_OPERATIONS === 'only' && path === undefined)
+    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
+  if (path === undefined) return { content: '', operations: new Map() };
+  try {
+    const content = textOf(path);
+    const operations = operationsIn(path, content);
+    for (const [id, text] of operations) checkRunnable(id, text, documents);
+    return { content, operations };
+  } catch (error) {
+    throw problemWith(path, error);
+  }
+}
+
+function textOf(path: string): string {
+  // Reading anything else, such as a pipe or a device, might never end.
+  if (!statSync(path).isFile()) throw new Error('it is no file');
+  return readFileSync(path, 'utf8');
+}
+
+function operationsIn(path: string, content: string): Operations {
+  return path.endsWith('.json') ? manifest.parse(JSON.parse(content)) : namedOperations(content);
+}
+
+function checkRunnable(id: string, text: string, documents: Documents): void {
+  const read = documents.read(text);
+  if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
+}
+
+function problemWith(path: string, error: unknown): SetupError {
+  return new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reasonOf(error)}`);
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
+  const text = errorText(error);
+  // The messages of file errors end with the path, which is already in the message around them.
+  return error instanceof Error && 'syscall' in error ? text.split(', ', 1).join() : text;
+}
+
+/** Splits a document into its operations, each with its fragments, by their names. */
+function namedOperations(text: string): Operations {
+  const operations = Object.entries(separateOperations(parse(text))).map(([name, document]) => {
+    if (name === '') throw new Error('an operation has no name to be asked for by');
+    return [name, print(document)] as const;
+  });
+  return new Map(operations);
 }

@@ -3,7 +3,7 @@
 import type { ExecutionResult, FormattedExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { type ExecutionError, errorForClient } from '../errors.ts';
-import { acceptedOf, readAccept } from '../http/accept.ts';
+import { acceptedOf, readAccept } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import { type Framing, framingFor } from './transports/framing.ts';
 

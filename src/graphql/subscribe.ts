@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FormattedExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -13,8 +14,7 @@ import type { Context } from '../schema/context.ts';
 import type { WatchViewer } from '../schema/subscriptions.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
-import { exactText } from './request.ts';
-import { requestFailure, tooManyFailure } from './requestFailure.ts';
+import { exactText, requestFailure, tooManyFailure } from './request.ts';
 import { jsonType, notAcceptable, responseOf, vary } from './result.ts';
 import { type Ending, framingFor, plain, type Results, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
@@ -32,8 +32,8 @@ export interface SubscribeOptions {
     createContext(viewer: Viewer): Context;
     readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
   };
-  /** How many subscriptions each user may have open. Each may run again at every change of the user's data. */
-  readonly maxSubscriptions: number;
+  /** With how many subscriptions each user may have open. Each may run again at every change of the user's data. */
+  readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
   /** Aborted when the gateway closes. */
@@ -48,9 +48,9 @@ type Subscribe = (
 
 /** A function that makes the responses of subscriptions. */
 export function createSubscribe(options: SubscribeOptions): Subscribe {
-  const { changes, maxSubscriptions, isValid, closing } = options;
-  const open = createUserQuota(maxSubscriptions);
-  const tooMany = `There are ${maxSubscriptions} subscriptions open; at most ${maxSubscriptions} are allowed`;
+  const { changes, config, isValid, closing } = options;
+  const open = createUserQuota(config.MAX_SUBSCRIPTIONS);
+  const tooMany = `There are ${open.limit} subscriptions open; at most ${open.limit} are allowed`;
   // A user with many subscriptions delays nobody else: they are executed one after the other, with a pause as long as each took.
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
 

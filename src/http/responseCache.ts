@@ -9,8 +9,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { createViewerVersions } from '../database/viewerVersions.ts';
-import { withOwnMemory } from './compression.ts';
-import type { HttpResponse } from './response.ts';
+import { type HttpResponse, withOwnMemory } from './response.ts';
 import type { Computed } from './task.ts';
 
 /** What is known of the viewers' data. */

@@ -20,7 +20,7 @@ import {
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
-import type { PersistedFile } from '../graphql/persistedFile.ts';
+import type { PersistedFile } from '../graphql/persisted.ts';
 import type { InnerRequest } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { reference, type Schema, scalars } from '../rest/jsonSchema.ts';

@@ -17,12 +17,12 @@ import {
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
-import type { PersistedFile } from '../graphql/persistedFile.ts';
+import type { PersistedFile } from '../graphql/persisted.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../graphql/request.ts';
-import { readText } from '../http/body.ts';
 import { errorResponse, type HttpError } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
+import { readText } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import { release } from '../version.ts';

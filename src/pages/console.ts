@@ -5,8 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { revalidated, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { ownFiles, type PageHandler, pageResponse } from './page.ts';
-import { staticFile } from './staticResponse.ts';
+import { ownFiles, type PageHandler, pageResponse, staticFile } from './page.ts';
 
 /** The folder of the bundle. */
 const folder = new URL('dist/console/', root);

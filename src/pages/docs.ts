@@ -9,8 +9,7 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { ownFiles, type PageHandler, pageResponse } from './page.ts';
-import { staticFile } from './staticResponse.ts';
+import { ownFiles, type PageHandler, pageResponse, staticFile } from './page.ts';
 
 const { resolve } = createRequire(import.meta.url);
 

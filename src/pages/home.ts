@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { type Config, program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { asksForPage } from '../http/requestChecks.ts';
+import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
 import { pageResponse } from './page.ts';

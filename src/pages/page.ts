@@ -1,7 +1,11 @@
-/** Pages for browsers: HTML that may load and run only what its policy names. */
+/**
+ * Pages for browsers: HTML that may load and run only what its policy names, and responses that are always the same. Those are
+ * created with the first request, and stored in each form that is asked for.
+ */
 
+import { extname } from 'node:path';
 import type { Exchange } from '../http/exchange.ts';
-import { type HttpResponse, textResponse } from '../http/response.ts';
+import { type HttpResponse, revalidated, textResponse } from '../http/response.ts';
 
 /** Handles the requests to a page: a path that belongs to neither API. */
 export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
@@ -47,4 +51,49 @@ export function pageResponse(
     'X-Frame-Options': 'DENY',
     ...headers,
   });
+}
+
+/**
+ * Creates a handler that always gives the same response.
+ * @param vary the request headers that the response depends on.
+ * @param others response headers to add or replace.
+ */
+export function staticResponse(
+  create: () => Promise<HttpResponse>,
+  vary = 'Accept-Encoding',
+  others: Readonly<Record<string, string>> = {},
+): PageHandler {
+  let stored: Promise<HttpResponse> | undefined;
+  return () => {
+    stored ??= create().then((created) => {
+      const response = revalidated(created, vary, others);
+      return { ...response, forms: { plain: response } };
+    });
+    // After a failure the next request tries again.
+    stored.catch(() => {
+      stored = undefined;
+    });
+    return stored;
+  };
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Creates a handler that gives a file, whose name says its type. */
+export function staticFile(
+  name: string,
+  read: () => Promise<string | Buffer>,
+  headers?: Readonly<Record<string, string>>,
+): PageHandler {
+  const create = async () => {
+    const body = Buffer.from(await read());
+    const type = types[extname(name)] ?? 'application/octet-stream';
+    return { status: 200, headers: { 'Content-Type': type, 'Content-Length': body.length }, body };
+  };
+  return staticResponse(create, 'Accept-Encoding', headers);
 }

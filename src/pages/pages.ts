@@ -1,13 +1,12 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
 import { type Config, hasConsole } from '../config/config.ts';
-import { isRead } from '../http/requestChecks.ts';
+import { isRead } from '../http/request.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { homePage } from './home.ts';
-import type { PageHandler } from './page.ts';
-import { staticResponse } from './staticResponse.ts';
+import { type PageHandler, staticResponse } from './page.ts';
 
 export interface PagesOptions {
   readonly config: Pick<

@@ -15,7 +15,7 @@ import { messages } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { atMost } from '../http/lruLimit.ts';
-import { isRead } from '../http/requestChecks.ts';
+import { isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../http/response.ts';
 import type { UpstreamAccess, UpstreamAccounts } from '../upstream/access.ts';
 import { readRetryAfter } from '../upstream/upstream.ts';

@@ -5,44 +5,32 @@ import type { Logger } from 'pino';
 import { isAway } from '../database/connectionError.ts';
 import type { RunInTurn } from '../database/turns.ts';
 import { databaseAway, errorText } from '../errors.ts';
-import type { Outcome } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import type { PageHandler } from '../pages/page.ts';
 import type { ServerOptions } from './options.ts';
 
-export type Outages = ReturnType<typeof createOutages>;
-
 /** Logs one line when the database goes away and one when it is back, however many requests fail in between. */
-export function createOutages(logger: Logger) {
-  let outage: { requests: number } | undefined;
+export function watchOutages(logger: Logger): RunInTurn {
+  let outage: object | undefined;
 
   /** Runs a statement. If the database is away, the error says so to the client. */
-  const watch: RunInTurn = async (statement) => {
+  return async (statement) => {
     const before = outage;
     try {
       const result = await statement();
       // A statement that began earlier says nothing.
       if (outage && outage === before) {
-        logger.info({ requests: outage.requests }, 'the database is back');
+        logger.info('the database is back');
         outage = undefined;
       }
       return result;
     } catch (error) {
       if (!isAway(error)) throw error;
-      if (!outage) {
-        outage = { requests: 0 };
+      if (!outage)
         logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
-      }
+      outage ??= {};
       throw databaseAway();
     }
-  };
-
-  return {
-    watch,
-    /** Must be called with each request that is over. */
-    count({ status }: Pick<Outcome, 'status'>): void {
-      if (outage && status === 503) outage.requests++;
-    },
   };
 }
 

@@ -65,12 +65,5 @@ export async function startWorkers(count: number, logger: Logger, stopping?: Abo
   state = 'serving';
   // One may have died while the others started.
   while (running.size < count) start();
-  return {
-    ...told,
-    close,
-    /** Hands a signal on to every worker. */
-    signal(signal: NodeJS.Signals): void {
-      for (const worker of running) worker.process.kill(signal);
-    },
-  };
+  return { ...told, close };
 }

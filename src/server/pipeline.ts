@@ -3,21 +3,27 @@
  * through a WebSocket takes the same steps (`webSocketAccess.ts`). A handler makes a response or a task, and never sends one.
  */
 
-import { createViewers, type Viewer } from '../auth/viewer.ts';
-import { inTurn } from '../database/turns.ts';
+import { createViewers, type HasEnded, mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
+import { createTurns, inTurn, type RunInTurn, type Turns } from '../database/turns.ts';
+import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange } from '../http/exchange.ts';
-import { asksForPage, isMisaddressed, isRead } from '../http/requestChecks.ts';
+import { addressOf, createRateLimits } from '../http/rateLimit.ts';
+import { asksForPage, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch } from '../http/task.ts';
-import { createAccess, tooBusy } from './access.ts';
-import type { Outages } from './availability.ts';
-import { createHandlers } from './handlers.ts';
+import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import { createDemoTokenFor } from '../pages/demoToken.ts';
+import { createPages } from '../pages/pages.ts';
+import { createProxy } from '../proxy/proxy.ts';
+import { createRestHandler } from '../rest/handler.ts';
+import { createContext } from '../schema/context.ts';
+import { createWatchViewer } from '../schema/subscriptions.ts';
+import { createReadiness } from './availability.ts';
+import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
-import { createPositions } from './positions.ts';
-import { createInnerRunner, createTaskRunner, runBatch } from './tasks.ts';
+import { createPositions, type Positions } from './positions.ts';
 
 type Steps = ReturnType<typeof createSteps>;
 
@@ -26,8 +32,8 @@ const mostConnections = 100;
 
 export type Pipeline = ReturnType<typeof createPipeline>;
 
-export function createPipeline(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
-  const steps = createSteps(options, deadlines, outages);
+export function createPipeline(options: ServerOptions, deadlines: Deadlines, watch: RunInTurn) {
+  const steps = createSteps(options, deadlines, watch);
   return {
     ...steps,
     /** Handles a request, and returns its response without sending it. */
@@ -92,7 +98,7 @@ async function respondToBatch(
 }
 
 /** Makes the steps. */
-function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Outages) {
+function createSteps(options: ServerOptions, deadlines: Deadlines, watch: RunInTurn) {
   const { config, database, feed, responseCache, mirror, replicas, logger } = options;
   const viewers = createViewers(inTurn(database.sql, watch), feed, cacheMaxAge, replicas?.noteChange);
   const access = createAccess(options, viewers, deadlines);
@@ -106,8 +112,8 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Ou
         onChanged(viewerId);
         mirror?.noteChange(viewerId);
       });
-  const runTask = createTaskRunner({ ...access, responseCache, onChanged, positions });
-  const handlers = createHandlers(options, { ...access, viewers, watch });
+  const runTask = createTaskRunner({ responseCache, positions }, access.shed, onChanged);
+  const handlers = createHandlers(options, viewers, access.turns, watch);
   const { proxy } = handlers;
   return {
     ...handlers,
@@ -134,11 +140,202 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Ou
      * position that the client sends comes first: the mirror may have to read the account since it knows of that.
      */
     waitUntilCurrent(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
-      const receiving = positions?.receive(exchange, viewer);
+      const isBound = exchange.request.headers['dovetail-position'] !== undefined;
+      const receiving = isBound ? positions?.receive(exchange, viewer) : undefined;
       // What is forwarded is not read from the mirror.
       if (!mirror || (exchange.endpoint === 'rest' && mirror.forwarding)) return receiving;
       if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
       return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
     },
   };
+}
+
+/** Who may go on, null for an anonymous client; or the response to a client that may not. */
+type Access = { readonly viewer: Viewer | null } | HttpResponse;
+
+/** The response to a rejected request. */
+const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
+  errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' });
+
+/** The steps that find out whose token a request has, count it, and reject it while too many wait for the database. */
+function createAccess(
+  { config, database, mirror, metrics }: ServerOptions,
+  viewers: Viewers,
+  deadlines: Deadlines,
+) {
+  const tokens = mirror?.tokens;
+  const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
+  const turns = createTurns({ connections: database.pool.options.max, maxWaiting: config.MAX_WAITING });
+  metrics?.watchLoad(turns.figures);
+
+  /**
+   * Rejects a request that may not begin, and begins the deadline of one that may. Must be called before a request uses the database:
+   * without a viewer before the token is looked up, and with the viewer before anything is done for it. After that the request is
+   * never rejected. @returns whether it was rejected.
+   */
+  function shed(exchange: Exchange, viewer: Viewer | null): boolean {
+    if (exchange.hasBegun) return false;
+    if (!turns.admit(viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY))) return true;
+    exchange.hasBegun = viewer !== null;
+    deadlines.begin(exchange);
+    return false;
+  }
+
+  /** Counts requests. @returns the response if they are too many. */
+  function count(exchange: Exchange, viewer: Viewer | null, requests?: number): HttpResponse | undefined {
+    const isExceeded = limitRate(exchange, rateKeyOf(viewer), requests);
+    return isExceeded ? errorResponse(exchange.endpoint, httpErrors.tooManyRequests) : undefined;
+  }
+
+  async function lookUp(exchange: Exchange): Promise<Access> {
+    const { authorization } = exchange.request.headers;
+    if (mayBeToken(authorization) && shed(exchange, null)) return tooBusy(exchange);
+    const viewer = await viewers.authenticate(authorization);
+    if (viewer || !tokens) return counted(exchange, viewer);
+    const found = await tokens.authenticate(authorization, addressOf(exchange.request, config.TRUST_PROXY));
+    if ('viewer' in found) return counted(exchange, found.viewer);
+    return errorResponse(exchange.endpoint, httpErrors[found.error], {
+      'Retry-After': String(found.retryAfter),
+    });
+  }
+
+  function counted(exchange: Exchange, viewer: Viewer | null): Access {
+    exchange.hasViewer = viewer !== null;
+    return count(exchange, viewer) ?? { viewer };
+  }
+
+  return {
+    /** Lets users take turns with their statements. */
+    turns,
+    shed,
+    count,
+    /**
+     * A request is counted once its viewer is known: a client with a token is not anonymous, however many clients are at its
+     * address, and nobody is at fault when a token cannot be looked up.
+     */
+    authorize(exchange: Exchange): Access | Promise<Access> {
+      const { authorization } = exchange.request.headers;
+      const known = viewers.known(authorization) ?? tokens?.known(authorization);
+      return known ? counted(exchange, known) : lookUp(exchange);
+    },
+  };
+}
+
+/** Requests with a token of the upstream are counted by their user: nothing of the token itself may be noted. */
+function rateKeyOf(viewer: Viewer | null): string | undefined {
+  if (!viewer) return undefined;
+  return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
+}
+
+/**
+ * Makes a function that runs a task, unless there is a cached response: that is sent however many requests wait.
+ * @param onChanged called with a viewer who may have written something.
+ */
+export function createTaskRunner(
+  { responseCache, positions }: Pick<ServerOptions, 'responseCache'> & { positions: Positions | undefined },
+  shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
+  onChanged: (viewerId: number) => void,
+) {
+  async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
+    if (viewer && key !== undefined) {
+      exchange.cache = 'miss';
+      return responseCache.compute(viewer.id, key, run);
+    }
+    const { response } = await run();
+    if (viewer) responseCache.noteRead(viewer.id);
+    return response;
+  }
+
+  async function runOther(work: OtherWork, exchange: Exchange, viewer: Viewer) {
+    const running = work.run().finally(() => {
+      // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
+      if (work.mayHaveWritten()) onChanged(viewer.id);
+      else responseCache.noteRead(viewer.id);
+    });
+    const response = await running;
+    if (work.mayHaveWritten()) await positions?.addTo(exchange, response);
+    return response;
+  }
+
+  /** @param asked has the API that the task is of, where the exchange is a request to another one. */
+  return (
+    exchange: Exchange,
+    viewer: Viewer | null,
+    task: Task,
+    asked: Pick<Exchange, 'endpoint'> = exchange,
+  ): HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse> => {
+    // Both APIs may have the same keys.
+    const key = viewer && task.cacheKey !== undefined ? `${asked.endpoint} ${task.cacheKey}` : undefined;
+    const respond = (cached: HttpResponse | undefined) => {
+      exchange.cache = cached && 'hit';
+      if (cached) return cached;
+      if (shed(exchange, viewer)) return tooBusy(asked);
+      const work = task.prepare();
+      if (work.kind === 'query') return runQuery(work, exchange, viewer, key);
+      return viewer ? runOther(work, exchange, viewer) : work.run();
+    };
+    const cached = viewer && key !== undefined ? responseCache.get(viewer.id, key) : undefined;
+    return cached instanceof Promise ? cached.then(respond) : respond(cached);
+  };
+}
+
+/** How long, in milliseconds, a body may take before its token is looked up again. */
+const longestTrust = 1_000;
+
+/** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
+function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, watch: RunInTurn) {
+  const { config, database, feed, responseCache, mirror, replicas, additions } = options;
+  const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
+  // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
+  const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
+  const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
+  const demoTokenFor = createDemoTokenFor(options.demoToken, config);
+  /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
+  const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
+    const run = runnerFor(viewer.id);
+    const sql = replicas
+      ? inTurn(replicas.sqlFor(viewer), watch)
+      : inTurn(database.sql, (statement) => watch(() => run(statement)));
+    return createContext(sql, viewer, mirror?.upstream);
+  };
+  const contextOf = contextsBy(turns.forRequest);
+  return {
+    hasEnded,
+    /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
+    watch: (viewer: Viewer, onEnded: () => void) =>
+      watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
+    page: createPages({ config, demoTokenFor, readiness: createReadiness(options, watch) }),
+    ...createGraphqlHandler({
+      ...options,
+      createContext: contextOf,
+      changes: { watchViewer, cache: responseCache, createContext: contextsBy(turns.forLiveQuery) },
+      demoTokenFor,
+      isValid,
+      hasEnded,
+      schema: additions?.schema,
+    }),
+    /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
+    proxy:
+      mirror?.forwarding &&
+      createProxy({
+        accounts: mirror.forwarding,
+        feed,
+        lifetime: config.UPSTREAM_INTERVAL,
+        maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
+      }),
+    rest: createRestHandler({
+      createContext: contextOf,
+      hasEnded,
+      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+    }),
+  };
+}
+
+/** The checks of tokens that were valid when their requests came. */
+function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
+  const isValid = async (viewer: Viewer) =>
+    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  const hasEnded: HasEnded = async (viewer, began) =>
+    performance.now() - began > longestTrust && !(await isValid(viewer));
+  return { isValid, hasEnded };
 }

@@ -15,12 +15,8 @@ import { openGateway } from './gateway.ts';
  * @param options settings that the command line gives, which go before those of the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
-  if (cluster.isWorker) {
-    // The channel to the process that started a worker must not keep the worker from ending.
-    process.channel?.unref();
-    // It may be sent to all processes at once, also before a worker does what it asks for.
-    process.on('SIGHUP', () => {});
-  }
+  // The channel to the process that started a worker must not keep the worker from ending.
+  if (cluster.isWorker) process.channel?.unref();
   const config = readConfig({ ...process.env, ...options });
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
@@ -28,7 +24,9 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a listener
   // the second one would end the process at once.
   process.on('SIGINT', stop).on('SIGTERM', stop);
-  // From a terminal it means that the terminal is gone. Elsewhere it has the persisted operations read again.
+  // From a terminal it means that the terminal is gone. Elsewhere it asks other programs to read their files again, which this one
+  // does by itself.
+  process.on('SIGHUP', () => {});
   if (process.stdin.isTTY)
     process.once('SIGHUP', () => {
       stop();
@@ -95,8 +93,6 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
-  // Each of them has read the file.
-  if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));
   if (config.METRICS_PORT === undefined) return workers;
   const { serveMetrics } = await import('../telemetry/metrics.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {

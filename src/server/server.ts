@@ -4,8 +4,13 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { requestSpans } from '../channels.ts';
 import { longestConnecting } from '../database/session.ts';
-import { formFor } from '../http/compression.ts';
-import { timeouts as defaultTimeouts, mostConnections, watchConnections } from '../http/connections.ts';
+import {
+  timeouts as defaultTimeouts,
+  endAfterIgnoredOffers,
+  GatewayRequest,
+  mostConnections,
+  watchConnections,
+} from '../http/connections.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import {
   createDeadlines,
@@ -14,11 +19,10 @@ import {
   type ExchangeListener,
   openExchange,
 } from '../http/exchange.ts';
-import { send, sendStream } from '../http/response.ts';
-import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
+import { formFor, send, sendStream } from '../http/response.ts';
 import { longestActivation } from '../mirror/activation.ts';
-import { createRequestLog } from '../telemetry/requestLog.ts';
-import { createOutages, type Outages } from './availability.ts';
+import { createRequestLog } from '../telemetry/log.ts';
+import { watchOutages } from './availability.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
 import { createOperations, createUpgrades } from './webSocketAccess.ts';
@@ -28,9 +32,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   // Every stream listens to it: more listeners than Node expects are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
-  const outages = createOutages(logger);
-  const listener = createListener(options, deadlines, outages);
-  const pipeline = createPipeline(options, deadlines, outages);
+  const listener = createListener(options, deadlines);
+  const pipeline = createPipeline(options, deadlines, watchOutages(logger));
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await pipeline.respond(exchange);
@@ -74,11 +77,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   return server;
 }
 
-function createListener(
-  { logger, metrics }: ServerOptions,
-  deadlines: Deadlines,
-  outages: Outages,
-): ExchangeListener {
+function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines): ExchangeListener {
   const log = createRequestLog(logger);
   return {
     began: (exchange) => metrics?.begin(exchange),
@@ -87,7 +86,6 @@ function createListener(
       deadlines.end(outcome.exchange);
       log(outcome);
       metrics?.end(outcome);
-      outages.count(outcome);
     },
   };
 }

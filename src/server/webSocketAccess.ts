@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
 import type { PipelineAccess } from '../graphql/transports/protocol.ts';
+import { responseOn } from '../http/connections.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import {
   type Exchange,
@@ -13,9 +14,8 @@ import {
   openExchange,
   openMessage,
 } from '../http/exchange.ts';
-import { isMisaddressed } from '../http/requestChecks.ts';
+import { isMisaddressed } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse, send } from '../http/response.ts';
-import { responseOn } from '../http/upgrade.ts';
 import type { ServerOptions } from './options.ts';
 import type { Pipeline } from './pipeline.ts';
 

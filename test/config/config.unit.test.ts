@@ -22,15 +22,6 @@ function complaintAbout(env: Record<string, string>): string {
 }
 
 describe('readConfig', () => {
-  it('rejects a renamed setting with its new name', () => {
-    expect(complaintAbout({ KEEP_ANSWERS_MB: '64', RATE_LIMIT_STRANGERS: '1', PORT: 'x' })).toBe(
-      `PORT is "x", but takes an integer from 0 to 65535.
-KEEP_ANSWERS_MB is called RESPONSE_CACHE_MB now.
-RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
-    );
-    expect(readConfig({ KEEP_ANSWERS_MB: '' }).RESPONSE_CACHE_MB).toBe(64);
-  });
-
   const defaults = readConfig({});
 
   it('returns the defaults when settings are empty, and ignores other variables', () => {

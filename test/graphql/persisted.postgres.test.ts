@@ -8,8 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
-import { createPersistedOperations } from '../../src/graphql/persisted.ts';
-import { loadPersistedOperations } from '../../src/graphql/persistedFile.ts';
+import { createPersistedOperations, loadPersistedOperations } from '../../src/graphql/persisted.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -121,7 +120,6 @@ it('a response that was cached for an id is not sent after the file has another 
   const documentId = 'changing';
   const reread = async (operations: object) => {
     await writeFile(join(folder, 'changing.json'), JSON.stringify(operations));
-    process.emit('SIGHUP');
   };
   await writeFile(join(folder, 'changing.json'), JSON.stringify({ [documentId]: viewer }));
   const gateway = await openTestGateway(await openBeside(open.database), {
@@ -167,8 +165,7 @@ describe('the file of persisted operations', () => {
     const config = readConfig({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
     const documents = createDocuments(config);
     const { operations } = loadPersistedOperations(config, documents);
-    const textOf = (key: string) => operations.get(key);
-    return createPersistedOperations({ config, file: { textOf, generation: 0 } });
+    return createPersistedOperations({ config, file: { operations } });
   };
 
   it.each([

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
-import { openPersistedFile } from '../../src/graphql/persistedFile.ts';
+import { openPersistedFile } from '../../src/graphql/persisted.ts';
 
 const [one, two] = ['query One { viewer { id } }', 'query Two { viewer { username } }'];
 const other = 'query Other { viewer { id username } }';
@@ -39,15 +39,15 @@ function open({ interval = 5, file = path } = {}) {
 
 it('a file is read again when it was written in place, and when it was replaced by a renamed file', async () => {
   const file = open();
-  expect(file.textOf('id')).toBe(one);
+  expect(file.operations.get('id')).toBe(one);
   // The first check reads the file in any case.
   await writeFile(path, manifest(other));
-  await soon(() => expect(file.textOf('id')).toBe(other));
+  await soon(() => expect(file.operations.get('id')).toBe(other));
   await writeFile(path, manifest(two));
-  await soon(() => expect(file.textOf('id')).toBe(two));
+  await soon(() => expect(file.operations.get('id')).toBe(two));
   await writeFile(`${path}~`, manifest(one));
   await rename(`${path}~`, path);
-  await soon(() => expect(file.textOf('id')).toBe(one));
+  await soon(() => expect(file.operations.get('id')).toBe(one));
   expect(file.generation).toBe(3);
   const line = [{ operations: 1 }, 'persisted operations were read again'];
   expect(log.info.mock.calls).toEqual([line, line, line]);
@@ -63,18 +63,10 @@ it('the operations that were read before stay in use while the file is invalid, 
         /^PERSISTED_OPERATIONS_FILE .* cannot be used: .*; the operations that were read before stay$/,
       ),
     );
-    expect(file.textOf('id')).toBe(one);
+    expect(file.operations.get('id')).toBe(one);
     expect(file.generation).toBe(0);
     log.error.mockClear();
   }
   await writeFile(path, manifest(two));
-  await soon(() => expect(file.textOf('id')).toBe(two));
-});
-
-it('the file is read at once after SIGHUP', async () => {
-  const file = open({ interval: 1_000_000 });
-  await writeFile(path, manifest(two));
-  process.emit('SIGHUP');
-  await soon(() => expect(log.info).toHaveBeenCalledTimes(1));
-  expect([file.textOf('id'), file.generation]).toEqual([two, 1]);
+  await soon(() => expect(file.operations.get('id')).toBe(two));
 });

@@ -1,7 +1,7 @@
 /** The media types that a client accepts, by its Accept header. */
 
 import { expect, it } from 'vitest';
-import { acceptedOf, readAccept } from '../../src/http/accept.ts';
+import { acceptedOf, readAccept } from '../../src/http/request.ts';
 
 const types = ['application/json', 'text/plain', 'text/html'] as const;
 const [json, plain, html] = types;

@@ -1,8 +1,14 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
-import { type Forms, formFor } from '../../src/http/compression.ts';
 import type { Endpoint, Exchange } from '../../src/http/exchange.ts';
-import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../../src/http/response.ts';
+import {
+  type Forms,
+  formFor,
+  type HttpResponse,
+  jsonResponse,
+  revalidated,
+  textResponse,
+} from '../../src/http/response.ts';
 import { decoded } from '../support/decoded.ts';
 
 /** The parts of an exchange that are used. */

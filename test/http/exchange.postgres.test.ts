@@ -3,7 +3,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { asksForPage, isMisaddressed } from '../../src/http/requestChecks.ts';
+import { asksForPage, isMisaddressed } from '../../src/http/request.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -2,9 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { formFor } from '../../src/http/compression.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
+import { formFor, type HttpResponse, jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import type { Computed } from '../../src/http/task.ts';
 import { stopClock } from '../support/clock.ts';

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
-import { staticResponse } from '../../src/pages/staticResponse.ts';
+import { staticResponse } from '../../src/pages/page.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
 it('the response is created once for requests at the same time, and again only after a failure', async () => {

@@ -243,13 +243,6 @@ describe('startWorkers', () => {
     }
   });
 
-  it('forwards a signal to all workers that run', async () => {
-    const { workers, serving } = await openServing();
-    workers[0]?.emit('exit', 1, null);
-    serving.signal('SIGHUP');
-    expect(workers.map((worker) => worker.process.kill.mock.calls)).toEqual([[], [['SIGHUP']]]);
-  });
-
   it('closes once the last worker has ended, and replaces none from then on', async () => {
     const { workers, serving, log } = await openServing();
     // It is not replaced yet.

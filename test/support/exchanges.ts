@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
-import { createLogger } from '../../src/telemetry/log.ts';
-import { createRequestLog } from '../../src/telemetry/requestLog.ts';
+import { createLogger, createRequestLog } from '../../src/telemetry/log.ts';
 
 /** A listener that does nothing. */
 export const nobodyListens: ExchangeListener = { began() {}, failed() {}, ended() {} };

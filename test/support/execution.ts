@@ -16,8 +16,8 @@ export function preparing(
 ): (query: string, asked?: Asked) => Operation | Rejected {
   const config = readConfig(settings);
   const documents = createDocuments(config);
-  const persisted = createPersistedOperations({ config, file: { textOf: () => undefined, generation: 0 } });
-  const { prepare } = createExecution({ config, documents, persisted });
+  const persisted = createPersistedOperations({ config, file: { operations: new Map() } });
+  const { prepare } = createExecution(config, documents, persisted);
   return (query, { operationName, variables = {} } = {}) =>
     prepare(
       { query, operationName, variables, extensions: undefined },

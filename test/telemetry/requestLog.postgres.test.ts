@@ -1,8 +1,7 @@
 /** The log lines of requests and of their statements, by the log level. */
 
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createLogger } from '../../src/telemetry/log.ts';
-import { logStatements } from '../../src/telemetry/requestLog.ts';
+import { createLogger, logStatements } from '../../src/telemetry/log.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,

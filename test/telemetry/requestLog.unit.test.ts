@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
 import type { Exchange, Outcome } from '../../src/http/exchange.ts';
-import { createRequestLog } from '../../src/telemetry/requestLog.ts';
+import { createRequestLog } from '../../src/telemetry/log.ts';
 
 /** Texts with all characters that JSON escapes except lone surrogates, for which pino writes no valid JSON. */
 const text = fc.string({

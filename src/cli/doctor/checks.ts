@@ -4,11 +4,11 @@
  */
 
 import { existsSync } from 'node:fs';
-import { access, constants, stat } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from 'commander';
-import { type Config, readConfig, workersOf } from '../../config/config.ts';
+import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
 import { engineFolder } from '../../database/embedded/owner.ts';
 import { errorText } from '../../errors.ts';
@@ -16,19 +16,14 @@ import { checkPort, lookAtPort } from '../../http/port.ts';
 import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
 import { printJson } from '../output.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
-import { checkStandbys, examineServer } from './server.ts';
+import { examineServer } from './server.ts';
 
 const beforeDatabase: readonly Check<Config>[] = [
   ['node', () => `Node ${process.versions.node}`],
   ['settings', checkPersisted],
-  ['workers', checkWorkers],
 ];
 
 const afterDatabase: readonly Check<Config>[] = [
-  [
-    'standby',
-    ({ DATABASE_URL: url, DATABASE_REPLICA_URLS: urls }) => url && urls && checkStandbys(url, urls),
-  ],
   ['port', (config) => findPort(config, 'PORT')],
   ['metrics port', (config) => findPort(config, 'METRICS_PORT')],
   ['upstream', checkUpstream],
@@ -54,28 +49,17 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
-  const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
+  const { loadPersistedOperations } = await import('../../graphql/persisted.ts');
   const { loadOptionalFeatures } = await import('../../server/options.ts');
   const { schema } = await loadOptionalFeatures(config);
   loadPersistedOperations(config, createDocuments(config, schema));
   return 'all of them can be used';
 }
 
-function checkWorkers(config: Config): Found {
-  const { WORKERS } = config;
-  if (config.DATABASE_URL !== undefined || WORKERS === workersOf(config)) return undefined;
-  const says = `1, though WORKERS is ${WORKERS}: the embedded database belongs to one process`;
-  return { says, advice: 'Set DATABASE_URL for more, or unset WORKERS.', isWarning: true };
-}
-
-async function checkDatabase({ DATABASE_URL: url, DATABASE_DIRECT_URL, DATA_DIR }: Config) {
-  if (url !== undefined) return examineServer({ url, directUrl: DATABASE_DIRECT_URL });
-  const folder = resolve(DATA_DIR);
-  // It is looked at first, since opening a database corrects the access of its own folder.
-  const access = await runChecks([['database access', checkAccess]], folder);
-  const database = await runChecks([['database', checkFolder]], folder);
-  return database.some(({ state }) => state === 'problem') ? database : [...database, ...access];
-}
+const checkDatabase = ({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR }: Config) =>
+  url === undefined
+    ? runChecks([['database', checkFolder]], resolve(DATA_DIR))
+    : examineServer({ url, directUrl });
 
 async function checkFolder(folder: string): Promise<Found> {
   const needed = constants.W_OK | constants.X_OK;
@@ -85,19 +69,6 @@ async function checkFolder(folder: string): Promise<Found> {
   if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
   return (await findProblem(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
-}
-
-/** Whether only the folder's owner can read or replace the database. */
-async function checkAccess(folder: string): Promise<Found> {
-  const opens = [
-    { path: folder, bits: 0o022, may: 'put other files in the place of those in' },
-    { path: join(folder, engineFolder), bits: 0o077, may: 'read or write' },
-  ];
-  for (const { path, bits, may } of opens) {
-    const { mode } = (await stat(path).catch(() => undefined)) ?? { mode: 0 };
-    if (mode & bits) return { says: `other users may ${may} ${path}`, advice: `Run: chmod 700 ${path}` };
-  }
-  return 'only its owner can read it';
 }
 
 /** The path itself, or the nearest folder above it that exists. */
@@ -141,7 +112,7 @@ export const doctorCommand = new Command('doctor')
     if (!isWell) process.exitCode = 1;
   });
 
-const marks = { ok: ['green', '✔'], warning: ['yellow', '!'], problem: ['red', '✖'] } as const;
+const marks = { ok: ['green', '✔'], problem: ['red', '✖'] } as const;
 
 function line({ check, state, says, advice }: Finding): string {
   const [colour, mark] = marks[state];

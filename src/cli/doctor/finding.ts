@@ -4,22 +4,18 @@ import { type Diagnosis, SetupError } from '../../errors.ts';
 
 export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;
-  /** With a warning the gateway runs, though not as the settings say. */
-  readonly state: 'ok' | 'warning' | 'problem';
+  readonly state: 'ok' | 'problem';
   /** How things are. */
   readonly says: string;
 }
 
 /** How things are if all is well, or what is wrong and what to do about it; undefined where the check does not apply. */
-export type Found =
-  | string
-  | (Pick<Finding, 'says' | 'advice'> & { readonly isWarning?: boolean })
-  | undefined;
+export type Found = string | Pick<Finding, 'says' | 'advice'> | undefined;
 
-/** The name of a check, and the check itself, which may find several things and changes nothing. It fails as a start does. */
+/** The name of a check, and the check itself, which changes nothing. It fails as a start does. */
 export type Check<Subject> = readonly [
   name: string,
-  find: (subject: Subject) => Found | readonly Found[] | Promise<Found | readonly Found[]>,
+  find: (subject: Subject) => Found | Promise<Found>,
   /** Whether the checks after this one tell nothing while it finds a problem. */
   isVital?: boolean,
 ];
@@ -32,14 +28,10 @@ export async function runChecks<Subject>(
   const findings: Finding[] = [];
   for (const [check, find, isVital] of checks) {
     const found = await Promise.resolve(subject).then(find).catch(problemOf);
-    const own = [found].flat().flatMap((each): Finding[] => {
-      if (each === undefined) return [];
-      if (typeof each === 'string') return [{ check, state: 'ok', says: each }];
-      const { isWarning = false, ...diagnosis }: Exclude<Found, string | undefined> = each;
-      return [{ check, state: isWarning ? 'warning' : 'problem', ...diagnosis }];
-    });
-    findings.push(...own);
-    if (isVital && own.some(({ state }) => state === 'problem')) break;
+    if (found === undefined) continue;
+    const isGood = typeof found === 'string';
+    findings.push(isGood ? { check, state: 'ok', says: found } : { check, state: 'problem', ...found });
+    if (isVital && !isGood) break;
   }
   return findings;
 }

@@ -228,35 +228,3 @@ async function checkAnnouncing({ client, direct, server }: Connected): Promise<F
     ? { says: `by messages in the log, which cannot be read: ${lack.says}`, advice: lack.advice }
     : 'by messages in the log';
 }
-
-/** Whether each standby can be read from. @param url the primary's. */
-export async function checkStandbys(url: string, standbys: readonly string[]): Promise<Found[]> {
-  // Loaded only where the settings name some.
-  const { connectStandby, readPrimary } = await import('../../database/replicas/standby.ts');
-  const { client, connect, close } = createSession(serverOf(url), timeout);
-  const bounds = { connections: 1, statement: timeout };
-  try {
-    await connect();
-    const primary = await readPrimary({
-      run: async <Row extends object>(text: string, values: readonly unknown[]) =>
-        (await client.query<Row>(text, [...values])).rows,
-    });
-    const check = async (standby: string): Promise<Found> => {
-      const name = withoutPassword(standby);
-      try {
-        (await connectStandby({ url: standby, bounds, primary })).close();
-        return `${name} can be read from`;
-      } catch (error) {
-        const advice =
-          'It is not read from until that is mended: docs/deployment.md has what a standby needs.';
-        return { says: `${name}: ${errorText(error)}`, advice };
-      }
-    };
-    return await Promise.all(standbys.map(check));
-  } catch {
-    // The check of the database says why.
-    return [];
-  } finally {
-    await close();
-  }
-}

@@ -2,7 +2,7 @@
 
 import type { GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, messages, unauthorizedMessage } from '../../errors.ts';
-import { readAccept } from '../../http/accept.ts';
+import { readAccept } from '../../http/request.ts';
 
 /** How a media type frames results. */
 export interface Framing {

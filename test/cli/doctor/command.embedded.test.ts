@@ -58,7 +58,6 @@ it('finds no problem before the first start, and creates nothing', async () => {
       `^✔ node             Node \\d.*
 ✔ settings         all of them can be used
 ✔ database         embedded, none yet: it will be in ${join(empty, 'data')}
-✔ database access  only its owner can read it
 ✔ port             ${port} is free
 $`,
     ),
@@ -83,14 +82,6 @@ it('exits with 1, and names every invalid setting with advice', async () => {
   });
   const asText = await runHere(['doctor'], wrong);
   expect(asText.stdout).toContain(`✖ settings         ${says}\n                   → ${advice}\n`);
-});
-
-it('warns that there is one worker though the settings say more, and exits with 0', async () => {
-  const { code, stdout } = await runHere(['doctor'], { DATA_DIR: empty, PORT: '0', WORKERS: '2' });
-  expect(code).toBe(0);
-  expect(stdout).toContain(
-    '! workers          1, though WORKERS is 2: the embedded database belongs to one process\n                   → Set DATABASE_URL for more',
-  );
 });
 
 it.each<[string, Record<string, string>, string, RegExp]>([
@@ -126,18 +117,6 @@ it('finds a damaged database', async () => {
   await truncate(join(folder, 'postgres/global/pg_control'), 100);
   expect(await problemsWith({ DATA_DIR: folder })).toMatchObject([
     { check: 'database', says: expect.stringMatching(/is damaged: move it away/) },
-  ]);
-});
-
-it.each([
-  ['', '775', 'other users may put other files in the place of those in'],
-  ['postgres', '701', 'other users may read or write'],
-])('finds that others have access to DATA_DIR/%s of the mode %s', async (inside, mode, says) => {
-  const folder = await copyDatabase();
-  const path = join(folder, inside);
-  await chmod(path, Number.parseInt(mode, 8));
-  expect(await problemsWith({ DATA_DIR: folder })).toMatchObject([
-    { check: 'database access', says: `${says} ${path}`, advice: `Run: chmod 700 ${path}` },
   ]);
 });
 

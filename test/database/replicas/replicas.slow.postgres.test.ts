@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
-import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
@@ -337,28 +336,6 @@ describe('a standby', () => {
     await third.stop('immediate');
     await fourth.stop('immediate');
   });
-});
-
-it('the doctor reports the state of each standby and what it lacks', async () => {
-  const primary = `${cluster.primary.url}/${name}`;
-  const findingsOf = async (urls: readonly string[]) => {
-    const settings = { DATABASE_URL: primary, DATABASE_REPLICA_URLS: urls.join(' '), PORT: '0' };
-    const findings = await examine(settings);
-    return findings.filter(({ check }) => check === 'standby').map(({ state, says }) => `${state}: ${says}`);
-  };
-  await cluster.primary.query(`CREATE ROLE plain LOGIN PASSWORD 'plain'`);
-  await cluster.isReplayed(pair);
-  const url = `${at(pair, 1).url}/${name}`.replace('postgres:postgres', 'plain:plain');
-  const gone = `postgresql://postgres:postgres@127.0.0.1:1/${name}`;
-  expect(await findingsOf([`${at(pair, 0).url}/${name}`, url, primary, gone])).toEqual([
-    expect.stringMatching(/^ok: postgresql:.* can be read from$/),
-    expect.stringMatching(/^problem: .*GRANT pg_read_all_stats/),
-    expect.stringMatching(/^problem: .*it takes writes of its own/),
-    expect.stringMatching(/^problem: .*ECONNREFUSED/),
-  ]);
-  await cluster.primary.query('GRANT pg_read_all_stats TO plain');
-  await cluster.isReplayed(pair);
-  expect(await findingsOf([url])).toEqual([expect.stringMatching(/^ok/)]);
 });
 
 describe('a change that a standby shows before its primary', () => {

@@ -1,0 +1,150 @@
+/**
+ * What the gateway needs to know of a request: whether it reads, asks for a page, or names its host and token exactly once; which
+ * media types the client accepts; and its body, up to a limit.
+ */
+
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { messages } from '../errors.ts';
+import { errorResponse, type HttpError } from './errorResponse.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpResponse } from './response.ts';
+
+/** Whether the request only reads. A HEAD is handled as a GET: Node leaves out the body of its response. */
+export function isRead({ request: { method } }: Exchange): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** The media types of what the addresses of pages serve. Of types with equal weights the client gets the first. */
+const pageTypes = [
+  'application/json',
+  'application/graphql-response+json',
+  'text/plain',
+  'text/html',
+] as const;
+
+/**
+ * Whether a browser asks for a page. A request with a token never does, whatever it accepts: a browser that opens an address
+ * sends none, while Java's clients accept HTML first unless they are told otherwise.
+ */
+export function asksForPage(exchange: Exchange): boolean {
+  const { accept, authorization } = exchange.request.headers;
+  if (authorization !== undefined || !isRead(exchange)) return false;
+  return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
+}
+
+/** A name or an address, with or without a port (RFC 3986, section 3.2). */
+const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
+
+/**
+ * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
+ * Node takes the first of several, while a proxy in front may have taken another.
+ */
+export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
+  let hosts = 0;
+  let tokens = 0;
+  // Names are at even indexes, each followed by its value.
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? '';
+    // Comparing the length first is faster, and this code sees every header of every request.
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
+  }
+  return hosts > 1 || tokens > 1;
+}
+
+export interface MediaRange {
+  readonly type: string;
+  /** In lower case, without spaces and quotation marks. */
+  readonly parameters: readonly string[];
+  /** From 0, for not at all, to 1. */
+  readonly weight: number;
+}
+
+/** @param accept the header; everything is accepted without one. */
+export function readAccept(accept: string | undefined): MediaRange[] {
+  return (accept || '*/*').split(',').map(readRange).filter(isInUtf8);
+}
+
+/** The types among these that are accepted: by their weight, then as the client names them, then as they stand here. */
+export function acceptedOf<Type extends string>(
+  types: readonly Type[],
+  ranges: readonly MediaRange[],
+): Type[] {
+  return types
+    .map((type) => ({ type, index: rangeIndexOf(type, ranges) }))
+    .filter(({ index }) => weightAt(ranges, index) > 0)
+    .sort(
+      (one, other) => weightAt(ranges, other.index) - weightAt(ranges, one.index) || one.index - other.index,
+    )
+    .map(({ type }) => type);
+}
+
+/** Where among the ranges the one is that says most exactly whether the type is accepted; -1 for none. */
+function rangeIndexOf(type: string, ranges: readonly MediaRange[]): number {
+  const [group] = type.split('/', 1);
+  for (const range of [type, `${group}/*`, '*/*']) {
+    const index = ranges.findIndex((each) => each.type === range);
+    if (index !== -1) return index;
+  }
+  return -1;
+}
+
+const weightAt = (ranges: readonly MediaRange[], index: number) => ranges[index]?.weight ?? 0;
+
+function readRange(text: string): MediaRange {
+  const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');
+  const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+  return { type, parameters, weight: weight === undefined ? 1 : Number(weight) };
+}
+
+const isInUtf8 = ({ parameters }: MediaRange) =>
+  parameters.every((parameter) => !parameter.startsWith('charset=') || /=utf-?8$/.test(parameter));
+
+/** Whether the body has a content coding. Such bodies are not read. */
+export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  !/^(identity)?$/i.test(headers['content-encoding'] ?? '');
+
+/** The headers of the 415 for such a body: which codings are accepted (RFC 9110, section 15.5.16). */
+export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
+
+/**
+ * The whole body, or undefined if it has more bytes than the limit. What is left of a body that is too large
+ * is not read: the response should close the connection. Never settles for a client that leaves before the end.
+ */
+export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) {
+        chunks.push(chunk);
+      } else {
+        request.pause();
+        resolve(undefined);
+      }
+    });
+    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    // The client has left, so that nobody needs the body or a response.
+    request.on('error', () => {});
+  });
+}
+
+/** The bytes of a body of text, or the response to a request whose body cannot be read. */
+export async function readText(
+  { endpoint, request }: Pick<Exchange, 'endpoint' | 'request'>,
+  maxKilobytes: number,
+): Promise<Buffer | HttpResponse> {
+  const fail = (error: Omit<HttpError, 'code'>, headers?: Record<string, string>) =>
+    errorResponse(endpoint, { code: 'BAD_USER_INPUT', ...error }, headers);
+  if (isEncoded(request)) return fail({ status: 415, message: messages.bodyEncoded }, acceptsIdentityOnly);
+  const body = await readBody(request, maxKilobytes * 1024);
+  if (!body) {
+    const message = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;
+    return fail({ status: 413, message }, { Connection: 'close' });
+  }
+  return isUtf8(body) ? body : fail({ message: messages.bodyNotUtf8 });
+}

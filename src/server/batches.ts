@@ -1,0 +1,60 @@
+/** Runs requests that are within another request: the parts of a batch, and those of tools. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import type { GraphqlHandler } from '../graphql/handler.ts';
+import { failureResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
+import type { BatchPart, Task } from '../http/task.ts';
+import type { RestHandler } from '../rest/handler.ts';
+import type { createTaskRunner } from './pipeline.ts';
+
+/**
+ * Runs the parts of a batch: those that have to be in order one after the other, and the others beside each other.
+ * @param run what runs a part as if it were alone.
+ * @returns the responses in the order of the parts. One that fails has an error in its place.
+ */
+export async function runBatch(
+  exchange: Exchange,
+  parts: readonly BatchPart[],
+  run: (task: Task) => Promise<HttpResponse | StreamedResponse>,
+): Promise<HttpResponse[]> {
+  async function respond(task: Task | HttpResponse): Promise<HttpResponse> {
+    if (isResponse(task)) return task;
+    try {
+      const response = await run(task);
+      if ('stream' in response) throw new Error('a part of a batch cannot be a stream');
+      return response;
+    } catch (error) {
+      return failureResponse(exchange, error);
+    }
+  }
+
+  const responses: Promise<HttpResponse>[] = [];
+  for (const { task, isInOrder } of parts) {
+    if (isInOrder) await Promise.all(responses);
+    const response = respond(task);
+    if (isInOrder) await response;
+    responses.push(response);
+  }
+  const all = await Promise.all(responses);
+  // Some may have come from the cache and others not.
+  exchange.cache = undefined;
+  return all;
+}
+
+/**
+ * Makes a function that runs the REST or GraphQL request of a tool call. The pipeline has already authorized the call, so the
+ * request is looked up in the cache, shed and run as if it had come by itself.
+ */
+export const createInnerRunner =
+  (
+    { graphql, rest }: { graphql: GraphqlHandler; rest: RestHandler },
+    runTask: ReturnType<typeof createTaskRunner>,
+  ) =>
+  async (outer: Exchange, inner: Exchange, viewer: Viewer) => {
+    const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
+    if (isResponse(task)) return task;
+    if ('join' in task) throw new Error('a tool makes no batches');
+    return runTask(outer, viewer, task, inner);
+  };
