@@ -11,13 +11,16 @@ import type { Batch, BatchPart } from '../http/task.ts';
 import { tooComplex } from './execution.ts';
 import type { Tasks } from './handler.ts';
 import {
+  graphqlType,
   hasTooManyValues,
+  jsonType,
+  notAcceptable,
   readRequest,
   requestFailure,
   tooManyValues,
   unauthorizedFailure,
-} from './request.ts';
-import { graphqlType, jsonType, notAcceptable, vary } from './result.ts';
+  vary,
+} from './overHttp.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;

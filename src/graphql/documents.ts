@@ -24,7 +24,7 @@ import { countVersions, maxErrors, type PreparedOperation, prepare } from '../sc
 import { fragmentsOf } from '../schema/fragments.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';
-import { badRequest, requestError } from './request.ts';
+import { badRequest, requestError } from './overHttp.ts';
 
 export interface Documents {
   /** The schema against which documents are validated. */

@@ -14,7 +14,6 @@ import { unauthenticated } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
 import { complexityOf, complexityOfTools } from './complexity.ts';
 import { type CheckedDocument, type Documents, invalid, noOperation, type Rejected } from './documents.ts';
-import type { PersistedOperations } from './persisted.ts';
 import {
   hasTooManyValues,
   isTooDeep,
@@ -23,7 +22,8 @@ import {
   requestError,
   tooManyValues,
   unreadableRequest,
-} from './request.ts';
+} from './overHttp.ts';
+import type { PersistedOperations } from './persisted.ts';
 
 /** Who asks for an operation. */
 export interface Client {

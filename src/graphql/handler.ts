@@ -24,21 +24,25 @@ import { createExecution, type Execution, type Operation } from './execution.ts'
 import { createExplorer } from './explorer.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
+  exactText,
+  graphqlType,
+  isWholeType,
+  notAcceptable,
+  type ReadRequest,
+  type ResultType,
+  readRequest,
+  readTarget,
+  requestFailure,
+  responseOf,
+  resultTypeFor,
+  vary,
+} from './overHttp.ts';
+import {
   createPersistedOperations,
   openPersistedFile,
   type PersistedFile,
   type PersistedOperations,
 } from './persisted.ts';
-import { exactText, type ReadRequest, readRequest, readTarget, requestFailure } from './request.ts';
-import {
-  graphqlType,
-  isWholeType,
-  notAcceptable,
-  type ResultType,
-  responseOf,
-  resultTypeFor,
-  vary,
-} from './result.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 
 /**

@@ -14,7 +14,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { type ErrorCode, errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
-import { type OperationRequest, requestError, unreadableRequest } from './request.ts';
+import { type OperationRequest, requestError, unreadableRequest } from './overHttp.ts';
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */
 type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;

@@ -14,8 +14,15 @@ import type { Context } from '../schema/context.ts';
 import type { WatchViewer } from '../schema/subscriptions.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
-import { exactText, requestFailure, tooManyFailure } from './request.ts';
-import { jsonType, notAcceptable, responseOf, vary } from './result.ts';
+import {
+  exactText,
+  jsonType,
+  notAcceptable,
+  requestFailure,
+  responseOf,
+  tooManyFailure,
+  vary,
+} from './overHttp.ts';
 import { type Ending, framingFor, plain, type Results, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
 

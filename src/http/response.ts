@@ -177,13 +177,13 @@ export interface Forms {
 }
 
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
-const smallest = 1024;
+const smallestCompressed = 1024;
 
 /** The largest body, in bytes, that is compressed in this thread. For smaller ones handing them to another thread takes longer than compressing. */
-const largestAtOnce = 64 * 1024;
+const largestGzippedHere = 64 * 1024;
 
 /** The request header that the form depends on. */
-const header = 'Accept-Encoding';
+const codingHeader = 'Accept-Encoding';
 
 /** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
@@ -193,7 +193,8 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   forms.plain ??= varied(response);
   const { plain } = forms;
   const accepted = acceptedCodings(exchange);
-  const isSmall = plain.body.length < smallest && (accepted.length === 0 || accepted.includes('identity'));
+  const isSmall =
+    plain.body.length < smallestCompressed && (accepted.length === 0 || accepted.includes('identity'));
   if (isSmall || accepted[0] !== 'gzip') return plain;
   if (forms.gzip) return forms.gzip;
   const condition = exchange.request.headers['if-none-match'];
@@ -204,7 +205,7 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
 }
 
 /** The accepted codings for the latest values of the header. Browsers and libraries send the same few values. */
-const known = new LRUCache<string, readonly string[]>({ max: 100 });
+const knownCodings = new LRUCache<string, readonly string[]>({ max: 100 });
 
 /** A client without the header accepts every coding by the specification, but may be unable to decode any. */
 const identityOnly = ['identity'];
@@ -216,8 +217,8 @@ const identityOnly = ['identity'];
 function acceptedCodings({ request: { headers } }: Exchange): readonly string[] {
   const accept = headers['accept-encoding'];
   if (accept === undefined || forbidsTransform(headers['cache-control'])) return identityOnly;
-  const found = known.get(accept) ?? readAccepted(accept);
-  known.set(accept, found);
+  const found = knownCodings.get(accept) ?? readAccepted(accept);
+  knownCodings.set(accept, found);
   return found;
 }
 
@@ -251,8 +252,8 @@ function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpRespo
 }
 
 /** The level above which more time saves little. All responses use the same, since a tag stands for exact bytes. */
-const options = { level: 3 };
-const gzipLater = promisify<Buffer, typeof options, Buffer>(gzip);
+const gzipOptions = { level: 3 };
+const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
 /** Compresses the response, in another thread where that would hold up other requests. */
 function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<HttpResponse> {
@@ -261,8 +262,8 @@ function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<H
     forms.gzip = form;
     return form;
   };
-  if (plain.body.length <= largestAtOnce) return finish(gzipSync(plain.body, options));
-  const making = gzipLater(plain.body, options).then(finish);
+  if (plain.body.length <= largestGzippedHere) return finish(gzipSync(plain.body, gzipOptions));
+  const making = gzipLater(plain.body, gzipOptions).then(finish);
   forms.gzip = making;
   // After a failure the next request tries again.
   making.catch(() => {
@@ -310,7 +311,7 @@ function varied({ validator, ...response }: HttpResponse): HttpResponse {
 
 function withVary<Value extends string | number>({ vary, ...others }: Readonly<Record<string, Value>>) {
   const given = others.Vary ?? vary;
-  return { ...others, Vary: given === undefined ? header : `${given}, ${header}` };
+  return { ...others, Vary: given === undefined ? codingHeader : `${given}, ${codingHeader}` };
 }
 
 /** A header by its name. Responses made by libraries have header names in lower case. */

@@ -17,8 +17,8 @@ import {
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
+import { hasTooManyValues, isRequestTooDeep } from '../graphql/overHttp.ts';
 import type { PersistedFile } from '../graphql/persisted.ts';
-import { hasTooManyValues, isRequestTooDeep } from '../graphql/request.ts';
 import { errorResponse, type HttpError } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';

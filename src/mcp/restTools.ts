@@ -52,8 +52,9 @@ function toolOf(route: Route): Tool {
   };
 }
 
-const descriptionOf = ({ description, missing }: Route) =>
-  missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+function descriptionOf({ description, missing }: Route): string {
+  return missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+}
 
 /**
  * The route's error message for an argument that is no integer: written into the URL, some values would lead to another route.

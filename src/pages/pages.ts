@@ -1,32 +1,42 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, hasConsole } from '../config/config.ts';
+import type { Database } from '../database/database.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import type { RunInTurn } from '../database/turns.ts';
 import { isRead } from '../http/request.ts';
 import { textResponse } from '../http/response.ts';
+import type { MirrorService } from '../mirror/service.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { homePage } from './home.ts';
 import { type PageHandler, staticResponse } from './page.ts';
 
-export interface PagesOptions {
-  readonly config: Pick<
-    Config,
-    'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'
-  >;
-  readonly demoTokenFor: DemoTokenFor;
-  /** The page at `/readyz`. */
-  readonly readiness: PageHandler;
+interface PagesOptions {
+  readonly config: Config;
+  readonly database: Pick<Database, 'pool'>;
+  readonly feed: Pick<ChangeFeed, 'listening'>;
+  readonly mirror?: Pick<MirrorService, 'status'> | undefined;
 }
 
-/** The pages that the settings allow. Any other path gets a 404. */
-export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
+/**
+ * The pages that the settings allow. Any other path gets a 404.
+ * @param watch runs a statement, and notes whether the database can be reached.
+ */
+export function createPages(
+  options: PagesOptions,
+  demoTokenFor: DemoTokenFor,
+  watch: RunInTurn,
+): PageHandler {
+  const { config } = options;
   const hasGraphiql = config.GRAPHIQL === 'on';
   const pages = new Map<string, PageHandler>();
   const paths = () => [...pages.keys(), ...(hasGraphiql ? ['/graphql'] : [])];
   pages
     .set('/', (exchange) => homePage(exchange, config, paths(), demoTokenFor(exchange.request)))
     .set('/healthz', () => textResponse(200, 'alive'))
-    .set('/readyz', readiness);
+    .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
     const load = () =>
       import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql));
@@ -66,4 +76,28 @@ function nothingAt(path: string): string {
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
   const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   return `Not found. ${hint}The home page lists all pages.`;
+}
+
+/** How long, in milliseconds, the database may take to respond to a probe. */
+const probeTimeout = 2_000;
+
+/** The page at `/readyz`. It says how fresh a mirror is, but without its upstream a gateway is ready all the same. */
+function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, watch: RunInTurn): PageHandler {
+  /** All probes meanwhile share one look at the database: a probe needs no token. */
+  let checking: Promise<boolean> | undefined;
+  return async () => {
+    const responds = () =>
+      watch(() => pool.query('SELECT 1')).then(
+        () => true,
+        () => false,
+      );
+    checking ??= Promise.race([responds(), sleep(probeTimeout, false, { ref: false })]).finally(() => {
+      checking = undefined;
+    });
+    const isReady = await checking;
+    const lines = [isReady ? 'ready' : 'the database cannot be reached'];
+    if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
+    if (mirror) lines.push(`upstream: ${mirror.status()}`);
+    return textResponse(isReady ? 200 : 503, lines.join('\n'));
+  };
 }

@@ -20,7 +20,6 @@ import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
-import { createReadiness } from './availability.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
@@ -304,7 +303,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watch: (viewer: Viewer, onEnded: () => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ config, demoTokenFor, readiness: createReadiness(options, watch) }),
+    page: createPages(options, demoTokenFor, watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,

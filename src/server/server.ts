@@ -2,8 +2,12 @@
 
 import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import type { Logger } from 'pino';
 import { requestSpans } from '../channels.ts';
+import { isAway } from '../database/connectionError.ts';
 import { longestConnecting } from '../database/session.ts';
+import type { RunInTurn } from '../database/turns.ts';
+import { databaseAway, errorText } from '../errors.ts';
 import {
   timeouts as defaultTimeouts,
   endAfterIgnoredOffers,
@@ -22,7 +26,6 @@ import {
 import { formFor, send, sendStream } from '../http/response.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/log.ts';
-import { watchOutages } from './availability.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline } from './pipeline.ts';
 import { createOperations, createUpgrades } from './webSocketAccess.ts';
@@ -99,4 +102,30 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
     if (exchange.message) exchange.message.cutShort(response);
     else send(exchange, response);
   });
+}
+
+/**
+ * Runs statements, and logs one line when the database goes away and one when it is back, however many requests fail in between. If
+ * it is away, the error of a statement says so to the client.
+ */
+function watchOutages(logger: Logger): RunInTurn {
+  let outage: object | undefined;
+  return async (statement) => {
+    const before = outage;
+    try {
+      const result = await statement();
+      // A statement that began earlier says nothing.
+      if (outage && outage === before) {
+        logger.info('the database is back');
+        outage = undefined;
+      }
+      return result;
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      if (!outage)
+        logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
+      outage ??= {};
+      throw databaseAway();
+    }
+  };
 }

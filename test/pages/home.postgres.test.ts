@@ -7,7 +7,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { textResponse } from '../../src/http/response.ts';
 import { allLinks } from '../../src/pages/home.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
@@ -82,8 +81,12 @@ it('is plain text in a terminal, with commands that work unchanged', async () =>
 describe('without a demo token', () => {
   /** The page as text, and as HTML. */
   async function pagesWith(env: Record<string, string>, host?: string): Promise<string[]> {
-    const readiness = () => textResponse(200, 'ready');
-    const pages = createPages({ config: readConfig(env), demoTokenFor: () => undefined, readiness });
+    const options = { config: readConfig(env), database: gateway.database, feed: { listening: true } };
+    const pages = createPages(
+      options,
+      () => undefined,
+      (statement) => statement(),
+    );
     const bodies = ['*/*', browser.Accept].map(async (accept) => {
       const headers = { accept, ...(host !== undefined && { host }) };
       // Only the members that the page reads.
