@@ -146,7 +146,8 @@ ${commands.join('\n')}
     expect(gateway.output.stdout).toContain(
       '  Workers         1: the embedded database belongs to one process.',
     );
-    // An unhandled rejection does not end the process.
+    // Neither SIGHUP nor an unhandled rejection ends the process.
+    gateway.child.kill('SIGHUP');
     gateway.child.kill('SIGUSR2');
     await expect.poll(() => gateway.output.stderr).toContain('a promise was rejected that nobody waited for');
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
