@@ -7,7 +7,7 @@ import { afterAll } from 'vitest';
 
 const operations = `
 "Sessions with one trainer, newest first."
-query SessionsOfTrainer("The trainer." $trainer: Int!, $first: Int = 3, $where: DttSessionFilter) {
+query SessionsOfTrainer("The trainer." $trainer: Int!, $first: Int! = 3, $where: DttSessionFilter) {
   dttDevice(databaseId: $trainer) {
     bubbleId
     sessions(first: $first, where: $where) { nodes { databaseId name createdAt } }
