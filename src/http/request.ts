@@ -62,7 +62,11 @@ export interface MediaRange {
   readonly weight: number;
 }
 
-/** @param accept the header; everything is accepted without one. */
+/**
+ * Reads which media types a client accepts (RFC 9110, section 12.5.1). Another charset than UTF-8 is not available. Other parameters
+ * do not decide whether a type is accepted, since clients name what is sent anyway.
+ * @param accept the header; everything is accepted without one.
+ */
 export function readAccept(accept: string | undefined): MediaRange[] {
   return (accept || '*/*').split(',').map(readRange).filter(isInUtf8);
 }
