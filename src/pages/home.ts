@@ -1,14 +1,12 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { type Config, program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/requestChecks.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
-import { root } from '../root.ts';
 import { interfaceVersion, release } from '../version.ts';
 import { pageResponse } from './page.ts';
+import { readTemplate } from './template.ts';
 
 interface Link {
   readonly path: string;
@@ -28,6 +26,13 @@ export const allLinks: readonly Link[] = [
   { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
   { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
 ];
+
+/** The links in the header of a page, to those pages that there are. */
+export const navigationTo = (paths: readonly string[], current?: string): string =>
+  allLinks
+    .filter(({ path, isTool }) => isTool && paths.includes(path))
+    .map(({ path, name }) => `<a href="${path}"${path === current ? ' aria-current="page"' : ''}>${name}</a>`)
+    .join('');
 
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
@@ -89,25 +94,7 @@ function requestsTo(address: string, token: string): string[] {
   ].map((parts) => parts.join(' \\\n  '));
 }
 
-/** The page, whose parts in double braces are filled in. The look is that of all pages. */
-const template = readFileSync(new URL('src/pages/home.html', root), 'utf8')
-  .replace(
-    '/* The look of all pages comes here. */',
-    readFileSync(new URL('src/pages/look.css', root), 'utf8'),
-  )
-  .replace('{{icon}}', encodeURIComponent(readFileSync(new URL('src/pages/icon.svg', root), 'utf8')));
-
-/** Without a token of the demo account there is nothing to ask. */
-const withoutDemo = template.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
-
-const digestOf = (element: RegExp) =>
-  `'sha256-${hash('sha256', element.exec(template)?.[1] ?? '', 'base64')}'`;
-const policy = {
-  'style-src': digestOf(/<style>(.*)<\/style>/s),
-  'script-src': digestOf(/<script type="module">(.*)<\/script>/s),
-  'img-src': 'data:',
-  'connect-src': "'self'",
-};
+const template = readTemplate('home.html');
 
 /**
  * None of what is filled in has a character that HTML takes for its own.
@@ -120,20 +107,18 @@ function asPage(
   commands: readonly string[],
   token: string | undefined,
 ): HttpResponse {
-  const opened = links.filter(({ isTool }) => isTool);
   const parts: Readonly<Record<string, string>> = {
     token: token ?? '',
     versions,
-    pages: opened.map(({ path, name }) => `<a href="${path}">${name}</a>`).join(''),
+    pages: navigationTo(links.map(({ path }) => path)),
     links: links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n'),
     commands: commands.map((command) => copyable(command)).join('\n'),
     tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
   };
-  const page = (token === undefined ? withoutDemo : template).replace(
-    /\{\{(\w+)\}\}/g,
-    (_, name) => parts[name] ?? '',
-  );
-  return pageResponse(page, policy, headers);
+  const page = template.fill(parts);
+  // Without a token of the demo account there is nothing to ask.
+  const html = token === undefined ? page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '') : page;
+  return pageResponse(html, template.policy, headers);
 }
 
 /** Code with a button that copies it. */

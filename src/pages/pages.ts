@@ -5,7 +5,7 @@ import { isRead } from '../http/requestChecks.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { homePage } from './home.ts';
+import { homePage, navigationTo } from './home.ts';
 import type { PageHandler } from './page.ts';
 import { staticResponse } from './staticResponse.ts';
 
@@ -34,7 +34,10 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     pages.set('/console', onDemand(load));
   }
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(() => import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor)));
+    const docs = onDemand(async () => {
+      const { createDocs } = await import('./docs.ts');
+      return createDocs(demoTokenFor, navigationTo(paths(), '/docs'));
+    });
     const schema = staticResponse(async () => textResponse(200, printedSchema()));
     pages.set('/openapi.json', docs).set('/docs', docs).set('/schema.graphql', schema);
   }
