@@ -19,6 +19,7 @@ COPY package.json schema.graphql ./
 COPY bin bin
 COPY prisma prisma
 COPY src/graphql/examples src/graphql/examples
+COPY src/pages/*.css src/pages/*.html src/pages/*.svg src/pages/
 COPY src/rest/*.graphql src/rest/examples.json src/rest/
 RUN chmod +x bin/dovetail.js && ln -s /app/bin/dovetail.js /usr/local/bin/dovetail \
   && mkdir --mode=700 /data && chown node:node /data

@@ -20,7 +20,6 @@ const external = [
   '@prisma/client',
   'pg-native',
   'prom-client',
-  'swagger-ui-dist',
 ];
 
 export default defineConfig({

@@ -73,7 +73,7 @@ export function Views() {
 }
 
 const NotFound = () => (
-  <View title="Nothing is here" sources={[]}>
+  <View title="Not found" sources={[]}>
     <p>
       The <a href="/console">overview</a> is where most things are found.
     </p>

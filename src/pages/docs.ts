@@ -1,7 +1,7 @@
-/** The reference of the REST interface: its OpenAPI document, and Swagger UI to read and try it. */
+/** The reference of the REST interface: its OpenAPI document, and a page made from it, to read and to try every route. */
 
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import type { OperationObject, ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { revalidated, textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
@@ -9,72 +9,111 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { ownFiles, type PageHandler, pageResponse, staticFile } from './page.ts';
+import { type PageHandler, pageResponse, staticFile } from './page.ts';
+import { escapeHtml, readTemplate } from './template.ts';
 
-const { resolve } = createRequire(import.meta.url);
+const template = readTemplate('docs.html');
 
-/** Reads a file of Swagger UI. */
-const readPackaged = (name: string) => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8');
-
-/** The files of the page, and the document, by path. */
-const files: ReadonlyMap<string, PageHandler> = new Map([
-  ['/openapi.json', staticFile('openapi.json', printDocument)],
-  ['/docs/start.js', staticFile('start.js', async () => startScript)],
-  ...['swagger-ui-bundle.js', 'swagger-ui.css'].map(
-    (name) => [`/docs/${name}`, staticFile(name, () => readPackaged(name))] as const,
-  ),
-]);
-
-/** @param demoTokenFor gives the token that is filled in on the page. */
-export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
+/**
+ * @param demoTokenFor gives the token that is filled in on the page.
+ * @param navigation links to the pages that there are.
+ */
+export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string): Promise<PageHandler> {
+  const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
+  const document = describeRest({ routes, schema, version: release, examples });
+  const file = staticFile('openapi.json', async () => JSON.stringify(document));
+  const { parameters = {}, schemas = {} } = document.components ?? {};
+  const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+  const sections = (document.tags ?? []).map(({ name, description = '' }) => {
+    const forms = operations
+      .filter(({ operation }) => operation.tags.includes(name))
+      .map((each) => describeRoute({ ...each, parameters }));
+    return `<h2>${escapeHtml(name)}</h2>\n<p>${escapeHtml(description)}</p>\n${forms.join('\n')}`;
+  });
+  const parts = {
+    pages: navigation,
+    introduction: (document.info.description ?? '')
+      .split('\n\n')
+      .map((text) => `<p>${escapeHtml(text)}</p>`)
+      .join('\n'),
+    routes: sections.join('\n'),
+    records: Object.entries(schemas).map(describeRecord).join('\n'),
+  };
   return (exchange) => {
     const { request, path } = exchange;
-    if (path === '/docs') return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownFiles), 'Host');
-    return files.get(path)?.(exchange) ?? textResponse(404, 'Not found. Try /docs.');
+    if (path === '/openapi.json') return file(exchange);
+    if (path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
+    const token = demoTokenFor(request) ?? '';
+    const tokenHint = token
+      ? 'The token of the demo account is filled in.'
+      : 'Each request is sent with it. It is not stored.';
+    return revalidated(pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy), 'Host');
   };
 }
 
-async function printDocument(): Promise<string> {
-  const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  return JSON.stringify(describeRest({ routes, schema, version: release, examples }));
+interface DescribedRoute {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: OperationObject;
+  /** Those that several routes have, by name. */
+  readonly parameters: Readonly<Record<string, ParameterObject | ReferenceObject>>;
 }
 
-/** @param demoToken consists of letters, digits, `-` and `_`, so it needs no escaping. No other site can read the page. */
-const pageWith = (demoToken = '') => `<!doctype html>
-<html lang="en">
-<head>
-  <meta charset="utf-8">
-  <meta name="viewport" content="width=device-width, initial-scale=1">
-  <title>Dovetail REST reference</title>
-  <link rel="icon" href="data:,">
-  <meta name="color-scheme" content="light dark">
-  <link rel="stylesheet" href="/docs/swagger-ui.css">
-</head>
-<body>
-  <div class="swagger-ui"><p class="wrapper">${demoToken ? 'The token of the demo account is filled in: every request can be tried as it is.' : 'To try requests, put your token in by the button Authorize.'}</p></div>
-  <noscript><p>The form for each route needs JavaScript. <a href="/openapi.json">The OpenAPI document</a> has the same text.</p></noscript>
-  <div id="reference" data-token="${demoToken}"></div>
-  <script src="/docs/swagger-ui-bundle.js"></script>
-  <script src="/docs/start.js"></script>
-</body>
-</html>
-`;
+const nameIn = ({ $ref }: ReferenceObject) => $ref.slice($ref.lastIndexOf('/') + 1);
+const isReference = (value: object): value is ReferenceObject => '$ref' in value;
 
-/** Swagger UI's dark theme is a class of the root element. `validatorUrl: null` keeps it from using a validator on another server. */
-const startScript = `const dark = matchMedia('(prefers-color-scheme: dark)');
-const applyTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
-dark.addEventListener('change', applyTheme);
-applyTheme();
-const domNode = document.getElementById('reference');
-const ui = SwaggerUIBundle({
-  domNode,
-  url: '/openapi.json',
-  validatorUrl: null,
-  deepLinking: true,
-  displayRequestDuration: true,
-  tryItOutEnabled: true,
-  onComplete: () => {
-    if (domNode.dataset.token) ui.preauthorizeApiKey('token', domNode.dataset.token);
-  },
-});
-`;
+function describeRoute({ path, method, operation, parameters }: DescribedRoute): string {
+  const { summary = '', deprecated = false, requestBody, responses = {} } = operation;
+  const fields = (operation.parameters ?? [])
+    .map((each) => (isReference(each) ? parameters[nameIn(each)] : each))
+    .map((each) => (each === undefined || isReference(each) ? '' : inputFor(each)));
+  if (requestBody) fields.push(bodyField);
+  const statuses = Object.entries(responses).map(([status, { description = '', ...response }]) => {
+    const said = isReference(response) ? nameIn(response).replace(/(?<=[a-z])(?=[A-Z])/g, ' ') : description;
+    return `<tr><td>${status}</td><td>${escapeHtml(said)}</td></tr>`;
+  });
+  const example = responses[200]?.content?.['application/json']?.example;
+  return `<details class="card" id="${escapeHtml(operation.operationId ?? '')}">
+<summary><b>${method.toUpperCase()}</b> <code>${path}</code> ${deprecated ? 'Deprecated. ' : ''}${escapeHtml(summary)}</summary>
+<form data-method="${method.toUpperCase()}" data-base="/api/v1" data-path="${path}">
+${fields.join('\n')}
+<button type="submit" class="main">Send</button>
+<output hidden><p></p><pre tabindex="0"></pre></output>
+<h3>Responses</h3>
+<table>${statuses.join('')}</table>
+<h3>Example of a response</h3>
+<pre tabindex="0">${escapeHtml(JSON.stringify(example, null, 2))}</pre>
+</form>
+</details>`;
+}
+
+function inputFor({ name, in: place, required = false, description = '', schema }: ParameterObject): string {
+  const value = place === 'path' ? '1' : '';
+  const { default: usual } = schema && !isReference(schema) ? schema : {};
+  const placeholder = usual === undefined ? '' : ` placeholder="${usual}"`;
+  return `<label>${name}<span>${escapeHtml(description)}</span>
+<input name="${name}" data-in="${place}" value="${value}"${placeholder}${required ? ' required' : ''} autocomplete="off"></label>`;
+}
+
+/** The only body that a route takes. */
+const bodyField = `<label>Body<span>JSON</span>
+<textarea name="body" data-in="body" spellcheck="false">{"isActive":true}</textarea></label>`;
+
+function describeRecord([name, record]: [string, SchemaObject | ReferenceObject]): string {
+  const fields = Object.entries(isReference(record) ? {} : (record.properties ?? {})).map(
+    ([field, value]) =>
+      `<tr><td><code>${field}</code> ${typeOf(value)}</td><td>${escapeHtml(value.description ?? '')}</td></tr>`,
+  );
+  return `<details class="card" id="${name}"><summary><code>${name}</code></summary><div><table>${fields.join('')}</table></div></details>`;
+}
+
+/** The type of a value, in HTML. */
+function typeOf(value: SchemaObject | ReferenceObject): string {
+  if (isReference(value)) return `<a href="#${nameIn(value)}">${nameIn(value)}</a>`;
+  const alternatives = value.anyOf ?? value.oneOf;
+  if (alternatives) return alternatives.map(typeOf).join(' or ');
+  if (value.items) return `list of ${typeOf(value.items)}`;
+  return [value.type ?? []].flat().join(' or ');
+}

@@ -1,23 +1,38 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { hash } from 'node:crypto';
 import { type Config, program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
 import { pageResponse } from './page.ts';
+import { readTemplate } from './template.ts';
+
+interface Link {
+  readonly path: string;
+  readonly name: string;
+  readonly what: string;
+  /** Whether the header of the page links to it. */
+  readonly isTool?: boolean;
+}
 
 /** Everything that can be opened in a browser. The probes are for programs, rather than for people. */
-export const allLinks = [
-  { path: '/console', name: 'Console', what: 'look at devices, programs, history and locks, live' },
-  { path: '/graphql', name: 'GraphiQL', what: 'ask in GraphQL, with examples, docs and completion' },
-  { path: '/docs', name: 'REST reference', what: 'every route of the REST interface, to read and to try' },
+export const allLinks: readonly Link[] = [
+  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live', isTool: true },
+  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples, docs and completion', isTool: true },
+  { path: '/docs', name: 'REST reference', what: 'every route, to read and to try', isTool: true },
   { path: '/openapi.json', name: 'OpenAPI', what: 'the same as a document, for code generators' },
   { path: '/schema.graphql', name: 'Schema', what: 'all of GraphQL in one text, for code generators' },
   { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
   { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
 ];
+
+/** The links in the header of a page, to those pages that there are. */
+export const navigationTo = (paths: readonly string[], current?: string): string =>
+  allLinks
+    .filter(({ path, isTool }) => isTool && paths.includes(path))
+    .map(({ path, name }) => `<a href="${path}"${path === current ? ' aria-current="page"' : ''}>${name}</a>`)
+    .join('');
 
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
@@ -37,9 +52,7 @@ export function homePage(
   demoToken: string | undefined,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
-  const links = allLinks.filter(
-    ({ path }) => paths.includes(path) && !(path === '/graphql' && hasOnlyPersisted),
-  );
+  const links = allLinks.filter(({ path }) => paths.includes(path));
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
@@ -56,7 +69,7 @@ export function homePage(
   // In front of an upstream the accounts are those of the upstream.
   else if (UPSTREAM_URL === undefined)
     tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
-  if (asksForPage(exchange)) return asPage(links, tokens, commands);
+  if (asksForPage(exchange)) return asPage(links, tokens, commands, hasOnlyPersisted ? undefined : demoToken);
   const lines = [
     versions,
     summary,
@@ -79,62 +92,33 @@ function requestsTo(address: string, token: string): string[] {
   ].map((parts) => parts.join(' \\\n  '));
 }
 
-/** @param tokens what is a token or gives one, each with what that is called. */
+const template = readTemplate('home.html');
+
+/**
+ * None of what is filled in has a character that HTML takes for its own.
+ * @param tokens what is a token or gives one, each with what that is called.
+ * @param token sent by the queries of the page.
+ */
 function asPage(
-  links: typeof allLinks,
+  links: readonly Link[],
   tokens: readonly [says: string, code: string][],
   commands: readonly string[],
+  token: string | undefined,
 ): HttpResponse {
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>Dovetail</title>
-<link rel="icon" href="data:,">
-<style>${style}</style>
-</head>
-<body>
-<h1>Dovetail</h1>
-<p>${summary} The older REST interface is at <code>/api/v1</code>, over the same data.</p>
-<nav aria-label="What is here"><ul>
-${links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a> ${what}</li>`).join('\n')}
-</ul></nav>
-<main>
-<h2>A token</h2>
-<p>Every request needs one.</p>
-${tokens.map(([says, code]) => `<p>${says}</p>\n${copyable(code)}`).join('\n')}
-<h2>From a terminal</h2>
-${commands.map(copyable).join('\n')}
-</main>
-<footer>${versions}</footer>
-<script type="module">${script}</script>
-</body>
-</html>`;
-  const sourceOf = (text: string) => `'sha256-${hash('sha256', text, 'base64')}'`;
-  const policy = { 'style-src': sourceOf(style), 'script-src': sourceOf(script), 'img-src': 'data:' };
-  return pageResponse(html, policy, headers);
+  const parts: Readonly<Record<string, string>> = {
+    token: token ?? '',
+    versions,
+    pages: navigationTo(links.map(({ path }) => path)),
+    links: links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n'),
+    commands: commands.map((command) => copyable(command)).join('\n'),
+    tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
+  };
+  const page = template.fill(parts);
+  // Without a token of the demo account there is nothing to ask.
+  const html = token === undefined ? page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '') : page;
+  return pageResponse(html, template.policy, headers);
 }
 
-/** Code with a button that copies it. None of it has a character that HTML takes for its own. */
-const copyable = (code: string) =>
-  `<div><pre tabindex="0"><code>${code}</code></pre><button hidden>Copy</button></div>`;
-
-/** Makes the buttons copy. The page is complete without it. */
-const script = `
-for (const button of navigator.clipboard ? document.querySelectorAll('button') : []) {
-  button.hidden = false;
-  button.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    button.textContent = 'Copied';
-    setTimeout(() => { button.textContent = 'Copy' }, 2000);
-  });
-}
-`;
-
-const style = `
-body { font: 1rem/1.6 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 2rem 1.5rem }
-li a { font-weight: 600 }
-pre, code { white-space: pre-wrap; overflow-wrap: anywhere }
-`;
+/** Code with a button that copies it. */
+const copyable = (code: string, says = '') =>
+  `<div class="copied">${says && `<p>${says}</p>`}<pre tabindex="0"><code>${code}</code></pre><button type="button" hidden>Copy</button></div>`;

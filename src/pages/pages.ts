@@ -10,7 +10,7 @@ import { textResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { homePage } from './home.ts';
+import { homePage, navigationTo } from './home.ts';
 import { type PageHandler, staticResponse } from './page.ts';
 
 interface PagesOptions {
@@ -30,7 +30,7 @@ export function createPages(
   watch: RunInTurn,
 ): PageHandler {
   const { config } = options;
-  const hasGraphiql = config.GRAPHIQL === 'on';
+  const hasGraphiql = config.GRAPHIQL === 'on' && config.PERSISTED_OPERATIONS !== 'only';
   const pages = new Map<string, PageHandler>();
   const paths = () => [...pages.keys(), ...(hasGraphiql ? ['/graphql'] : [])];
   pages
@@ -43,7 +43,10 @@ export function createPages(
     pages.set('/console', onDemand(load));
   }
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(() => import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor)));
+    const docs = onDemand(async () => {
+      const { createDocs } = await import('./docs.ts');
+      return createDocs(demoTokenFor, navigationTo(paths(), '/docs'));
+    });
     const schema = staticResponse(async () => textResponse(200, printedSchema()));
     pages.set('/openapi.json', docs).set('/docs', docs).set('/schema.graphql', schema);
   }

@@ -62,7 +62,7 @@ it('says in each view of an empty account that there are no records yet', async 
     ['/console/history/1', 'No such session', 'There is none with this number'],
     ['/console/locks', 'Locks', 'No lock session yet'],
     ['/console/locks/1', 'No such lock session', 'There is none with this number'],
-    ['/console/nothing', 'Nothing is here', 'overview'],
+    ['/console/nothing', 'Not found', 'overview'],
   ] as const) {
     await page.goto(gateway.url + path);
     await expectView(page, { title, shows });

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { violationsOf } from './axe.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
@@ -11,17 +12,27 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it('executes a route with the demo token, which is filled in already', async () => {
+it('sends requests with the demo token, which is filled in already, and is accessible', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/docs`);
-  const route = page.locator('.opblock', {
-    has: page.locator('[data-path="/dtt/templates/active"]'),
-  });
-  await route.locator('.opblock-summary-control').click();
-  await route.getByRole('button', { name: 'Execute' }).click();
-  const response = route.locator('.live-responses-table');
-  await response.getByText('"Beginner Program"').waitFor();
-  expect(await response.locator('tbody td.response-col_status').innerText()).toMatch(/^200/);
-  await response.scrollIntoViewIfNeeded();
+  const route = (path: string, method = 'GET') =>
+    page.locator('details', { has: page.locator(`form[data-path="${path}"][data-method="${method}"]`) });
+  async function send(path: string, method?: string): Promise<string> {
+    const form = route(path, method);
+    await form.locator('summary').click();
+    await form.getByRole('button', { name: 'Send' }).click();
+    const output = form.locator('output');
+    await output.waitFor();
+    return output.innerText();
+  }
+  expect(await send('/dtt/templates/active')).toMatch(/GET .*active: 200, \d+ ms.*"Beginner Program"/s);
+  await route('/dtt')
+    .locator('input[name=limit]')
+    .evaluate((input: HTMLInputElement) => {
+      input.value = '1';
+    });
+  expect(await send('/dtt')).toMatch(/GET .*\/dtt\?limit=1: 200.*"limit": 1/s);
+  expect(await send('/dtt/templates/{id}', 'POST')).toMatch(/POST .*templates\/1: 200/);
+  expect(await violationsOf(page)).toEqual([]);
   await page.getByText('The token of the demo account is filled in').waitFor();
   await saveScreenshot(page, 'docs');
   expect(complaints).toEqual([]);

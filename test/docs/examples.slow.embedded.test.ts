@@ -13,6 +13,7 @@ import { type Block, blocksOf, pages, readPage } from './markdown.ts';
 /** The examples that this test does not run, each by its beginning, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   'npm ci': 'installs all packages from the registry, which .ci/run does',
+  'npm install ': 'installs packages from the registry; .ci/run runs the tarball',
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
   'psql postgresql://': 'needs a PostgreSQL of that name',

@@ -1,0 +1,42 @@
+/** Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css` and the same header. */
+
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { root } from '../root.ts';
+import type { Policy } from './page.ts';
+
+const read = (name: string) => readFileSync(new URL(`src/pages/${name}`, root), 'utf8');
+
+export interface Template {
+  /** @param parts HTML by the names of the parts. */
+  fill(parts: Readonly<Record<string, string>>): string;
+  /** Allows the style and the script of the page, and requests to this gateway. */
+  readonly policy: Policy;
+}
+
+/** Reads an HTML file. Its style and its script must have no parts. */
+export function readTemplate(name: string): Template {
+  const html = read(name)
+    .replace('/* The look of all pages comes here. */', read('look.css'))
+    .replace('{{icon}}', encodeURIComponent(read('icon.svg')));
+  const digestOf = (element: RegExp) => `'sha256-${hash('sha256', element.exec(html)?.[1] ?? '', 'base64')}'`;
+  return {
+    fill: (parts) => html.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part] ?? ''),
+    policy: {
+      'style-src': digestOf(/<style>(.*)<\/style>/s),
+      'script-src': digestOf(/<script type="module">(.*)<\/script>/s),
+      'img-src': 'data:',
+      'connect-src': "'self'",
+    },
+  };
+}
+
+/** A text as HTML. What stands between backticks is code. */
+export function escapeHtml(text: string): string {
+  const escaped = text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+  return escaped.replace(/`([^`]+)`/g, '<code>$1</code>');
+}

@@ -1,0 +1,42 @@
+/** The dashboard, the alerts and the unit of systemd hold what the documentation says of them. */
+
+import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { settings } from '../../src/config/config.ts';
+import { readPage, rowsOf } from '../docs/markdown.ts';
+
+const run = promisify(execFile);
+const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
+
+it('the dashboard shows each documented metric, and the alerts use no others', () => {
+  const documented = rowsOf(readPage('docs/operations.md'), /^dovetail_/).map(({ key }) => key);
+  const namesIn = (file: string) =>
+    new Set(
+      readFileSync(file, 'utf8')
+        .match(/dovetail_\w+/g)
+        ?.map((name) => name.replace(/_bucket$/, '')),
+    );
+  expect(documented.length).toBeGreaterThan(10);
+  expect([...namesIn('ops/grafana.json')].sort()).toEqual(documented.toSorted());
+  expect(documented).toEqual(expect.arrayContaining([...namesIn('ops/alerts.yaml')]));
+});
+
+it('each alert fires when it should and not before', async ({ skip }) => {
+  skip(!isInstalled('promtool'), 'promtool is not installed');
+  const tested = readFileSync('ops/alerts.test.yaml', 'utf8');
+  for (const [, alert] of readFileSync('ops/alerts.yaml', 'utf8').matchAll(/- alert: (\w+)/g))
+    expect(tested).toMatch(new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n`));
+  await run('promtool', ['test', 'rules', 'ops/alerts.test.yaml']);
+});
+
+it('the unit of systemd names settings that exist, and leaves the service few rights', async ({ skip }) => {
+  const unit = readFileSync('ops/dovetail.service', 'utf8');
+  const names = [...unit.matchAll(/(?<=[= ])([A-Z_]{3,})=/g)].map(([, name]) => name);
+  const known = [...Object.keys(settings), 'NODE_ENV', 'DOVETAIL_COMMAND'];
+  expect(known).toEqual(expect.arrayContaining(names));
+  skip(!isInstalled('systemd-analyze'), 'systemd-analyze is not installed');
+  // The threshold counts in tenths. Above it the command fails.
+  await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', 'ops/dovetail.service']);
+});
