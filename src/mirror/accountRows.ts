@@ -30,21 +30,16 @@ export async function readSessionsDownTo(
   return rows.map(({ id }) => id);
 }
 
-export async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
-  const { rows } = await pool.query<{ id: number | null }>(
-    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
+/** The active template, and the version of the account's row. Every activation changes the version, in whichever process. */
+export async function readActive(
+  pool: pg.Pool,
+  accountId: number,
+): Promise<{ readonly id: number | null; readonly version: string }> {
+  const { rows } = await pool.query<{ id: number | null; version: string }>(
+    'SELECT "activeTemplateId" AS id, xmin::text AS version FROM "User" WHERE id = $1',
     [accountId],
   );
-  return rows[0]?.id ?? null;
-}
-
-/** The version of the account's row. Every activation changes it, in whichever process. */
-export async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {
-  const { rows } = await pool.query<{ version: string }>(
-    'SELECT xmin::text AS version FROM "User" WHERE id = $1',
-    [accountId],
-  );
-  return rows[0]?.version ?? '';
+  return rows[0] ?? { id: null, version: '' };
 }
 
 /**

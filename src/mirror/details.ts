@@ -5,19 +5,13 @@
 
 import pMap from 'p-map';
 import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import { concurrency, fetchRecord } from './list.ts';
 import { readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import type { WriteCounts } from './report.ts';
-import { type Transaction, transactionOn, writeRecords } from './writer.ts';
-
-export interface RecordOptions {
-  readonly pool: pg.Pool;
-  /** A client of the upstream that sends the token of the account. */
-  readonly upstream: Upstream;
-  readonly accountId: number;
-}
+import { type Transaction, writeRecords } from './writer.ts';
 
 /** The result of reading details. */
 export interface DetailsRead {
@@ -75,12 +69,21 @@ export async function readDetails(
   return { written, missing, unusable };
 }
 
-/** Fetches the details of one record, if they are still pending. @throws {UpstreamError} when the upstream cannot be used. */
+/**
+ * Fetches the details of one record, if they are still pending.
+ * @param upstream sends the token of the account.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
 export async function fetchDetails(
-  { pool, upstream, accountId }: RecordOptions,
+  { pool, upstream, accountId }: Pick<DetailsReader, 'pool' | 'accountId'> & { readonly upstream: Upstream },
   kind: Kind,
   id: number,
 ): Promise<void> {
-  const fetch: DetailsReader['fetch'] = (each, signal) => fetchRecord(upstream, kind, each, signal);
-  await readDetails({ pool, accountId, transaction: transactionOn(pool), fetch }, kind, [id]);
+  const reader: DetailsReader = {
+    pool,
+    accountId,
+    transaction: (write) => inTransaction(pool, write),
+    fetch: (each, signal) => fetchRecord(upstream, kind, each, signal),
+  };
+  await readDetails(reader, kind, [id]);
 }

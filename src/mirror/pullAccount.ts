@@ -6,8 +6,7 @@ import {
   areSessionsComplete,
   noteSessionsComplete,
   noteSessionsIncomplete,
-  readActiveTemplate,
-  readVersion,
+  readActive,
   setActiveLockTemplate,
   setActiveTemplate,
 } from './accountRows.ts';
@@ -32,10 +31,9 @@ export type Part = (typeof allParts)[number];
 
 /**
  * Pulls lists, and marks the details of records that are new or changed as pending.
- * @param parts which lists; all unless given.
  * @throws {UpstreamError} when the upstream cannot be used, {LeaseTakenOver} when another run has taken over.
  */
-export async function pullLists(run: Run, parts: readonly Part[] = allParts): Promise<void> {
+export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
   for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
 }
 
@@ -67,7 +65,7 @@ async function pullUser(run: Run): Promise<void> {
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
   const { name } = run.kinds.dttTemplates;
-  const before = await readVersion(pool, account.id);
+  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -78,9 +76,9 @@ async function pullTemplates(run: Run): Promise<void> {
   // Two are active only if one was activated while the list was read, and a record that was skipped may be active as well. The next
   // run reads which one.
   const isKnown = others.length === 0 && (id !== null || report.countsOf(name).skipped === 0);
-  if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
+  if (isKnown && (await readActive(pool, account.id)).id !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id, before);
+    await setActiveTemplate(transaction, account.id, id, version);
   }
   finish(run, name);
 }

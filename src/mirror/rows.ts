@@ -89,14 +89,6 @@ export async function insert(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
   );
-  await skipIds(client, table);
-}
-
-/** Moves the sequence of the ids past those that came from upstream, so that the database does not give them out again. */
-async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
-  await client.query(
-    `SELECT setval(pg_get_serial_sequence('"${table}"', 'id'), greatest(max(id), 1)) FROM "${table}"`,
-  );
 }
 
 /** Groups rows by the columns that they have. */
@@ -121,9 +113,7 @@ function columnsOf(rows: readonly Row[], always: readonly string[] = []): string
 }
 
 /** Column names come from the schemas in `kinds`, never from an upstream. */
-function columnList(columns: readonly string[], table?: string): string {
-  return columns.map((column) => `${table ? `${table}.` : ''}"${column}"`).join(', ');
-}
+const columnList = (columns: readonly string[]) => columns.map((column) => `"${column}"`).join(', ');
 
 /** The key of the lock. No other advisory lock of the gateway has this number. */
 const sharedLock = 0xd07e7a13;

@@ -12,7 +12,7 @@ import { kindsOf } from './kinds.ts';
 import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import type { Run } from './pull.ts';
-import { type Part, pullLists } from './pullAccount.ts';
+import { allParts, type Part, pullLists } from './pullAccount.ts';
 import { type FailedDetails, pullDetails } from './pullDetails.ts';
 import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
 import { readDatabaseTime, storeRead } from './storedFreshness.ts';
@@ -55,7 +55,9 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, parts, mark, listsOnly = false, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, parts = allParts, mark, listsOnly = false } = options;
+  const { identify = identifyByAnyRoute } = options;
+  const isWhole = parts.length === allParts.length;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
   return untilEnd(options.signal, async (signal) => {
@@ -66,8 +68,8 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     const isRead = await leased(run, 'lists', options.lease, async (leasedRun) => {
       await pullLists(leasedRun, parts);
       // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-      if (!parts && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-      await storeRead(leasedRun.transaction, account.id, { began: parts ? undefined : began, mark });
+      if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+      await storeRead(leasedRun.transaction, account.id, { began: isWhole ? began : undefined, mark });
     });
     if (!isRead) return undefined;
     // Also if other processes read some of the details, or have to read lists in between.

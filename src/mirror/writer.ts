@@ -4,7 +4,6 @@
  */
 
 import pg from 'pg';
-import { inTransaction } from '../database/transaction.ts';
 import {
   addImports,
   dereference,
@@ -24,11 +23,6 @@ export type OnRejected = (record: MirrorRecord, reason: string) => void;
 
 /** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
 export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
-
-export const transactionOn =
-  (pool: pg.Pool): Transaction =>
-  (run) =>
-    inTransaction(pool, run);
 
 export interface WriteOptions {
   readonly kind: Kind;
