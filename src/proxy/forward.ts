@@ -140,15 +140,13 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
   }
 }
 
-/** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
-function headersOf({ headersDistinct: { connection = [], ...others } }: IncomingMessage): Headers {
-  const named = new Set(
-    connection
-      .join()
-      .toLowerCase()
-      .split(/\s*,\s*/),
-  );
-  // The client's address and its way here are private.
+/** The names in a `Connection` header, which concern one connection too. */
+const namesIn = (connection: string | undefined) =>
+  new Set((connection ?? '').toLowerCase().split(/\s*,\s*/));
+
+/** The headers of a request that concern the upstream. The client's address and its way here are private. */
+function headersOf({ headersDistinct: { connection, ...others } }: IncomingMessage): Headers {
+  const named = namesIn(connection?.join());
   const isLeftOut = (name: string) =>
     named.has(name) || [ofConnection, notSent, isAboutTheWay].some((left) => left.test(name));
   const kept = Object.entries(others).filter(([name]) => !isLeftOut(name));
@@ -156,12 +154,9 @@ function headersOf({ headersDistinct: { connection = [], ...others } }: Incoming
 }
 
 function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
-  const ofThisConnection = new Set((headers.connection ?? '').toLowerCase().split(/\s*,\s*/));
+  const named = namesIn(headers.connection);
   const kept = Object.entries(headers).flatMap(([name, value]) =>
-    typeof value !== 'string' ||
-    ofConnection.test(name) ||
-    ofThisConnection.has(name) ||
-    notReturned.test(name)
+    typeof value !== 'string' || ofConnection.test(name) || named.has(name) || notReturned.test(name)
       ? []
       : [[name, value] as const],
   );

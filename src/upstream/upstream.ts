@@ -86,16 +86,8 @@ export interface UpstreamOptions {
   readonly inTurn?: <T>(send: () => Promise<T>) => Promise<T>;
   /** Told of every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
-  /** Told of every attempt that failed and is repeated. */
-  readonly onRetry?: (retry: Retry) => void;
-}
-
-export interface Retry {
-  /** What went wrong. */
-  readonly reason: string;
-  /** The number of the attempt that follows, of how many there are at most. */
-  readonly attempt: number;
-  readonly attempts: number;
+  /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
+  readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
 }
 
 /** Makes a text of the upstream safe to print. */
@@ -135,7 +127,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           isUncertain ||= error instanceof UpstreamError && error.mayHaveActed;
           if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-          onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+          onRetry?.(error.message, attemptNumber + 1, retries + 1);
         },
       });
     } catch (error) {
@@ -201,12 +193,9 @@ function failureFrom(error: unknown, call: Call, timeout: number | undefined): U
 
 /** Whether a request may have been done that failed: not if it never got there, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
-  if (error instanceof UpstreamError) {
-    const { status } = error.failure;
-    if (status === undefined || status >= 500) return true;
-    return status < 400 && !(error instanceof UpstreamRejection);
-  }
-  return !wasNotSent(error);
+  if (!(error instanceof UpstreamError)) return !wasNotSent(error);
+  const { status = 500 } = error.failure;
+  return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
 }
 
 /** @param failure what is told of it. */
