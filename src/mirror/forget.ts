@@ -2,8 +2,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type PrismaTypes from '../database/generated/pothos.ts';
-import type { Prisma } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
@@ -22,16 +20,11 @@ export interface Forgotten {
   readonly left: number;
 }
 
-/** The models whose rows have an owner. */
-type OwnedModel = {
-  [M in Prisma.ModelName]: 'ownerId' extends keyof PrismaTypes[M]['Shape'] ? M : never;
-}[Prisma.ModelName];
-
 /**
  * What the rows that an account owns are called, by their table and in the order in which they are removed. Templates are
  * removed separately, since other accounts may have imported them.
  */
-const owned: Readonly<Record<Exclude<OwnedModel, 'DttTemplate'>, string>> = {
+const owned = {
   DttSession: 'DTT sessions',
   DttDevice: 'DTT devices',
   LkbxDevice: 'LKBX devices',

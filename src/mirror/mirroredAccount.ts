@@ -124,13 +124,8 @@ export function createMirroredAccount(options: Surroundings) {
     add: (credential: Credential) => void credentials.add(credential),
     remove: (credential: Credential) => void credentials.delete(credential),
     /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
-    upstreamFor(
-      credential = newestOf(self),
-      priority: Priority,
-      timing: Partial<Timing>,
-    ): Upstream | undefined {
-      return credential && upstreamWith(self, credential, priority, timing);
-    },
+    upstreamFor: (credential = newestOf(self), priority: Priority, timing: Partial<Timing>) =>
+      credential && upstreamWith(self, credential, priority, timing),
     async close(): Promise<void> {
       clearTimeout(self.timer);
       self.closing.abort();

@@ -20,7 +20,7 @@ import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { type Credentials, openCredentials } from './credentials.ts';
-import { createDetailsOnDemand } from './detailsOnDemand.ts';
+import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';

@@ -10,8 +10,7 @@ import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
-import { isUnconnected } from '../upstream/errors.ts';
-import { readResponseBody } from '../upstream/responseBody.ts';
+import { isUnconnected, readResponseBody } from '../upstream/upstream.ts';
 
 /** The largest body of a request, in bytes. */
 const maxRequest = 64 * 1024;

@@ -21,7 +21,6 @@ import {
   UpstreamRejection,
   wasNotSent,
 } from './errors.ts';
-import { readResponseBody, responseLimit } from './responseBody.ts';
 
 export * from './errors.ts';
 
@@ -58,6 +57,9 @@ const defaultTiming: Timing = {
   maxDelay: 30_000,
   longestPause: 5 * 60_000,
 };
+
+/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
+const responseLimit = 4 * 1024 * 1024;
 
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
@@ -271,6 +273,20 @@ async function readText(call: Call, response: Response): Promise<string> {
     `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
     failureOf(call, incomprehensible),
   );
+}
+
+/** The whole body of a response, or undefined for one over the limit, of which no more than that is read. */
+export async function readResponseBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > responseLimit) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */

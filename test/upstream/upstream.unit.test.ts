@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../src/mirror/list.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import {
