@@ -64,22 +64,6 @@ function parsed<Schema extends z.ZodType>(path: string, schema: Schema, response
   return data;
 }
 
-/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
-export const userNullUntilKnown = [
-  'accountType',
-  'subscriptionTier',
-  'league',
-  'rank',
-  'totalPoints',
-  'matchPoints',
-  'profileImage',
-  'profileDescription',
-  'profileTitle',
-  'dttTotalReps',
-  'dttTotalSessions',
-  'scheduleType',
-];
-
 export const user = z.object({
   id: recordId,
   username,
@@ -95,3 +79,8 @@ export const user = z.object({
   dttTotalReps: count,
   dttTotalSessions: count,
 });
+
+/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
+export const userNullUntilKnown = Object.keys(user.omit({ id: true, username: true }).shape).concat(
+  'scheduleType',
+);

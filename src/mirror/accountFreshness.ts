@@ -15,11 +15,8 @@ export interface WriteScope {
   readonly session?: number | undefined;
 }
 
-/** The age, in milliseconds, of what may have any age: a day. */
+/** The age, in milliseconds, of what was read before the database's clock was set back, and may have any age: a day. */
 const unknownAge = 24 * 60 * 60_000;
-
-/** How far ahead of the database's clock, in milliseconds, a time may be without counting as unknown. */
-const longestAhead = 5_000;
 
 export type AccountFreshness = ReturnType<typeof createAccountFreshness>;
 
@@ -61,7 +58,7 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
     const isSame = found.refreshedAt === stored.refreshedAt;
     stored = found;
     if (isSame) return isLeased;
-    refreshedAt = found.refreshedAt === undefined ? undefined : timeAgo(askedAt, age);
+    refreshedAt = found.refreshedAt && askedAt - (age < 0 ? unknownAge : age);
     onChanged();
     return isLeased;
   });
@@ -118,6 +115,3 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
     },
   };
 }
-
-/** A time of an age. One that is far ahead says nothing: then what is here counts as old. */
-const timeAgo = (now: number, age: number) => now - (age < -longestAhead ? unknownAge : Math.max(age, 0));

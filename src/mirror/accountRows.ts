@@ -80,17 +80,20 @@ export async function areSessionsComplete(pool: pg.Pool, accountId: number): Pro
   return rowCount === 1;
 }
 
-/** Notes that older sessions may be missing here, or gone upstream. */
-export const noteSessionsIncomplete = (transaction: Transaction, accountId: number) =>
-  transaction((client) =>
-    client.query('UPDATE "MirroredAccount" SET "sessionsComplete" = false WHERE "userId" = $1', [accountId]),
-  );
-
-/** Notes that no older session is missing here, unless a client has written something since the run began. */
-export const noteSessionsComplete = (transaction: Transaction, accountId: number, mark: number | undefined) =>
+/**
+ * Notes whether older sessions may be missing here, or gone upstream. None is missing only if no client has written since the run began.
+ * @param mark of the last write before it.
+ */
+export const noteSessions = (
+  transaction: Transaction,
+  accountId: number,
+  isComplete: boolean,
+  mark?: number,
+) =>
   transaction((client) =>
     client.query(
-      'UPDATE "MirroredAccount" SET "sessionsComplete" = true WHERE "userId" = $1 AND "writtenAt" IS NOT DISTINCT FROM $2',
-      [accountId, mark === undefined ? undefined : new Date(mark)],
+      `UPDATE "MirroredAccount" SET "sessionsComplete" = $2
+       WHERE "userId" = $1 AND (NOT $2 OR "writtenAt" IS NOT DISTINCT FROM $3)`,
+      [accountId, isComplete, mark === undefined ? undefined : new Date(mark)],
     ),
   );

@@ -16,17 +16,7 @@ import { kindsOf } from './kinds.ts';
 import { concurrency, fetchRecord } from './list.ts';
 import { readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import type { WriteCounts } from './report.ts';
 import { type Transaction, writeRecords } from './writer.ts';
-
-/** The result of reading details. */
-export interface DetailsRead {
-  readonly written: WriteCounts;
-  /** The ids of the records that the upstream does not have. */
-  readonly missing: readonly number[];
-  /** By the ids of records that cannot be used: why. */
-  readonly unusable: ReadonlyMap<number, string>;
-}
 
 export interface DetailsReader {
   readonly pool: pg.Pool;
@@ -39,13 +29,14 @@ export interface DetailsReader {
 /**
  * Fetches details, and writes those that are still pending by then, and of which no list has said anything new meanwhile. The others
  * stay as they are: somebody else has read them, or they are pending for something newer.
+ * @returns what was written, the ids of the records that the upstream does not have, and by the ids of unusable records why.
  * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
  */
 export async function readDetails(
   { pool, accountId, transaction, fetch }: DetailsReader,
   kind: Kind,
   ids: readonly number[],
-): Promise<DetailsRead> {
+) {
   const asked = await readStillPending(pool, kind, ids);
   const records: MirrorRecord[] = [];
   const missing: number[] = [];

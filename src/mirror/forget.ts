@@ -11,15 +11,6 @@ import { acquireSharedLock } from './rows.ts';
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };
 
-export interface Forgotten {
-  readonly id: number;
-  readonly username: string;
-  /** How many rows are gone, by what they are called. */
-  readonly removed: Readonly<Record<string, number>>;
-  /** How many templates stay with others who have them in their library. */
-  readonly left: number;
-}
-
 /**
  * What the rows that an account owns are called, by their table and in the order in which they are removed. Templates are
  * removed separately, since other accounts may have imported them.
@@ -44,9 +35,11 @@ const turn = 60;
 
 /**
  * Removes an account. First of all gateways hear that it is not here: no response may have a part of its rows.
+ * @returns the account, how many rows are gone, by what they are called, and how many templates stay with others who have them in
+ * their library.
  * @throws {SetupError} for a database that is no mirror, and for an account that it does not have.
  */
-export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise<Forgotten> {
+export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
   await inTransaction(pool, async (client) => {
     const { id } = await findAccount(client, which);
     await client.query(

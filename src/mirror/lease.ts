@@ -31,11 +31,9 @@ export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '
 export async function whileLeased(
   pool: pg.Pool,
   userId: number,
-  {
-    purpose,
-    duration = usualDuration,
-  }: { readonly purpose: Purpose; readonly duration?: number | undefined },
+  purpose: Purpose,
   run: (transaction: Transaction) => Promise<void>,
+  duration = usualDuration,
 ): Promise<boolean> {
   const holder = `${purpose} ${randomUUID()}`;
   const until = "now() + $3 * interval '1 ms'";

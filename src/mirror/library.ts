@@ -94,8 +94,6 @@ const references = {
   },
 } as const;
 
-const isReferredTo = (table: string): table is keyof typeof references => table in references;
-
 /** Turns numbers into foreign keys in the account's sessions, where it has the records by now. */
 export async function link(client: pg.PoolClient, table: string, accountId: number): Promise<void> {
   for (const [referred, { key, gone, isHad }] of Object.entries(references))
@@ -113,10 +111,10 @@ export async function dereference(
   ids: readonly number[],
   accountId: number,
 ): Promise<void> {
-  if (!isReferredTo(table)) return;
-  const { key, gone } = references[table];
-  await client.query(
-    `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "ownerId" = $2 AND "${key}" = ANY($1)`,
-    [ids, accountId],
-  );
+  for (const [referred, { key, gone }] of Object.entries(references))
+    if (table === referred)
+      await client.query(
+        `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "ownerId" = $2 AND "${key}" = ANY($1)`,
+        [ids, accountId],
+      );
 }

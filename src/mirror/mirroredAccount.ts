@@ -58,7 +58,6 @@ interface AccountState extends Surroundings {
   askedAt: number;
   /** As in `refresh`: the latest that was asked for. */
   since: number;
-  progress: number;
   /** Starts the next run. Undefined while a run is under way, and while no client uses the account. */
   timer: NodeJS.Timeout | undefined;
   /** The run that the first request after a pause has started. */
@@ -84,7 +83,6 @@ export function createMirroredAccount(options: Surroundings) {
     // Only what is asked of the copy is a use of it.
     askedAt: Number.NEGATIVE_INFINITY,
     since: Number.NEGATIVE_INFINITY,
-    progress: 0,
     timer: undefined,
     awakening: undefined,
     details: Promise.resolve(),
@@ -96,10 +94,8 @@ export function createMirroredAccount(options: Surroundings) {
     freshness,
     /** How many records of the upstream are left out. */
     skipped: runs.skipped,
-    /** How many records the first run has read so far. */
-    get progress() {
-      return self.progress;
-    },
+    /** How many records the current run has read so far, or the last one. */
+    progress: runs.progress,
     /** Whether no token here could read the account upstream. */
     get isUnreachable() {
       return credentials.size === 0;
@@ -244,11 +240,8 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();
-  const advanced = (records: number) => {
-    self.progress = records;
-  };
   try {
-    const began = await runs.lists(upstream, endOf(self, credential), { advanced, parts, mark });
+    const began = await runs.lists(upstream, endOf(self, credential), { parts, mark });
     if (began === undefined) return undefined;
     self.onTokenStatus(credential, 'valid', askedAt);
     end(askedAt, began);

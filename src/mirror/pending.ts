@@ -70,9 +70,6 @@ export async function noteDenied(
   );
 }
 
-/** The columns in which two accounts may see the same template differently. */
-const ownerColumns = new Set(['ownerId', 'foreignOwnerId']);
-
 /** Returns a record of a list as it is stored until its details are read. */
 export function pendingRecord(record: MirrorRecord): MirrorRecord {
   const { row, children } = record;
@@ -85,7 +82,8 @@ export function pendingRecord(record: MirrorRecord): MirrorRecord {
 }
 
 function listedDigest({ row, children = [] }: MirrorRecord): string {
-  const common = Object.entries(row).filter(([name]) => !ownerColumns.has(name));
+  // In the others two accounts may see the same template differently.
+  const common = Object.entries(row).filter(([name]) => name !== 'ownerId' && name !== 'foreignOwnerId');
   const ordered = [...children].sort((one, other) => one.id - other.id);
   return createHash('sha256')
     .update(JSON.stringify([common, ordered]))

@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { getOptional } from '../upstream/upstream.ts';
 import {
   areSessionsComplete,
-  noteSessionsComplete,
-  noteSessionsIncomplete,
+  noteSessions,
   readActive,
   setActiveLockTemplate,
   setActiveTemplate,
@@ -106,7 +105,7 @@ async function pullSessions(run: Run): Promise<void> {
     expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
-      if (isComplete) await noteSessionsIncomplete(transaction, account.id);
+      if (isComplete) await noteSessions(transaction, account.id, false);
       isComplete = false;
       return false;
     },
@@ -114,6 +113,6 @@ async function pullSessions(run: Run): Promise<void> {
   // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
   if (!isComplete && areAllChecked) {
     await confirm();
-    await noteSessionsComplete(transaction, account.id, mark);
+    await noteSessions(transaction, account.id, true, mark);
   }
 }

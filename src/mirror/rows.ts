@@ -67,8 +67,13 @@ export async function upsert(
   rows: readonly Row[],
   nullUntilKnown: readonly string[] = [],
 ): Promise<void> {
-  for (const [columns, group] of groupByColumns(rows)) {
-    const changes = columns
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const columns = columnsOf([row]).join();
+    groups.set(columns, [...(groups.get(columns) ?? []), row]);
+  }
+  for (const group of groups.values()) {
+    const changes = columnsOf(group)
       .filter((column) => column !== 'id')
       .map((column) => `"${column}" = EXCLUDED."${column}"`);
     const onConflict = `ON CONFLICT (id) DO UPDATE SET ${changes}`;
@@ -89,19 +94,6 @@ export async function insert(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
   );
-}
-
-/** Groups rows by the columns that they have. */
-function groupByColumns(rows: readonly Row[]): Iterable<[string[], Row[]]> {
-  const groups = new Map<string, [string[], Row[]]>();
-  for (const row of rows) {
-    const columns = columnsOf([row]);
-    const key = columns.join();
-    const group = groups.get(key);
-    if (group) group[1].push(row);
-    else groups.set(key, [columns, [row]]);
-  }
-  return groups.values();
 }
 
 function columnsOf(rows: readonly Row[], always: readonly string[] = []): string[] {

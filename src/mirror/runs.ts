@@ -30,6 +30,8 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   let isInStep = false;
   /** As the last run found it. */
   let account: Account | undefined;
+  /** How many records of each list the last run has read. */
+  const fetched = new Map<string, number>();
   /** How many records of each list were skipped, and the details that could not be read. */
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
@@ -42,18 +44,15 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   return {
     /**
      * Reads lists. Returns when it began by the database's clock, in milliseconds since the epoch, or undefined while another process
-     * reads them.
-     * @param what as in `SyncOptions`; `advanced` is called with the number of records read so far.
+     * reads them. @param what as in `SyncOptions`.
      */
     async lists(
       upstream: Upstream,
       signal: AbortSignal,
-      { advanced, ...what }: Pick<SyncOptions, 'parts' | 'mark'> & { advanced(records: number): void },
+      what: Pick<SyncOptions, 'parts' | 'mark'>,
     ): Promise<number | undefined> {
-      const fetched = new Map<string, number>();
-      const listener = {
-        advanced: (kind: string, count: number) => advanced(sumOf(fetched.set(kind, count))),
-      };
+      fetched.clear();
+      const listener = { advanced: (kind: string, count: number) => void fetched.set(kind, count) };
       const options = { pool, upstream, userId, identify, signal, listener, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
@@ -79,6 +78,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       tellSkipped();
     },
+    progress: () => sumOf(fetched),
     /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
     skipped,
   };

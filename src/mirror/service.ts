@@ -17,7 +17,7 @@ import type { UpstreamTokens } from '../upstream/tokens.ts';
 import type { Timing } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
-import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { type Credentials, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
@@ -41,7 +41,7 @@ export interface MirrorService {
   /** How requests of the REST API are forwarded; undefined if they are not. */
   readonly forwarding: UpstreamAccounts | undefined;
   status(): string;
-  figures(): MirrorFigures;
+  figures(): ReturnType<Accounts['figures']>;
   close(): Promise<void>;
 }
 

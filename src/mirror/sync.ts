@@ -138,6 +138,4 @@ const leased = (
   duration: number | undefined,
   read: (run: Run) => Promise<void>,
 ): Promise<boolean> =>
-  whileLeased(run.pool, run.account.id, { purpose, duration }, (transaction) =>
-    read({ ...run, transaction }),
-  );
+  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }), duration);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../src/database/waiting.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
 import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
-import type { NotedWrite, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
 /** What the database stores; its clock is `ahead` of the one here by so many milliseconds. */
 const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness => ({
@@ -14,7 +14,7 @@ const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness
   isLeased: false,
 });
 const read = vi.fn<() => Promise<StoredFreshness>>();
-const noteWrite = vi.fn<() => Promise<NotedWrite>>();
+const noteWrite = vi.fn<FreshnessStore['noteWrite']>();
 const onChanged = vi.fn();
 let freshness: AccountFreshness;
 
@@ -166,13 +166,9 @@ describe('the freshness of an account', () => {
     }
   });
 
-  it('has the age 0 if the refresh was a few seconds in the future, and that of a day if it was further ahead', async () => {
-    read.mockResolvedValue(stored(Date.now() + 4_000));
+  it('has the age of a day if the refresh is in the future: the clock of the database was set back', async () => {
+    read.mockResolvedValue(stored(Date.now() + 1_000));
     await freshness.reload();
-    expect(freshness.age).toBe(0);
-    read.mockResolvedValue(stored(Date.now() + 6_000));
-    await freshness.reload();
-    expect(freshness.refreshedAt).toBeDefined();
     expect(freshness.age).toBe(24 * 60 * 60_000);
   });
 

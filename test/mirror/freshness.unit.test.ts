@@ -64,7 +64,7 @@ beforeEach(() => {
   account = {
     budget: createBudget(0),
     freshness,
-    progress: 3,
+    progress: () => 3,
     isUnreachable: false,
     touch: () => undefined,
     arrival: () => run(),

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMirroredAccount, type MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
 import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
 import type { AccountRuns } from '../../src/mirror/runs.ts';
-import type { NotedWrite, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;
@@ -13,7 +13,7 @@ const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 
 const lists = vi.fn<AccountRuns['lists']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
-const noteStoredWrite = vi.fn<(session?: number) => Promise<NotedWrite>>();
+const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
@@ -54,7 +54,7 @@ beforeEach(() => {
     timing: {},
     budget: createBudget(0),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, skipped: () => 0 },
+    runs: { lists, details: async () => {}, skipped: () => 0, progress: () => 0 },
     stored: { read: readStored, noteWrite: noteStoredWrite },
     interval,
     idle: 10 * interval,
