@@ -46,13 +46,11 @@ export const identifyByAnyRoute: IdentifyAccount = async (upstream, signal) => {
 async function ownersOfRecords(upstream: Upstream, signal?: AbortSignal): Promise<Set<number>> {
   const owners = new Set<number>();
   for (const path of ['/dtt', '/dtt/templates']) {
-    for await (const { items } of readPages(upstream, path, signal)) {
-      for (const { item } of items) {
-        const owned = z.object({ ownerId: recordId }).safeParse(item).data;
-        if (owned) owners.add(owned.ownerId);
-      }
-      // The first page is enough.
-      break;
+    // The first page is enough.
+    const { value } = await readPages(upstream, path, signal).next();
+    for (const { item } of value?.items ?? []) {
+      const owned = z.object({ ownerId: recordId }).safeParse(item).data;
+      if (owned) owners.add(owned.ownerId);
     }
   }
   return owners;

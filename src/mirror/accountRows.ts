@@ -2,33 +2,28 @@
 
 import type pg from 'pg';
 import type { Kind } from './records.ts';
+import { selectIds } from './rows.ts';
 import type { Transaction } from './writer.ts';
 
 /** The ids of all records of a kind that the account can read. */
-export async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
+export const readIds = (pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> =>
+  selectIds(
+    pool,
     table === 'DttTemplate'
       ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
       : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
     [accountId],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** The ids of the account's sessions that are newer than the oldest of the given ones, or simply all, newest first. */
-export async function readSessionsDownTo(
-  pool: pg.Pool,
-  accountId: number,
-  lowest: readonly number[],
-): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
+export const readSessionsDownTo = (pool: pg.Pool, accountId: number, lowest: readonly number[]) =>
+  selectIds(
+    pool,
     `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
        coalesce((SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1), '-infinity')
      ORDER BY "createdAt" DESC, id DESC`,
     [accountId, lowest],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** The active template, and the version of the account's row. Every activation changes the version, in whichever process. */
 export async function readActive(

@@ -6,7 +6,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
-import { acquireSharedLock } from './rows.ts';
+import { acquireSharedLock, selectIds } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };
@@ -59,11 +59,8 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
       const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);
       removed[name] = rowCount ?? 0;
     }
-    const { rows: library } = await client.query<{ id: number }>(
-      'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1',
-      [account.id],
-    );
-    const ids = library.map(({ id }) => id);
+    const library = 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1';
+    const ids = await selectIds(client, library, [account.id]);
     await removeTemplates(client, ids, account.id);
     const { rows: left } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
     // What else there is of it goes along, such as its tokens.

@@ -143,19 +143,12 @@ function upstreamWith(
   timing: Partial<Timing>,
 ): Upstream {
   const { base, budget, onTokenStatus } = self;
+  const { token } = credential;
   // A request that a client waits for does not queue behind those of other accounts.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
-  return createUpstream({
-    base,
-    token: credential.token,
-    timing,
-    budget,
-    priority,
-    onUnauthorized,
-    ...(inTurn && { inTurn }),
-  });
+  return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
 }
 
 const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;

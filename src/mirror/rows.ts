@@ -39,6 +39,16 @@ export async function findDiffering(
   return new Set([...differing, ...others]);
 }
 
+/** Selects the ids that a query gives. */
+export async function selectIds(
+  client: pg.Pool | pg.PoolClient,
+  query: string,
+  values: readonly unknown[],
+): Promise<number[]> {
+  const { rows } = await client.query<{ id: number }>(query, [...values]);
+  return rows.map(({ id }) => id);
+}
+
 /** Selects the parents, of those given, whose rows in a table are not the given ones. A column that is left out does not differ. */
 async function selectDiffering(
   client: pg.Pool | pg.PoolClient,
@@ -46,7 +56,8 @@ async function selectDiffering(
   rows: readonly object[],
   parents: readonly number[],
 ): Promise<Set<number>> {
-  const { rows: found } = await client.query<{ id: number }>(
+  const ids = await selectIds(
+    client,
     `SELECT DISTINCT coalesce((given.value->>'${parent}')::int, held."${parent}") AS id
      FROM jsonb_array_elements($1::jsonb) AS given
      FULL JOIN (SELECT * FROM "${table}" WHERE "${parent}" = ANY($2)) AS held ON held.id = (given.value->>'id')::int
@@ -54,7 +65,7 @@ async function selectDiffering(
        OR jsonb_populate_record(held::"${table}", given.value) IS DISTINCT FROM held::"${table}"`,
     [JSON.stringify(rows), parents],
   );
-  return new Set(found.map(({ id }) => id));
+  return new Set(ids);
 }
 
 /**

@@ -85,7 +85,7 @@ export interface UpstreamOptions {
   /** What the requests are for. */
   readonly priority?: Priority;
   /** Has requests take turns with those of other accounts. */
-  readonly inTurn?: <T>(send: () => Promise<T>) => Promise<T>;
+  readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
   /** Told of every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
   /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
@@ -133,7 +133,11 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         },
       });
     } catch (error) {
-      throw afterRetries(error, retries, isUncertain);
+      if (error instanceof Unavailable)
+        error.message += `. Gave up after ${retries === 0 ? '1 attempt' : `${retries + 1} attempts`}.`;
+      // Any attempt may have been carried out.
+      if (error instanceof UpstreamError) error.mayHaveActed = isUncertain;
+      throw error;
     }
   }
 
@@ -157,17 +161,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       throw failed;
     }
   }
-}
-
-/** The error of a request that has failed for good. @param mayHaveActed whether any attempt may have been carried out. */
-function afterRetries(error: unknown, retries: number, mayHaveActed: boolean): unknown {
-  const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
-  const failed =
-    error instanceof Unavailable
-      ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
-      : error;
-  if (failed instanceof UpstreamError) failed.mayHaveActed = mayHaveActed;
-  return failed;
 }
 
 /** A request, as it is sent each time that it is tried. */
