@@ -105,6 +105,9 @@ export async function insert(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
   );
+  // The database must not give out the ids that came from upstream.
+  const sequence = `pg_get_serial_sequence('"${table}"', 'id')`;
+  await client.query(`SELECT setval(${sequence}, greatest(max(id), 1)) FROM "${table}"`);
 }
 
 function columnsOf(rows: readonly Row[], always: readonly string[] = []): string[] {

@@ -32,11 +32,12 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   let account: Account | undefined;
   /** How many records of each list the last run has read. */
   const fetched = new Map<string, number>();
-  /** How many records of each list were skipped, and the details that could not be read. */
+  /** How many records of each list were skipped, and the details that could not be read, with their number after the last run. */
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
+  let skippedDetails = 0;
   let told = 0;
-  const skipped = () => sumOf(skippedOfLists) + failed.size;
+  const skipped = () => sumOf(skippedOfLists) + skippedDetails;
   function tellSkipped(): void {
     if (skipped() !== told) logger.warn({ records: skipped() }, 'records of the upstream are left out');
     told = skipped();
@@ -76,6 +77,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
     async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
+      skippedDetails = failed.size;
       tellSkipped();
     },
     progress: () => sumOf(fetched),
