@@ -35,7 +35,7 @@ async function runSync({ from, full = false, json }: { from?: string; full?: boo
   const upstream = createUpstream({
     base,
     token,
-    onRetry: ({ reason, attempt, attempts }) => say(`${reason}; trying again (${attempt} of ${attempts})`),
+    onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
   let reportedAt = performance.now();
   const listener: SyncListener = {

@@ -46,13 +46,11 @@ export const identifyByAnyRoute: IdentifyAccount = async (upstream, signal) => {
 async function ownersOfRecords(upstream: Upstream, signal?: AbortSignal): Promise<Set<number>> {
   const owners = new Set<number>();
   for (const path of ['/dtt', '/dtt/templates']) {
-    for await (const { items } of readPages(upstream, path, signal)) {
-      for (const { item } of items) {
-        const owned = z.object({ ownerId: recordId }).safeParse(item).data;
-        if (owned) owners.add(owned.ownerId);
-      }
-      // The first page is enough.
-      break;
+    // The first page is enough.
+    const { value } = await readPages(upstream, path, signal).next();
+    for (const { item } of value?.items ?? []) {
+      const owned = z.object({ ownerId: recordId }).safeParse(item).data;
+      if (owned) owners.add(owned.ownerId);
     }
   }
   return owners;
@@ -63,22 +61,6 @@ function parsed<Schema extends z.ZodType>(path: string, schema: Schema, response
   if (error) throw unreadable(path, firstIssue(error));
   return data;
 }
-
-/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
-export const userNullUntilKnown = [
-  'accountType',
-  'subscriptionTier',
-  'league',
-  'rank',
-  'totalPoints',
-  'matchPoints',
-  'profileImage',
-  'profileDescription',
-  'profileTitle',
-  'dttTotalReps',
-  'dttTotalSessions',
-  'scheduleType',
-];
 
 export const user = z.object({
   id: recordId,
@@ -95,3 +77,8 @@ export const user = z.object({
   dttTotalReps: count,
   dttTotalSessions: count,
 });
+
+/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
+export const userNullUntilKnown = Object.keys(user.omit({ id: true, username: true }).shape).concat(
+  'scheduleType',
+);

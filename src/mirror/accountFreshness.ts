@@ -3,91 +3,63 @@
  * Times here are those of `performance.now()`, which nobody sets.
  */
 
-import type { NotedWrite, StoredFreshness } from './storedFreshness.ts';
+import { createSharedRuns } from '../database/sharedRuns.ts';
+import { allParts, type Part } from './pullAccount.ts';
+import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
 
-/** What a run of this process has read. */
-export interface ListsRead {
-  /** When the run began, by `performance.now()`. */
-  readonly askedAt: number;
-  /** The same by the database's clock, in milliseconds since the epoch. */
-  readonly began: number;
-  /** Whether it has read some of the lists alone. */
-  readonly isPart: boolean;
-  /** What `writes` was when the run began. */
-  readonly writes: number;
-  /** What `mark` was when the run began. */
-  readonly mark: number | undefined;
+/** What a write may have changed. */
+export interface WriteScope {
+  /** The lists that may have changed. */
+  readonly parts: readonly Part[];
+  /** The id of the session that it has changed or deleted. */
+  readonly session?: number | undefined;
 }
 
-/** The age, in milliseconds, of what may have any age: a day. */
+/** The age, in milliseconds, of what was read before the database's clock was set back, and may have any age: a day. */
 const unknownAge = 24 * 60 * 60_000;
-
-/** How far ahead of the database's clock, in milliseconds, a time may be without counting as unknown. */
-const longestAhead = 5_000;
 
 export type AccountFreshness = ReturnType<typeof createAccountFreshness>;
 
 /** Loads something again once it may have changed. */
 function createLoader<Result>(load: () => Promise<Result>) {
   let isCurrent = false;
-  /** How often `markStale` was called. */
-  let changes = 0;
-  let loading: Promise<unknown> | undefined;
-
-  async function reload(): Promise<Result> {
-    const before = changes;
-    const result = await load();
-    // A change that came meanwhile may not be in the result.
-    isCurrent = before === changes;
-    return result;
-  }
-
+  const loads = createSharedRuns(async () => {
+    isCurrent = true;
+    return load().catch((error: unknown) => {
+      isCurrent = false;
+      throw error;
+    });
+  });
   return {
-    reload,
+    /** Loads it after the call. */
+    reload: loads.begin,
     /** Loads it if that was not done since it may have changed. */
-    async ensureLoaded(): Promise<void> {
-      // A load that was under way may have begun before the change; a second one has not. More would chase every change.
-      for (let round = 0; round < 2 && !isCurrent; round++) {
-        loading ??= reload().finally(() => {
-          loading = undefined;
-        });
-        await loading;
-      }
-    },
+    ensureLoaded: async () => void (await (isCurrent ? loads.current : loads.begin())),
     /** Takes note that it may have changed. */
     markStale(): void {
-      changes++;
       isCurrent = false;
     },
   };
 }
 
-/**
- * @param read what the database says.
- * @param onChanged called when lists were read, by whichever process: rows may have changed here.
- */
-export function createAccountFreshness(read: () => Promise<StoredFreshness>, onChanged: () => void) {
+/** @param onChanged called when lists were read, by whichever process: rows may have changed here. */
+export function createAccountFreshness(store: FreshnessStore, onChanged: () => void) {
   let refreshedAt: number | undefined;
   let stored: Pick<StoredFreshness, 'refreshedAt' | 'mark'> = { refreshedAt: undefined, mark: undefined };
-  /** How many writes this process has forwarded, how many of them are in the database, and how many were read back. */
-  const own = { forwarded: 0, noted: 0, read: 0 };
-  /** The mark of the last of them. */
-  let ownMark: number | undefined;
+  /** Writes through this process that were not found in the database: not yet, or because it has failed. */
+  const unnoted = new Set<object>();
+  /** The mark of the last write through this process, and the lists that it and those before may have changed. */
+  let own: { mark: number | undefined; parts: readonly Part[] } = { mark: undefined, parts: [] };
 
-  const isWrittenElsewhere = () => stored.mark !== undefined && stored.mark !== ownMark;
-
-  /** Reads the database, where another process may have noted more. Returns whether a run reads lists. */
+  /** Reads the database, where another process may have noted more. Each returns whether a run reads lists. */
   const loader = createLoader(async (): Promise<boolean> => {
-    const { noted } = own;
     const askedAt = performance.now();
-    const { age, isLeased, ...found } = await read();
-    const hasChanged = found.refreshedAt !== stored.refreshedAt;
+    const { age, isLeased, ...found } = await store.read();
+    const isSame = found.refreshedAt === stored.refreshedAt;
     stored = found;
-    if (found.mark === undefined) own.read = Math.max(own.read, noted);
-    if (hasChanged) {
-      refreshedAt = found.refreshedAt === undefined ? undefined : timeAgo(askedAt, age);
-      onChanged();
-    }
+    if (isSame) return isLeased;
+    refreshedAt = found.refreshedAt && askedAt - (age < 0 ? unknownAge : age);
+    onChanged();
     return isLeased;
   });
 
@@ -102,45 +74,44 @@ export function createAccountFreshness(read: () => Promise<StoredFreshness>, onC
     },
     /** Whether a client has written something upstream, through any gateway, that no run has read yet. */
     get isOutdated() {
-      return own.read < own.forwarded || isWrittenElsewhere();
-    },
-    /** The same of a write through another process alone: it may have changed any list. */
-    get isWrittenElsewhere() {
-      return isWrittenElsewhere();
-    },
-    /** How many writes this process has forwarded. */
-    get writes() {
-      return own.forwarded;
-    },
-    /** The mark of the last write in the database that was not read back. */
-    get mark() {
-      return stored.mark;
-    },
-    /**
-     * Notes a write, first here and then in the database.
-     * @returns whether another process has forwarded a write before it that was not read back.
-     */
-    async noteWrite(note: () => Promise<NotedWrite>): Promise<boolean> {
-      const count = ++own.forwarded;
-      const { mark, previous } = await note();
-      own.noted = Math.max(own.noted, count);
-      const isOthers = previous !== undefined && previous !== ownMark;
-      ownMark = mark;
-      return isOthers;
-    },
-    /** Notes what a run has read. */
-    set({ askedAt, began, isPart, writes, mark }: ListsRead): void {
-      // Another process may have brought what the run has found here, and its announcement may be late.
-      onChanged();
-      own.read = Math.max(own.read, writes);
-      if (stored.mark === mark) stored = { ...stored, mark: undefined };
-      if (isPart) return;
-      refreshedAt = askedAt;
-      stored = { ...stored, refreshedAt: began };
+      return unnoted.size > 0 || stored.mark !== undefined;
     },
     ...loader,
+    /** Notes a write, first here and then in the database. */
+    async noteWrite({ parts, session }: WriteScope): Promise<void> {
+      const write = {};
+      unnoted.add(write);
+      const { mark, previous } = await store.noteWrite(session);
+      const before = previous === undefined ? [] : previous === own.mark ? own.parts : allParts;
+      own = { mark, parts: [...new Set([...before, ...parts])] };
+      // A read that is under way may have begun before.
+      await loader.reload();
+      unnoted.delete(write);
+    },
+    /**
+     * Begins a run. Returns the lists that it has to read, the mark of the last write, and what must be called once it has read them.
+     * @param isWhole whether it has to read all lists, whatever was written.
+     */
+    begin(isWhole: boolean) {
+      const { mark } = stored;
+      const writes = [...unnoted];
+      // A write through another process may have changed any list.
+      const isKnown = writes.length === 0 && mark === own.mark;
+      const parts = isKnown && !isWhole ? own.parts : allParts;
+      return {
+        mark,
+        parts,
+        /** @param askedAt when the run began. @param began the same by the database's clock, in milliseconds since the epoch. */
+        end(askedAt: number, began: number): void {
+          // Another process may have brought what the run has found here, and its announcement may be late.
+          onChanged();
+          for (const write of writes) unnoted.delete(write);
+          if (stored.mark === mark) stored = { ...stored, mark: undefined };
+          if (parts.length < allParts.length) return;
+          refreshedAt = askedAt;
+          stored = { ...stored, refreshedAt: began };
+        },
+      };
+    },
   };
 }
-
-/** A time of an age. One that is far ahead says nothing: then what is here counts as old. */
-const timeAgo = (now: number, age: number) => now - (age < -longestAhead ? unknownAge : Math.max(age, 0));

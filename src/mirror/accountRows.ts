@@ -2,49 +2,39 @@
 
 import type pg from 'pg';
 import type { Kind } from './records.ts';
+import { selectIds } from './rows.ts';
 import type { Transaction } from './writer.ts';
 
 /** The ids of all records of a kind that the account can read. */
-export async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
+export const readIds = (pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> =>
+  selectIds(
+    pool,
     table === 'DttTemplate'
       ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
       : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
     [accountId],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** The ids of the account's sessions that are newer than the oldest of the given ones, or simply all, newest first. */
-export async function readSessionsDownTo(
-  pool: pg.Pool,
-  accountId: number,
-  lowest: readonly number[],
-): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
+export const readSessionsDownTo = (pool: pg.Pool, accountId: number, lowest: readonly number[]) =>
+  selectIds(
+    pool,
     `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
        coalesce((SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1), '-infinity')
      ORDER BY "createdAt" DESC, id DESC`,
     [accountId, lowest],
   );
-  return rows.map(({ id }) => id);
-}
 
-export async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
-  const { rows } = await pool.query<{ id: number | null }>(
-    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
+/** The active template, and the version of the account's row. Every activation changes the version, in whichever process. */
+export async function readActive(
+  pool: pg.Pool,
+  accountId: number,
+): Promise<{ readonly id: number | null; readonly version: string }> {
+  const { rows } = await pool.query<{ id: number | null; version: string }>(
+    'SELECT "activeTemplateId" AS id, xmin::text AS version FROM "User" WHERE id = $1',
     [accountId],
   );
-  return rows[0]?.id ?? null;
-}
-
-/** The version of the account's row. Every activation changes it, in whichever process. */
-export async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {
-  const { rows } = await pool.query<{ version: string }>(
-    'SELECT xmin::text AS version FROM "User" WHERE id = $1',
-    [accountId],
-  );
-  return rows[0]?.version ?? '';
+  return rows[0] ?? { id: null, version: '' };
 }
 
 /**
@@ -85,17 +75,20 @@ export async function areSessionsComplete(pool: pg.Pool, accountId: number): Pro
   return rowCount === 1;
 }
 
-/** Notes that older sessions may be missing here, or gone upstream. */
-export const noteSessionsIncomplete = (transaction: Transaction, accountId: number) =>
-  transaction((client) =>
-    client.query('UPDATE "MirroredAccount" SET "sessionsComplete" = false WHERE "userId" = $1', [accountId]),
-  );
-
-/** Notes that no older session is missing here, unless a client has written something since the run began. */
-export const noteSessionsComplete = (transaction: Transaction, accountId: number, mark: number | undefined) =>
+/**
+ * Notes whether older sessions may be missing here, or gone upstream. None is missing only if no client has written since the run began.
+ * @param mark of the last write before it.
+ */
+export const noteSessions = (
+  transaction: Transaction,
+  accountId: number,
+  isComplete: boolean,
+  mark?: number,
+) =>
   transaction((client) =>
     client.query(
-      'UPDATE "MirroredAccount" SET "sessionsComplete" = true WHERE "userId" = $1 AND "writtenAt" IS NOT DISTINCT FROM $2',
-      [accountId, mark === undefined ? undefined : new Date(mark)],
+      `UPDATE "MirroredAccount" SET "sessionsComplete" = $2
+       WHERE "userId" = $1 AND (NOT $2 OR "writtenAt" IS NOT DISTINCT FROM $3)`,
+      [accountId, isComplete, mark === undefined ? undefined : new Date(mark)],
     ),
   );

@@ -1,12 +1,10 @@
 /** The accounts of a mirror that this process knows of. Each is refreshed while clients use it. */
 
-import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
-import { atMost } from '../http/lruLimit.ts';
-import { type Budget, createBudget, longestWait } from '../upstream/budget.ts';
+import { createBudget } from '../upstream/budget.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
 import type { IdentifyAccount } from './account.ts';
 import { isMirrored } from './mirror.ts';
@@ -32,20 +30,7 @@ export interface AccountsOptions extends MirroredAccountOptions {
   onChanged(userId: number): void;
 }
 
-/** Figures for the metrics. */
-export interface MirrorFigures {
-  /** How many accounts this process refreshes. */
-  readonly accounts: number;
-  /** How many records of theirs are left out. */
-  readonly skipped: number;
-  /** How many requests the upstream got. */
-  readonly requests: number;
-}
-
 export type Accounts = ReturnType<typeof createAccounts>;
-
-/** How many budgets of removed accounts are remembered. */
-const maxBudgets = 10_000;
 
 /** How many requests that no client waits for may be in flight. */
 const maxRequests = 32;
@@ -88,8 +73,6 @@ const skippedOf = (accounts: ReadonlyMap<number, MirroredAccount>) =>
 export function createAccounts(options: AccountsOptions) {
   const { pool, feed, logger, rate } = options;
   const accounts = new Map<number, MirroredAccount>();
-  /** The budgets of removed accounts: the upstream still counts their last requests. */
-  const budgets = new LRUCache<number, Budget>({ ...atMost(maxBudgets), ttl: longestWait });
   // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRequests);
@@ -105,7 +88,7 @@ export function createAccounts(options: AccountsOptions) {
       ...options,
       id,
       inTurn,
-      budget: budgets.get(id) ?? createBudget(rate, () => requests++),
+      budget: createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),
       stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
@@ -138,11 +121,11 @@ export function createAccounts(options: AccountsOptions) {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
-      budgets.set(userId, account.budget);
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    figures: (): MirrorFigures => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
+    /** For the metrics. */
+    figures: () => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
     /** A line about the state of the mirror, without private data. */
     status(): string {
       const skipped = skippedOf(accounts);

@@ -25,18 +25,16 @@ export const longestActivation = 50_000;
 /** The body of a success. It may leave out whether the type changed. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
-export interface ActivatingAccount {
-  /** A client of the upstream that only this activation uses; undefined if no token can be used there. */
-  readonly upstream: Upstream | undefined;
-  /** Reads the account again. Returns whether that succeeded soon. */
-  refresh(): Promise<boolean | undefined>;
-}
-
 export interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** The viewer's account; undefined if it is not mirrored. */
-  accountOf(viewer: Viewer): Promise<ActivatingAccount | undefined>;
+  /**
+   * The viewer's account; undefined if it is not mirrored. Its upstream is a client that only this activation uses; undefined if no
+   * token can be used there. `refresh` reads the account again, and returns whether that succeeded soon.
+   */
+  accountOf(
+    viewer: Viewer,
+  ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
   /** Called as soon as the upstream has activated a template: what is stored of the account is older. */
   onPosted(viewer: Viewer): Promise<unknown>;
   /** Called if the upstream may have activated a template of the viewer's account. */

@@ -43,25 +43,22 @@ export type Credentials = ReturnType<typeof openCredentials>;
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
 /** What clients get without a token that can be used. */
-const withoutToken = {
-  code: 'SERVICE_UNAVAILABLE',
-  status: 503,
-  message: messages.accountUnreachable,
-} as const;
-const withoutConfigured = { code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const;
+const unreachable = (isOne: boolean) =>
+  isOne
+    ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
+    : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const);
 
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
   const isOne = configured !== undefined;
   const closing = new AbortController();
-  const ask = createCheck(options);
   /** Whose the configured token was first. */
   let accountId: number | undefined;
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
       // A token of the gateway's own is never shown to the upstream, even if it was revoked.
       if (!isOne && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
-      const checked = await ask(token, viewer?.id, closing.signal);
+      const checked = await askWhose(options, token, viewer?.id, closing.signal);
       const isOthers = isOne && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
       // Its clients have tokens of the first account: nothing is read or forwarded with it any more.
       return isOthers && !viewer ? { kind: 'invalid' } : checked;
@@ -113,7 +110,7 @@ export function openCredentials(options: CredentialsOptions) {
     },
     noteStatus: tokens.noteStatus,
     isConfirmedSince: tokens.isConfirmedSince,
-    unreachable: isOne ? withoutConfigured : withoutToken,
+    unreachable: unreachable(isOne),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();
@@ -123,23 +120,23 @@ export function openCredentials(options: CredentialsOptions) {
 }
 
 /** Asks the upstream whose token it is. @param userId the user of a token that is known. */
-function createCheck({ base, accounts, configured, timing }: CredentialsOptions) {
-  return async (token: string, userId: number | undefined, signal: AbortSignal): Promise<TokenCheck> => {
-    // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
-    if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
-    try {
-      const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });
-      const id =
-        configured === undefined
-          ? await readAccountId(upstream, signal)
-          : (await identifyByAnyRoute(upstream, signal)).id;
-      return { kind: 'valid', userId: id };
-    } catch (error) {
-      if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
-      if (!signal.aborted) accounts.noteFailure(error);
-      return { kind: 'away', retryAfter: retryAfterOf(error) };
-    }
-  };
+async function askWhose(
+  { base, accounts, configured, timing }: CredentialsOptions,
+  token: string,
+  userId: number | undefined,
+  signal: AbortSignal,
+): Promise<TokenCheck> {
+  // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
+  if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
+  try {
+    const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });
+    if (configured === undefined) return { kind: 'valid', userId: await readAccountId(upstream, signal) };
+    return { kind: 'valid', userId: (await identifyByAnyRoute(upstream, signal)).id };
+  } catch (error) {
+    if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
+    if (!signal.aborted) accounts.noteFailure(error);
+    return { kind: 'away', retryAfter: retryAfterOf(error) };
+  }
 }
 
 /** After how many seconds the upstream may be asked about a token again; undefined if it did not respond. */

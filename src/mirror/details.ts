@@ -5,28 +5,18 @@
 
 import pMap from 'p-map';
 import type pg from 'pg';
-import type { Upstream } from '../upstream/upstream.ts';
+import type { Logger } from 'pino';
+import type { Viewer } from '../auth/viewer.ts';
+import { inTransaction } from '../database/transaction.ts';
+import { detailsNotHere } from '../errors.ts';
+import type { UpstreamAccount } from '../schema/context.ts';
+import type { Budget } from '../upstream/budget.ts';
+import { type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
+import { kindsOf } from './kinds.ts';
 import { concurrency, fetchRecord } from './list.ts';
 import { readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import type { WriteCounts } from './report.ts';
-import { type Transaction, transactionOn, writeRecords } from './writer.ts';
-
-export interface RecordOptions {
-  readonly pool: pg.Pool;
-  /** A client of the upstream that sends the token of the account. */
-  readonly upstream: Upstream;
-  readonly accountId: number;
-}
-
-/** The result of reading details. */
-export interface DetailsRead {
-  readonly written: WriteCounts;
-  /** The ids of the records that the upstream does not have. */
-  readonly missing: readonly number[];
-  /** By the ids of records that cannot be used: why. */
-  readonly unusable: ReadonlyMap<number, string>;
-}
+import { type Transaction, writeRecords } from './writer.ts';
 
 export interface DetailsReader {
   readonly pool: pg.Pool;
@@ -39,13 +29,14 @@ export interface DetailsReader {
 /**
  * Fetches details, and writes those that are still pending by then, and of which no list has said anything new meanwhile. The others
  * stay as they are: somebody else has read them, or they are pending for something newer.
+ * @returns what was written, the ids of the records that the upstream does not have, and by the ids of unusable records why.
  * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
  */
 export async function readDetails(
   { pool, accountId, transaction, fetch }: DetailsReader,
   kind: Kind,
   ids: readonly number[],
-): Promise<DetailsRead> {
+) {
   const asked = await readStillPending(pool, kind, ids);
   const records: MirrorRecord[] = [];
   const missing: number[] = [];
@@ -75,12 +66,67 @@ export async function readDetails(
   return { written, missing, unusable };
 }
 
-/** Fetches the details of one record, if they are still pending. @throws {UpstreamError} when the upstream cannot be used. */
+export interface DetailsOnDemandOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */
+  accountOf(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
+}
+
+/**
+ * Fetches details that a client reads before a run has read them, as far as the account's budget allows: a client that asks again
+ * finds the others here.
+ */
+export function createDetailsOnDemand({
+  pool,
+  logger,
+  accountOf,
+}: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+  /** The records that are being fetched. There is one map for all requests, so that no two of them fetch the same record. */
+  const underWay = new Map<string, Promise<unknown>>();
+  return async (viewer, model, ids) => {
+    const found = await accountOf(viewer);
+    if (!found?.upstream) throw detailsNotHere(ids.length);
+    const { upstream, budget } = found;
+    const affordable = ids.slice(0, budget.available());
+    const left = ids.length - affordable.length;
+    try {
+      const { dttTemplates, dttSessions } = kindsOf(viewer.id);
+      const kind = model === 'DttTemplate' ? dttTemplates : dttSessions;
+      const options = { pool, upstream, accountId: viewer.id };
+      const fetch = (id: number) => {
+        // Two accounts that see the same template send different tokens.
+        const key = `${viewer.id} ${model} ${id}`;
+        const fetching =
+          underWay.get(key) ?? fetchDetails(options, kind, id).finally(() => underWay.delete(key));
+        underWay.set(key, fetching);
+        return fetching;
+      };
+      await pMap(affordable, fetch, { concurrency });
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      logger.warn(error.failure, 'details not fetched');
+      throw detailsNotHere(ids.length, error instanceof UpstreamBusy ? error.retryAfter : undefined);
+    }
+    if (left > 0) throw detailsNotHere(left, budget.delayFor(left) / 1_000);
+  };
+}
+
+/**
+ * Fetches the details of one record, if they are still pending.
+ * @param upstream sends the token of the account.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
 export async function fetchDetails(
-  { pool, upstream, accountId }: RecordOptions,
+  { pool, upstream, accountId }: Pick<DetailsReader, 'pool' | 'accountId'> & { readonly upstream: Upstream },
   kind: Kind,
   id: number,
 ): Promise<void> {
-  const fetch: DetailsReader['fetch'] = (each, signal) => fetchRecord(upstream, kind, each, signal);
-  await readDetails({ pool, accountId, transaction: transactionOn(pool), fetch }, kind, [id]);
+  const reader: DetailsReader = {
+    pool,
+    accountId,
+    transaction: (write) => inTransaction(pool, write),
+    fetch: (each, signal) => fetchRecord(upstream, kind, each, signal),
+  };
+  await readDetails(reader, kind, [id]);
 }

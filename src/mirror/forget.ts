@@ -2,36 +2,20 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type PrismaTypes from '../database/generated/pothos.ts';
-import type { Prisma } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
-import { acquireSharedLock } from './rows.ts';
+import { acquireSharedLock, selectIds } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };
-
-export interface Forgotten {
-  readonly id: number;
-  readonly username: string;
-  /** How many rows are gone, by what they are called. */
-  readonly removed: Readonly<Record<string, number>>;
-  /** How many templates stay with others who have them in their library. */
-  readonly left: number;
-}
-
-/** The models whose rows have an owner. */
-type OwnedModel = {
-  [M in Prisma.ModelName]: 'ownerId' extends keyof PrismaTypes[M]['Shape'] ? M : never;
-}[Prisma.ModelName];
 
 /**
  * What the rows that an account owns are called, by their table and in the order in which they are removed. Templates are
  * removed separately, since other accounts may have imported them.
  */
-const owned: Readonly<Record<Exclude<OwnedModel, 'DttTemplate'>, string>> = {
+const owned = {
   DttSession: 'DTT sessions',
   DttDevice: 'DTT devices',
   LkbxDevice: 'LKBX devices',
@@ -51,9 +35,11 @@ const turn = 60;
 
 /**
  * Removes an account. First of all gateways hear that it is not here: no response may have a part of its rows.
+ * @returns the account, how many rows are gone, by what they are called, and how many templates stay with others who have them in
+ * their library.
  * @throws {SetupError} for a database that is no mirror, and for an account that it does not have.
  */
-export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise<Forgotten> {
+export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
   await inTransaction(pool, async (client) => {
     const { id } = await findAccount(client, which);
     await client.query(
@@ -73,11 +59,8 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise
       const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);
       removed[name] = rowCount ?? 0;
     }
-    const { rows: library } = await client.query<{ id: number }>(
-      'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1',
-      [account.id],
-    );
-    const ids = library.map(({ id }) => id);
+    const library = 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1';
+    const ids = await selectIds(client, library, [account.id]);
     await removeTemplates(client, ids, account.id);
     const { rows: left } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
     // What else there is of it goes along, such as its tokens.

@@ -74,7 +74,7 @@ async function awaitArrival(
   if (account.freshness.refreshedAt !== undefined) return undefined;
   const message = account.isUnreachable
     ? messages.accountUnread
-    : `${messages.accountArriving}: ${account.progress} records so far`;
+    : `${messages.accountArriving}: ${account.progress()} records so far`;
   return askAgain(exchange, message);
 }
 

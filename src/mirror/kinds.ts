@@ -29,7 +29,6 @@ const dttDevices = (ownerId: OwnerId): Kind => ({
   table: 'DttDevice',
   nullUntilKnown: ['macAddress', 'serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
   list: '/dtt',
-  documented: true,
   record: z
     .object({
       id: recordId,
@@ -104,7 +103,6 @@ const dttTemplates = (accountId: number): Kind => ({
   nullUntilKnown: ['description', 'tagline', 'message'],
   children: { table: 'DttTemplateSegment', parent: 'templateId' },
   list: '/dtt/templates',
-  documented: true,
   summary: templateSummary(accountId),
   record: template(accountId),
 });
@@ -176,7 +174,6 @@ const dttSessions = (accountId: number): Kind => ({
   table: 'DttSession',
   children: { table: 'TrainerSegment', parent: 'sessionId' },
   list: '/dtt/sessions',
-  documented: true,
   summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) => {
     const children = segments.map((segment) => ({ ...segment, sessionId: row.id }));
     return pendingRecord({ row, children });
@@ -196,7 +193,7 @@ const lkbxDevices = (ownerId: OwnerId): Kind => ({
   table: 'LkbxDevice',
   nullUntilKnown: ['macAddress'],
   list: '/lkbx',
-  documented: false,
+  isOptional: true,
   record: z
     .object({
       id: recordId,
@@ -216,7 +213,7 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
   table: 'LockTemplate',
   nullUntilKnown: ['breakRegularity'],
   list: '/lkbx/templates',
-  documented: false,
+  isOptional: true,
   record: z
     .object({
       id: recordId,
@@ -238,7 +235,7 @@ const lockSessions = (ownerId: OwnerId): Kind => ({
   nullUntilKnown: ['name', 'createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
-  documented: false,
+  isOptional: true,
   record: z
     .object({
       id: recordId,
@@ -270,7 +267,7 @@ const ossmDevices = (ownerId: OwnerId): Kind => ({
   table: 'OssmDevice',
   nullUntilKnown: ['macAddress'],
   list: '/ossm',
-  documented: false,
+  isOptional: true,
   record: z
     .object({
       id: recordId,

@@ -26,17 +26,15 @@ export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '
 /**
  * Does something while no other run of an account does.
  * @param run is given transactions, which fail once another run has taken over the lease.
- * @returns its result, or undefined while another run holds the lease and does not give it up, or has taken over one for details.
+ * @returns false while another run holds the lease and does not give it up, and if another has taken over one for details.
  */
-export async function whileLeased<T>(
+export async function whileLeased(
   pool: pg.Pool,
   userId: number,
-  {
-    purpose,
-    duration = usualDuration,
-  }: { readonly purpose: Purpose; readonly duration?: number | undefined },
-  run: (transaction: Transaction) => Promise<T>,
-): Promise<T | undefined> {
+  purpose: Purpose,
+  run: (transaction: Transaction) => Promise<void>,
+  duration = usualDuration,
+): Promise<boolean> {
   const holder = `${purpose} ${randomUUID()}`;
   const until = "now() + $3 * interval '1 ms'";
   const { rowCount: taken } = await pool.query(
@@ -45,7 +43,7 @@ export async function whileLeased<T>(
      WHERE "userId" = $1 AND (NOT ${isHeld} OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
     [userId, holder, duration],
   );
-  if (taken === 0) return undefined;
+  if (taken === 0) return false;
   const renew = async (client: pg.Pool | pg.PoolClient) => {
     const { rowCount } = await client.query(
       `UPDATE "MirroredAccount" SET "heldUntil" = ${until} WHERE "userId" = $1 AND "heldBy" = $2`,
@@ -55,14 +53,15 @@ export async function whileLeased<T>(
   };
   const heartbeat = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
   try {
-    return await run((write) =>
+    await run((write) =>
       inTransaction(pool, async (client) => {
         await renew(client);
         return write(client);
       }),
     );
+    return true;
   } catch (error) {
-    if (error instanceof LeaseTakenOver && purpose === 'details') return undefined;
+    if (error instanceof LeaseTakenOver && purpose === 'details') return false;
     throw error;
   } finally {
     clearInterval(heartbeat);

@@ -5,6 +5,7 @@
 
 import type pg from 'pg';
 import type { MirrorRecord, Row } from './records.ts';
+import { selectIds } from './rows.ts';
 
 /**
  * Returns a template with the owner that it has here. The list of an account decides who owns a template only if the account is
@@ -17,18 +18,15 @@ export function withOwner(record: MirrorRecord, held: Row | undefined, accountId
   return { ...record, row: { ...record.row, ownerId, foreignOwnerId: null } };
 }
 
-/** The ids of those templates that are in the account's library. */
-export async function inLibrary(
-  client: pg.Pool | pg.PoolClient,
-  ids: readonly number[],
-  accountId: number,
-): Promise<Set<number>> {
-  const { rows } = await client.query<{ id: number }>(
-    'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $2 AND "templateId" = ANY($1)',
-    [ids, accountId],
+/** Those of the templates that are in the account's library. */
+export const inLibrary = async (client: pg.PoolClient, ids: readonly number[], accountId: number) =>
+  new Set(
+    await selectIds(
+      client,
+      'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $2 AND "templateId" = ANY($1)',
+      [ids, accountId],
+    ),
   );
-  return new Set(rows.map(({ id }) => id));
-}
 
 /** Prepares templates for another owner: sessions of the present owners name them by their numbers alone from now on. */
 export async function takeTemplates(client: pg.PoolClient, ids: readonly number[]): Promise<void> {
@@ -94,8 +92,6 @@ const references = {
   },
 } as const;
 
-const isReferredTo = (table: string): table is keyof typeof references => table in references;
-
 /** Turns numbers into foreign keys in the account's sessions, where it has the records by now. */
 export async function link(client: pg.PoolClient, table: string, accountId: number): Promise<void> {
   for (const [referred, { key, gone, isHad }] of Object.entries(references))
@@ -113,10 +109,10 @@ export async function dereference(
   ids: readonly number[],
   accountId: number,
 ): Promise<void> {
-  if (!isReferredTo(table)) return;
-  const { key, gone } = references[table];
-  await client.query(
-    `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "ownerId" = $2 AND "${key}" = ANY($1)`,
-    [ids, accountId],
-  );
+  for (const [referred, { key, gone }] of Object.entries(references))
+    if (table === referred)
+      await client.query(
+        `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "ownerId" = $2 AND "${key}" = ANY($1)`,
+        [ids, accountId],
+      );
 }

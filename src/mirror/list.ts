@@ -28,12 +28,6 @@ export interface Item {
   readonly item: unknown;
 }
 
-export interface Page {
-  readonly items: readonly Item[];
-  /** Whether this is the last page. */
-  readonly isLast: boolean;
-}
-
 const listResponse = z.preprocess(
   // A list may come as a bare array.
   (response) => (Array.isArray(response) ? { data: response } : response),
@@ -59,7 +53,7 @@ export async function* readPages(
   path: string,
   signal?: AbortSignal,
   isPaged = true,
-): AsyncGenerator<Page> {
+): AsyncGenerator<{ readonly items: readonly Item[]; readonly isLast: boolean }> {
   let offset = 0;
   let last: number | undefined;
   let seen = new Set<number>();

@@ -67,14 +67,9 @@ export async function isMirrored(pool: pg.Pool | pg.PoolClient, userId: number):
 
 /** Writes what the upstream says of an account's user. @param isNew whether this run has added the account. */
 export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
-  const isChanged = async (row: Row) => (await findDiffering(client, { table: 'User' }, [{ row }])).size > 0;
-  let updated = 0;
-  if (await isChanged(user)) {
-    // The name may be the only difference, and here it may have to stay another one.
-    const row = await withFreeName(client, user);
-    if (await isChanged(row)) updated = 1;
-    if (updated > 0) await upsert(client, 'User', [row]);
-  }
+  const row = await withFreeName(client, user);
+  const updated = (await findDiffering(client, { table: 'User' }, [{ row }])).size;
+  if (updated > 0) await upsert(client, 'User', [row]);
   const created = isNew ? 1 : 0;
   return { created, updated, unchanged: 1 - created - updated };
 }

@@ -12,18 +12,9 @@ import {
   type Upstream,
   UpstreamError,
 } from '../upstream/upstream.ts';
-import { type AccountFreshness, createAccountFreshness } from './accountFreshness.ts';
-import { allParts, type Part } from './pullAccount.ts';
+import { type AccountFreshness, createAccountFreshness, type WriteScope } from './accountFreshness.ts';
 import type { AccountRuns } from './runs.ts';
 import type { FreshnessStore } from './storedFreshness.ts';
-
-/** What a write may have changed. */
-export interface WriteScope {
-  /** The lists that may have changed. */
-  readonly parts: readonly Part[];
-  /** The id of the session that it has changed or deleted. */
-  readonly session?: number | undefined;
-}
 
 export interface MirroredAccountOptions {
   readonly base: string;
@@ -65,11 +56,8 @@ interface AccountState extends Surroundings {
   /** The runs through the lists. They return whether the account is fresh then, and never reject. */
   readonly refreshes: SharedRuns<boolean>;
   askedAt: number;
-  /** The lists that writes through this process may have changed. */
-  readonly wanted: Set<Part>;
   /** As in `refresh`: the latest that was asked for. */
   since: number;
-  progress: number;
   /** Starts the next run. Undefined while a run is under way, and while no client uses the account. */
   timer: NodeJS.Timeout | undefined;
   /** The run that the first request after a pause has started. */
@@ -83,7 +71,7 @@ export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
 
 export function createMirroredAccount(options: Surroundings) {
   const { id, budget, runs, stored, onChanged } = options;
-  const freshness = createAccountFreshness(stored.read, onChanged);
+  const freshness = createAccountFreshness(stored, onChanged);
   const credentials = new Set<Credential>();
   const refreshes = createSharedRuns(() => run(self));
   const self: AccountState = {
@@ -94,9 +82,7 @@ export function createMirroredAccount(options: Surroundings) {
     closing: new AbortController(),
     // Only what is asked of the copy is a use of it.
     askedAt: Number.NEGATIVE_INFINITY,
-    wanted: new Set(),
     since: Number.NEGATIVE_INFINITY,
-    progress: 0,
     timer: undefined,
     awakening: undefined,
     details: Promise.resolve(),
@@ -108,10 +94,8 @@ export function createMirroredAccount(options: Surroundings) {
     freshness,
     /** How many records of the upstream are left out. */
     skipped: runs.skipped,
-    /** How many records the first run has read so far. */
-    get progress() {
-      return self.progress;
-    },
+    /** How many records the current run has read so far, or the last one. */
+    progress: runs.progress,
     /** Whether no token here could read the account upstream. */
     get isUnreachable() {
       return credentials.size === 0;
@@ -136,13 +120,8 @@ export function createMirroredAccount(options: Surroundings) {
     add: (credential: Credential) => void credentials.add(credential),
     remove: (credential: Credential) => void credentials.delete(credential),
     /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
-    upstreamFor(
-      credential = newestOf(self),
-      priority: Priority,
-      timing: Partial<Timing>,
-    ): Upstream | undefined {
-      return credential && upstreamWith(self, credential, priority, timing);
-    },
+    upstreamFor: (credential = newestOf(self), priority: Priority, timing: Partial<Timing>) =>
+      credential && upstreamWith(self, credential, priority, timing),
     async close(): Promise<void> {
       clearTimeout(self.timer);
       self.closing.abort();
@@ -164,23 +143,12 @@ function upstreamWith(
   timing: Partial<Timing>,
 ): Upstream {
   const { base, budget, onTokenStatus } = self;
+  const { token } = credential;
   // A request that a client waits for does not queue behind those of other accounts.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
-  return createUpstream({
-    base,
-    token: credential.token,
-    timing,
-    budget,
-    priority,
-    onUnauthorized,
-    ...(inTurn && { inTurn }),
-  });
-}
-
-function want({ wanted }: AccountState, parts: Iterable<Part>): void {
-  for (const part of parts) wanted.add(part);
+  return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
 }
 
 const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;
@@ -201,13 +169,9 @@ function touch(self: AccountState): Promise<boolean> | undefined {
   return self.awakening;
 }
 
-async function noteWrite(self: AccountState, { parts, session }: WriteScope): Promise<void> {
-  const { freshness, stored, refreshes, onFailure } = self;
-  want(self, parts);
-  const noting = freshness.noteWrite(() => stored.noteWrite(session));
-  // A write that another process has forwarded, and not read back, may have changed any list.
-  if (await noting.catch(onFailure)) want(self, allParts);
-  await freshness.ensureLoaded().catch(onFailure);
+async function noteWrite(self: AccountState, scope: WriteScope): Promise<void> {
+  const { freshness, refreshes, onFailure } = self;
+  await freshness.noteWrite(scope).catch(onFailure);
   if (freshness.refreshedAt !== undefined && isUsed(self)) refreshes.begin();
 }
 
@@ -258,42 +222,31 @@ async function makeFresh(self: AccountState): Promise<boolean> {
 
 /** Reads lists with a token. Returns whether that succeeded, or undefined if another process reads them. */
 async function read(self: AccountState, credential: Credential): Promise<boolean | undefined> {
-  const { runs, freshness, closing, timing, wanted } = self;
+  const { runs, freshness, closing, timing } = self;
   self.stopDetails();
   await self.details;
-  const { refreshedAt, isWrittenElsewhere, writes, mark } = freshness;
+  const { refreshedAt } = freshness;
   const isFirst = refreshedAt === undefined;
-  const isOld = isFirst || freshness.age >= self.interval || refreshedAt < self.since;
-  if (isOld || isWrittenElsewhere) want(self, allParts);
   const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh', timing);
-  const parts = [...wanted];
-  wanted.clear();
+  const { parts, mark, end } = freshness.begin(
+    isFirst || freshness.age >= self.interval || refreshedAt < self.since,
+  );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();
-  let hasRead: boolean | undefined = false;
   try {
-    const isPart = parts.length < allParts.length;
-    const found = await runs.lists(upstream, endOf(self, credential), {
-      advanced(records) {
-        self.progress = records;
-      },
-      parts: isPart ? parts : undefined,
-      mark,
-    });
-    hasRead = found && true;
-    if (found) {
-      self.onTokenStatus(credential, 'valid', askedAt);
-      freshness.set({ ...found, askedAt, isPart, writes, mark });
-      self.onSuccess();
-      startDetails(self, credential);
-    }
+    const began = await runs.lists(upstream, endOf(self, credential), { parts, mark });
+    if (began === undefined) return undefined;
+    self.onTokenStatus(credential, 'valid', askedAt);
+    end(askedAt, began);
+    self.onSuccess();
+    startDetails(self, credential);
+    return true;
   } catch (error) {
     const isEnd = closing.signal.aborted || (hasEnded(credential) && !(error instanceof UpstreamError));
     if (!isEnd) self.onFailure(error);
     if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
+    return false;
   }
-  if (!hasRead) want(self, parts);
-  return hasRead;
 }
 
 /** A signal that is aborted when the account is closed, and when the token has ended. */

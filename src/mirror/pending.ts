@@ -7,14 +7,12 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { withOwner } from './library.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
+import { selectIds } from './rows.ts';
 
 /** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
-export async function readPending(
-  pool: pg.Pool,
-  { table }: Pick<Kind, 'table'>,
-  accountId: number,
-): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
+export const readPending = (pool: pg.Pool, { table }: Pick<Kind, 'table'>, accountId: number) =>
+  selectIds(
+    pool,
     table === 'DttTemplate'
       ? `SELECT template.id FROM "DttTemplate" AS template
          JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
@@ -24,8 +22,6 @@ export async function readPending(
       : `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" ORDER BY "createdAt" DESC, id DESC`,
     [accountId],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** Those of the records that are still pending, as they are now. */
 export async function readStillPending(
@@ -70,9 +66,6 @@ export async function noteDenied(
   );
 }
 
-/** The columns in which two accounts may see the same template differently. */
-const ownerColumns = new Set(['ownerId', 'foreignOwnerId']);
-
 /** Returns a record of a list as it is stored until its details are read. */
 export function pendingRecord(record: MirrorRecord): MirrorRecord {
   const { row, children } = record;
@@ -85,7 +78,8 @@ export function pendingRecord(record: MirrorRecord): MirrorRecord {
 }
 
 function listedDigest({ row, children = [] }: MirrorRecord): string {
-  const common = Object.entries(row).filter(([name]) => !ownerColumns.has(name));
+  // In the others two accounts may see the same template differently.
+  const common = Object.entries(row).filter(([name]) => name !== 'ownerId' && name !== 'foreignOwnerId');
   const ordered = [...children].sort((one, other) => one.id - other.id);
   return createHash('sha256')
     .update(JSON.stringify([common, ordered]))

@@ -57,14 +57,12 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
   const { pool, account, upstream, signal, report, listener } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();
-  /** Whether every item has an id. Otherwise no record is known to be missing. */
-  let isIdentified = true;
+  let lowest: readonly Item[] | undefined;
   try {
     // Only templates are shared with other accounts, whose runs may write them from here on.
     const templates = kind.table === 'DttTemplate' ? await readHeld(pool, kind, account.id, []) : undefined;
-    for await (const { items, isLast } of readPages(upstream, kind.list, signal, kind.documented)) {
+    for await (const { items, isLast } of readPages(upstream, kind.list, signal, !kind.isOptional)) {
       for (const { id } of items) if (id !== undefined) listed.add(id);
-      isIdentified &&= items.every(({ id }) => id !== undefined);
       const records = readPage(run, kind, items);
       for (const record of records) options.onListed?.(record);
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
@@ -72,16 +70,20 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
       counts.fetched += records.length;
       counts.unchanged += records.length - news.length;
       listener?.advanced?.(kind.name, counts.fetched, options.expected);
-      if (await options.onPage?.(news.length))
-        return isIdentified ? removeMissing(run, kind, listed, isLast ? [] : items) : true;
+      if (await options.onPage?.(news.length)) {
+        lowest = isLast ? [] : items;
+        break;
+      }
       await write(run, kind, news, held);
     }
   } catch (error) {
-    if (kind.documented || listed.size > 0 || !isNotOffered(error)) throw error;
+    if (!kind.isOptional || listed.size > 0 || !isNotOffered(error)) throw error;
     report.note(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
     return true;
   }
-  return isIdentified ? removeMissing(run, kind, listed) : true;
+  const areAllChecked = await removeMissing(run, kind, listed, lowest);
+  listener?.finished?.(kind.name, counts);
+  return areAllChecked;
 }
 
 /** Reads the items of a page. */

@@ -4,17 +4,14 @@ import { z } from 'zod';
 import { getOptional } from '../upstream/upstream.ts';
 import {
   areSessionsComplete,
-  noteSessionsComplete,
-  noteSessionsIncomplete,
-  readActiveTemplate,
-  readVersion,
+  noteSessions,
+  readActive,
   setActiveLockTemplate,
   setActiveTemplate,
 } from './accountRows.ts';
 import { recordId } from './fields.ts';
 import { writeUser } from './mirror.ts';
 import { pullKind, type Run } from './pull.ts';
-import type { Kind } from './records.ts';
 import { addWriteCounts } from './report.ts';
 
 /** The parts of an account, in the order in which their lists are read: records that others refer to come first. */
@@ -32,42 +29,33 @@ export type Part = (typeof allParts)[number];
 
 /**
  * Pulls lists, and marks the details of records that are new or changed as pending.
- * @param parts which lists; all unless given.
  * @throws {UpstreamError} when the upstream cannot be used, {LeaseTakenOver} when another run has taken over.
  */
-export async function pullLists(run: Run, parts: readonly Part[] = allParts): Promise<void> {
+export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
   for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
 }
 
-const pullPart: Readonly<Record<Part, (run: Run) => Promise<void>>> = {
+const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
   user: pullUser,
-  dttDevices: (run) => pullWhole(run, run.kinds.dttDevices),
+  dttDevices: (run) => pullKind(run, run.kinds.dttDevices),
   dttTemplates: pullTemplates,
-  lkbxDevices: (run) => pullWhole(run, run.kinds.lkbxDevices),
+  lkbxDevices: (run) => pullKind(run, run.kinds.lkbxDevices),
   locks: pullLocks,
-  ossmDevices: (run) => pullWhole(run, run.kinds.ossmDevices),
+  ossmDevices: (run) => pullKind(run, run.kinds.ossmDevices),
   dttSessions: pullSessions,
 };
 
-const finish = ({ listener, report }: Run, name: string) => listener?.finished?.(name, report.countsOf(name));
-
-async function pullWhole(run: Run, kind: Kind) {
-  await pullKind(run, kind);
-  finish(run, kind.name);
-}
-
-async function pullUser(run: Run): Promise<void> {
-  const counts = run.report.countsOf('user');
-  addWriteCounts(counts, await run.transaction((client) => writeUser(client, run.account, run.isNew)));
+async function pullUser({ account, isNew, transaction, report, listener }: Run): Promise<void> {
+  const counts = report.countsOf('user');
+  addWriteCounts(counts, await transaction((client) => writeUser(client, account, isNew)));
   counts.fetched++;
-  finish(run, 'user');
+  listener?.finished?.('user', counts);
 }
 
 /** Pulls templates, and finds out which of them is the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
-  const { name } = run.kinds.dttTemplates;
-  const before = await readVersion(pool, account.id);
+  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -77,20 +65,20 @@ async function pullTemplates(run: Run): Promise<void> {
   const [id = null, ...others] = active;
   // Two are active only if one was activated while the list was read, and a record that was skipped may be active as well. The next
   // run reads which one.
-  const isKnown = others.length === 0 && (id !== null || report.countsOf(name).skipped === 0);
-  if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
+  const isKnown =
+    others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
+  if (isKnown && (await readActive(pool, account.id)).id !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id, before);
+    await setActiveTemplate(transaction, account.id, id, version);
   }
-  finish(run, name);
 }
 
 /** Pulls lock templates and sessions, and finds out which template the active session was started from. */
 async function pullLocks(run: Run): Promise<void> {
   const { account, kinds, transaction } = run;
   const template = await readActiveLockTemplate(run);
-  await pullWhole(run, kinds.lockTemplates);
-  await pullWhole(run, kinds.lockSessions);
+  await pullKind(run, kinds.lockTemplates);
+  await pullKind(run, kinds.lockSessions);
   // The response does not name the session, and another one may have been started since: the template has to be the same as before.
   if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
   await setActiveLockTemplate(transaction, account.id, template.id);
@@ -117,7 +105,7 @@ async function pullSessions(run: Run): Promise<void> {
     expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
-      if (isComplete) await noteSessionsIncomplete(transaction, account.id);
+      if (isComplete) await noteSessions(transaction, account.id, false);
       isComplete = false;
       return false;
     },
@@ -125,7 +113,6 @@ async function pullSessions(run: Run): Promise<void> {
   // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
   if (!isComplete && areAllChecked) {
     await confirm();
-    await noteSessionsComplete(transaction, account.id, mark);
+    await noteSessions(transaction, account.id, true, mark);
   }
-  finish(run, kinds.dttSessions.name);
 }

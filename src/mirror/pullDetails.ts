@@ -1,6 +1,6 @@
 /** The part of a run that reads all pending details of an account, those of templates first. */
 
-import { noteSessionsIncomplete } from './accountRows.ts';
+import { noteSessions } from './accountRows.ts';
 import { type DetailsReader, readDetails } from './details.ts';
 import { endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending } from './pending.ts';
@@ -100,7 +100,7 @@ async function noteMissing(
   await confirm();
   await transaction((client) => noteDenied(client, kind, denied, account.id));
   // They may be gone from the list as well, so the next run reads the whole list.
-  if (kind.table === 'DttSession') await noteSessionsIncomplete(transaction, account.id);
+  if (kind.table === 'DttSession') await noteSessions(transaction, account.id, false);
   for (const id of denied)
     report.note(
       `${kind.list}/${id}: the list has it, and by its id it is not there; kept as the list has it.`,

@@ -35,8 +35,8 @@ export interface Kind {
   readonly nullUntilKnown?: readonly string[];
   /** Path of the list. That of a record has its id behind it. */
   readonly list: string;
-  /** Whether the list is documented, so that every upstream has it. */
-  readonly documented: boolean;
+  /** Whether an upstream may do without the list, which is not documented. */
+  readonly isOptional?: true;
   /**
    * The schema of a record in a list that leaves out details, which only the record by its id has. Records of other kinds say that
    * they are the account's: a template may be anybody's, and a DTT session does not say.

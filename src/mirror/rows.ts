@@ -39,6 +39,16 @@ export async function findDiffering(
   return new Set([...differing, ...others]);
 }
 
+/** Selects the ids that a query gives. */
+export async function selectIds(
+  client: pg.Pool | pg.PoolClient,
+  query: string,
+  values: readonly unknown[],
+): Promise<number[]> {
+  const { rows } = await client.query<{ id: number }>(query, [...values]);
+  return rows.map(({ id }) => id);
+}
+
 /** Selects the parents, of those given, whose rows in a table are not the given ones. A column that is left out does not differ. */
 async function selectDiffering(
   client: pg.Pool | pg.PoolClient,
@@ -46,7 +56,8 @@ async function selectDiffering(
   rows: readonly object[],
   parents: readonly number[],
 ): Promise<Set<number>> {
-  const { rows: found } = await client.query<{ id: number }>(
+  const ids = await selectIds(
+    client,
     `SELECT DISTINCT coalesce((given.value->>'${parent}')::int, held."${parent}") AS id
      FROM jsonb_array_elements($1::jsonb) AS given
      FULL JOIN (SELECT * FROM "${table}" WHERE "${parent}" = ANY($2)) AS held ON held.id = (given.value->>'id')::int
@@ -54,7 +65,7 @@ async function selectDiffering(
        OR jsonb_populate_record(held::"${table}", given.value) IS DISTINCT FROM held::"${table}"`,
     [JSON.stringify(rows), parents],
   );
-  return new Set(found.map(({ id }) => id));
+  return new Set(ids);
 }
 
 /**
@@ -67,8 +78,13 @@ export async function upsert(
   rows: readonly Row[],
   nullUntilKnown: readonly string[] = [],
 ): Promise<void> {
-  for (const [columns, group] of groupByColumns(rows)) {
-    const changes = columns
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const columns = columnsOf([row]).join();
+    groups.set(columns, [...(groups.get(columns) ?? []), row]);
+  }
+  for (const group of groups.values()) {
+    const changes = columnsOf(group)
       .filter((column) => column !== 'id')
       .map((column) => `"${column}" = EXCLUDED."${column}"`);
     const onConflict = `ON CONFLICT (id) DO UPDATE SET ${changes}`;
@@ -89,27 +105,9 @@ export async function insert(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
   );
-  await skipIds(client, table);
-}
-
-/** Moves the sequence of the ids past those that came from upstream, so that the database does not give them out again. */
-async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
-  await client.query(
-    `SELECT setval(pg_get_serial_sequence('"${table}"', 'id'), greatest(max(id), 1)) FROM "${table}"`,
-  );
-}
-
-/** Groups rows by the columns that they have. */
-function groupByColumns(rows: readonly Row[]): Iterable<[string[], Row[]]> {
-  const groups = new Map<string, [string[], Row[]]>();
-  for (const row of rows) {
-    const columns = columnsOf([row]);
-    const key = columns.join();
-    const group = groups.get(key);
-    if (group) group[1].push(row);
-    else groups.set(key, [columns, [row]]);
-  }
-  return groups.values();
+  // The database must not give out the ids that came from upstream.
+  const sequence = `pg_get_serial_sequence('"${table}"', 'id')`;
+  await client.query(`SELECT setval(${sequence}, greatest(max(id), 1)) FROM "${table}"`);
 }
 
 function columnsOf(rows: readonly Row[], always: readonly string[] = []): string[] {
@@ -121,9 +119,7 @@ function columnsOf(rows: readonly Row[], always: readonly string[] = []): string
 }
 
 /** Column names come from the schemas in `kinds`, never from an upstream. */
-function columnList(columns: readonly string[], table?: string): string {
-  return columns.map((column) => `${table ? `${table}.` : ''}"${column}"`).join(', ');
-}
+const columnList = (columns: readonly string[]) => columns.map((column) => `"${column}"`).join(', ');
 
 /** The key of the lock. No other advisory lock of the gateway has this number. */
 const sharedLock = 0xd07e7a13;

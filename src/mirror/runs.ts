@@ -7,7 +7,7 @@ import type { Account, IdentifyAccount } from './account.ts';
 import { kindsOf } from './kinds.ts';
 import type { FailedDetails } from './pullDetails.ts';
 import { describeChanges } from './report.ts';
-import { type SyncOptions, type SyncReport, sync, syncDetails } from './sync.ts';
+import { type SyncOptions, sync, syncDetails } from './sync.ts';
 
 export interface RunsOptions {
   readonly pool: pg.Pool;
@@ -20,6 +20,9 @@ export interface RunsOptions {
 
 const sessions = kindsOf(0).dttSessions.name;
 
+const sumOf = (counts: ReadonlyMap<string, number>) =>
+  [...counts.values()].reduce((sum, count) => sum + count, 0);
+
 export type AccountRuns = ReturnType<typeof createRuns>;
 
 /** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
@@ -27,76 +30,58 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   let isInStep = false;
   /** As the last run found it. */
   let account: Account | undefined;
+  /** How many records of each list the last run has read. */
+  const fetched = new Map<string, number>();
+  /** How many records of each list were skipped, and the details that could not be read, with their number after the last run. */
+  const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
-  const leftOut = createLeftOut(logger);
+  let skippedDetails = 0;
+  let told = 0;
+  const skipped = () => sumOf(skippedOfLists) + skippedDetails;
+  function tellSkipped(): void {
+    if (skipped() !== told) logger.warn({ records: skipped() }, 'records of the upstream are left out');
+    told = skipped();
+  }
   return {
     /**
-     * Reads lists. Returns when it began by the database's clock, or undefined while another process reads them.
-     * @param what as in `SyncOptions`; `advanced` is called with the number of records read so far.
+     * Reads lists. Returns when it began by the database's clock, in milliseconds since the epoch, or undefined while another process
+     * reads them. @param what as in `SyncOptions`.
      */
     async lists(
       upstream: Upstream,
       signal: AbortSignal,
-      { advanced, ...what }: Pick<SyncOptions, 'parts' | 'mark'> & { advanced(records: number): void },
-    ): Promise<{ readonly began: number } | undefined> {
-      const listener = createCounter(advanced);
+      what: Pick<SyncOptions, 'parts' | 'mark'>,
+    ): Promise<number | undefined> {
+      fetched.clear();
+      const listener = { advanced: (kind: string, count: number) => void fetched.set(kind, count) };
       const options = { pool, upstream, userId, identify, signal, listener, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
       // Not logged here, since they contain ids and values: `dovetail sync` prints them.
       const { requests, notes, countsByKind, began } = report;
-      leftOut.noteLists(countsByKind);
+      for (const [kind, counts] of countsByKind) {
+        // A run reads only the newest sessions: those that an earlier run left out are still left out.
+        const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
+        skippedOfLists.set(kind, Math.max(counts.skipped, before ?? 0));
+      }
+      tellSkipped();
       if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
       if (!isInStep) logger.info({ ...(next !== undefined && { next }) }, 'mirror in step');
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: began.getTime() };
+      return began.getTime();
     },
     /** Reads pending details until there are none, or the signal is aborted. */
     async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
-      leftOut.noteDetails(failed.size);
+      skippedDetails = failed.size;
+      tellSkipped();
     },
+    progress: () => sumOf(fetched),
     /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
-    skipped: leftOut.count,
-  };
-}
-
-/** Counts the records that were read, over all kinds. */
-function createCounter(advanced: (records: number) => void) {
-  const fetched = new Map<string, number>();
-  return {
-    advanced(kind: string, count: number): void {
-      fetched.set(kind, count);
-      advanced([...fetched.values()].reduce((sum, each) => sum + each, 0));
-    },
-  };
-}
-
-/** Counts the records that are left out, and logs the count when it changes. */
-function createLeftOut(logger: Logger) {
-  const lists = new Map<string, number>();
-  let details = 0;
-  let told = 0;
-  const count = () => [...lists.values()].reduce((sum, each) => sum + each, details);
-  function tell(): void {
-    if (count() !== told) logger.warn({ records: count() }, 'records of the upstream are left out');
-    told = count();
-  }
-  return {
-    count,
-    noteLists(countsByKind: SyncReport['countsByKind']): void {
-      // A run reads only the newest sessions: those that an earlier run left out are still left out.
-      for (const [kind, { skipped }] of countsByKind)
-        lists.set(kind, kind === sessions ? Math.max(skipped, lists.get(kind) ?? 0) : skipped);
-      tell();
-    },
-    noteDetails(failed: number): void {
-      details = failed;
-      tell();
-    },
+    skipped,
   };
 }

@@ -16,15 +16,15 @@ import type { UpstreamAccounts } from '../upstream/access.ts';
 import type { UpstreamTokens } from '../upstream/tokens.ts';
 import type { Timing } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
-import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
+import type { WriteScope } from './accountFreshness.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { type Credentials, openCredentials } from './credentials.ts';
-import { createDetailsOnDemand } from './detailsOnDemand.ts';
+import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import type { WriteScope } from './mirroredAccount.ts';
-import { allParts, type Part } from './pullAccount.ts';
+import { allParts } from './pullAccount.ts';
 import { tokenStep } from './report.ts';
 import { announceWrite } from './storedFreshness.ts';
 
@@ -41,7 +41,7 @@ export interface MirrorService {
   /** How requests of the REST API are forwarded; undefined if they are not. */
   readonly forwarding: UpstreamAccounts | undefined;
   status(): string;
-  figures(): MirrorFigures;
+  figures(): ReturnType<Accounts['figures']>;
   close(): Promise<void>;
 }
 
@@ -113,11 +113,12 @@ export async function openMirrorService(
     interval,
   });
   const writes = createWrites(accounts, pool);
+  const parts = { pool, logger, timing, waits, base, accounts, credentials, writes };
   const { tokens } = credentials;
   return {
     tokens,
-    forwarding: createForwarding({ base, longest: waits.forwarding, accounts, credentials, writes }),
-    upstream: createUpstreamAccount({ pool, logger, timing, waits, accounts, credentials, writes }),
+    forwarding: createForwarding(parts),
+    upstream: createUpstreamAccount(parts),
     async isValid(viewer) {
       if (!(await tokens?.isValid(viewer))) return false;
       // An open stream counts as use of the account.
@@ -157,23 +158,19 @@ function createWrites(accounts: Accounts, pool: pg.Pool) {
   };
 }
 
-interface Parts {
+interface Parts extends Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>> {
+  readonly waits: WaitLimits;
+  readonly base: string;
   readonly accounts: Accounts;
   readonly credentials: Credentials;
   readonly writes: ReturnType<typeof createWrites>;
 }
 
 /** How requests of viewers are forwarded to their accounts. */
-function createForwarding({
-  base,
-  longest,
-  accounts,
-  credentials,
-  writes,
-}: Parts & Pick<UpstreamAccounts, 'base' | 'longest'>): UpstreamAccounts {
+function createForwarding({ base, waits, accounts, credentials, writes }: Parts): UpstreamAccounts {
   return {
     base,
-    longest,
+    longest: waits.forwarding,
     onWrite: writes.add,
     unreachable: credentials.unreachable,
     accessFor(viewer) {
@@ -196,18 +193,8 @@ function createForwarding({
 }
 
 /** The operations that resolvers carry out upstream. */
-function createUpstreamAccount({
-  pool,
-  logger,
-  timing,
-  waits,
-  accounts,
-  credentials,
-  writes,
-}: Parts &
-  Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>> & {
-    readonly waits: WaitLimits;
-  }): UpstreamAccount {
+function createUpstreamAccount(parts: Parts): UpstreamAccount {
+  const { pool, logger, timing, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {
     const account = await accounts.of(viewer.id);
     const token = credentials.of(viewer);
@@ -233,15 +220,10 @@ function createUpstreamAccount({
   };
 }
 
-/** What a write may have changed: the session that its path names, and lists. */
+/** What a write to a path may have changed. */
 function scopeOf(path: string): WriteScope {
+  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return { parts: ['dttTemplates'] };
+  if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return { parts: ['lkbxDevices', 'locks'] };
   const [, named] = /^\/dtt\/sessions\/(\d+)/.exec(path) ?? [];
-  return { parts: partsOf(path), session: recordId.safeParse(named).data };
-}
-
-/** Which lists a write to a path may have changed. */
-function partsOf(path: string): readonly Part[] {
-  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return ['dttTemplates'];
-  if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return ['lkbxDevices', 'locks'];
-  return allParts;
+  return { parts: allParts, session: recordId.safeParse(named).data };
 }

@@ -51,19 +51,13 @@ export async function readStoredFreshness(pool: pg.Pool, userId: number): Promis
   };
 }
 
-/** A write that was noted. */
-export interface NotedWrite {
-  readonly mark: number | undefined;
-  /** The mark of the write before it, if that had not been read back. */
-  readonly previous: number | undefined;
-}
-
 /**
  * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
  * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
  * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+ * @returns the mark of the write, and that of the one before it, if that had not been read back.
  */
-async function noteWrite(pool: pg.Pool, userId: number, session?: number): Promise<NotedWrite> {
+async function noteWrite(pool: pg.Pool, userId: number, session?: number) {
   const { rows } = await untilNoted(() =>
     pool.query<{ mark: Date | null; previous: Date | null }>(
       // Each mark differs from the one before, whatever the clock says.

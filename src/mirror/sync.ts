@@ -12,7 +12,7 @@ import { kindsOf } from './kinds.ts';
 import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import type { Run } from './pull.ts';
-import { type Part, pullLists } from './pullAccount.ts';
+import { allParts, type Part, pullLists } from './pullAccount.ts';
 import { type FailedDetails, pullDetails } from './pullDetails.ts';
 import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
 import { readDatabaseTime, storeRead } from './storedFreshness.ts';
@@ -55,28 +55,27 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, parts, mark, listsOnly = false, identify = identifyByAnyRoute } = options;
+  const { pool, upstream, userId, parts = allParts, mark, lease } = options;
+  const isWhole = parts.length === allParts.length;
   const before = upstream.requestCount();
   const began = await readDatabaseTime(pool);
-  return untilEnd(options.signal, async (signal) => {
-    const account = await identify(upstream, signal);
-    if (options.userId !== undefined && account.id !== options.userId) throw anotherAccount();
-    const isNew = await addAccount(pool, upstream.base, account);
-    const run = createRun({ ...options, signal }, account, isNew);
-    const isRead = await leased(run, 'lists', options.lease, async (leasedRun) => {
-      await pullLists(leasedRun, parts);
-      // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-      if (!parts && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-      await storeRead(leasedRun.transaction, account.id, { began: parts ? undefined : began, mark });
-    });
-    if (!isRead) return undefined;
-    // Also if other processes read some of the details, or have to read lists in between.
-    while (!listsOnly && !(await leased(run, 'details', options.lease, pullDetails)))
-      await sleep(pollInterval, undefined, { signal });
-    const { countsByKind } = run.report;
-    const requests = upstream.requestCount() - before;
-    return { account, began, requests, countsByKind, notes: run.report.notes() };
+  const account = await (options.identify ?? identifyByAnyRoute)(upstream, options.signal);
+  if (userId !== undefined && account.id !== userId) throw anotherAccount();
+  const isNew = await addAccount(pool, upstream.base, account);
+  const run = createRun(options, account, isNew);
+  const isRead = await leased(run, 'lists', lease, async (leasedRun) => {
+    await pullLists(leasedRun, parts);
+    // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
+    if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+    await storeRead(leasedRun.transaction, account.id, { began: isWhole ? began : undefined, mark });
   });
+  if (!isRead) return undefined;
+  // Also if other processes read some of the details, or have to read lists in between.
+  while (!options.listsOnly && !(await leased(run, 'details', lease, pullDetails)))
+    await sleep(pollInterval, undefined, { signal: run.signal });
+  const { countsByKind } = run.report;
+  const requests = upstream.requestCount() - before;
+  return { account, began, requests, countsByKind, notes: run.report.notes() };
 }
 
 /** How often, in milliseconds, it is checked whether another run has ended. */
@@ -86,24 +85,9 @@ const pollInterval = 1_000;
 export async function syncDetails(
   options: SyncOptions & { readonly account: Account; readonly failed?: FailedDetails },
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
-  return untilEnd(options.signal, async (signal) => {
-    const run = createRun({ ...options, signal }, options.account, false);
-    await leased(run, 'details', options.lease, (leasedRun) => pullDetails(leasedRun, options.failed));
-    return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
-  });
-}
-
-/** Does something with a signal. The first failure ends it, and aborts its other requests. */
-async function untilEnd<T>(
-  outer: AbortSignal | undefined,
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const end = new AbortController();
-  try {
-    return await run(outer ? AbortSignal.any([outer, end.signal]) : end.signal);
-  } finally {
-    end.abort();
-  }
+  const run = createRun(options, options.account, false);
+  await leased(run, 'details', options.lease, (leasedRun) => pullDetails(leasedRun, options.failed));
+  return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
 }
 
 type UnleasedRun = Omit<Run, 'transaction'>;
@@ -112,15 +96,15 @@ function createRun(
   {
     pool,
     upstream,
+    signal = new AbortController().signal,
     full = false,
     mark,
     listener,
-    ...options
-  }: SyncOptions & { readonly signal: AbortSignal },
+    identify = identifyByAnyRoute,
+  }: SyncOptions,
   account: Account,
   isNew: boolean,
 ): UnleasedRun {
-  const { signal, identify = identifyByAnyRoute } = options;
   let confirmedAt = upstream.requestCount();
   return {
     pool,
@@ -148,15 +132,10 @@ const anotherAccount = () =>
   });
 
 /** Returns whether the run took place, and was not taken over. */
-async function leased(
+const leased = (
   run: UnleasedRun,
   purpose: Purpose,
   duration: number | undefined,
   read: (run: Run) => Promise<void>,
-): Promise<boolean> {
-  const done = await whileLeased(run.pool, run.account.id, { purpose, duration }, async (transaction) => {
-    await read({ ...run, transaction });
-    return true;
-  });
-  return done ?? false;
-}
+): Promise<boolean> =>
+  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }), duration);

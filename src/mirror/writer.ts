@@ -4,7 +4,6 @@
  */
 
 import pg from 'pg';
-import { inTransaction } from '../database/transaction.ts';
 import {
   addImports,
   dereference,
@@ -19,23 +18,16 @@ import type { Kind, MirrorRecord, Row } from './records.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import { acquireSharedLock, findDiffering, insert, upsert } from './rows.ts';
 
-/** Called for each record that is not written, with the reason. */
-export type OnRejected = (record: MirrorRecord, reason: string) => void;
-
 /** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
 export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
-
-export const transactionOn =
-  (pool: pg.Pool): Transaction =>
-  (run) =>
-    inTransaction(pool, run);
 
 export interface WriteOptions {
   readonly kind: Kind;
   readonly records: readonly MirrorRecord[];
   /** The account that the records were read for. */
   readonly accountId: number;
-  readonly onRejected: OnRejected;
+  /** Called for each record that is not written. */
+  onRejected(record: MirrorRecord, reason: string): void;
   /**
    * The records as they were here when the upstream was asked for them. Details are written only to records that are still the
    * same, and pending. Without it no record has to be here.

@@ -9,8 +9,7 @@ import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRead, readBody } from '../http/request.ts';
 import type { HttpResponse } from '../http/response.ts';
-import { isUnconnected } from '../upstream/errors.ts';
-import { readResponseBody } from '../upstream/responseBody.ts';
+import { isUnconnected, readResponseBody } from '../upstream/upstream.ts';
 
 /** The largest body of a request, in bytes. */
 const maxRequest = 64 * 1024;
@@ -139,15 +138,13 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
   }
 }
 
-/** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
-function headersOf({ headersDistinct: { connection = [], ...others } }: IncomingMessage): Headers {
-  const named = new Set(
-    connection
-      .join()
-      .toLowerCase()
-      .split(/\s*,\s*/),
-  );
-  // The client's address and its way here are private.
+/** The names in a `Connection` header, which concern one connection too. */
+const namesIn = (connection: string | undefined) =>
+  new Set((connection ?? '').toLowerCase().split(/\s*,\s*/));
+
+/** The headers of a request that concern the upstream. The client's address and its way here are private. */
+function headersOf({ headersDistinct: { connection, ...others } }: IncomingMessage): Headers {
+  const named = namesIn(connection?.join());
   const isLeftOut = (name: string) =>
     named.has(name) || [ofConnection, notSent, isAboutTheWay].some((left) => left.test(name));
   const kept = Object.entries(others).filter(([name]) => !isLeftOut(name));
@@ -155,12 +152,9 @@ function headersOf({ headersDistinct: { connection = [], ...others } }: Incoming
 }
 
 function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
-  const ofThisConnection = new Set((headers.connection ?? '').toLowerCase().split(/\s*,\s*/));
+  const named = namesIn(headers.connection);
   const kept = Object.entries(headers).flatMap(([name, value]) =>
-    typeof value !== 'string' ||
-    ofConnection.test(name) ||
-    ofThisConnection.has(name) ||
-    notReturned.test(name)
+    typeof value !== 'string' || ofConnection.test(name) || named.has(name) || notReturned.test(name)
       ? []
       : [[name, value] as const],
   );

@@ -60,9 +60,8 @@ const maxTokens = 10_000;
 /** For how long, in milliseconds, an invalid token is rejected without asking again. */
 const invalidFor = 10_000;
 
-/** How many unknown tokens of an address are checked at the same time, and how many more of that address may wait. */
+/** How many unknown tokens of an address are checked at the same time. */
 const maxChecksOfAddress = 4;
-const longestLine = 100;
 
 /** How many invalid tokens an address may bring in a minute. */
 const maxFailures = 20;
@@ -94,8 +93,7 @@ interface Entry extends Credential {
 export function createUpstreamTokens(options: UpstreamTokensOptions) {
   const { ttl, idle } = options;
   const known = createKnownTokens(options);
-  const askAgain = createChecks(options, known);
-  const confirm = createConfirmation(ttl, askAgain);
+  const { askAgain, confirm } = createChecks(options, known);
   const checkFirst = createFirstChecks(options, known);
   const sweep = setInterval(() => {
     known.purge();
@@ -229,9 +227,7 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
   };
 }
 
-type AskAgain = ReturnType<typeof createChecks>;
-
-/** Checks known tokens. Returns the check that is under way, or undefined while the upstream must not be asked again. */
+/** Checks of known tokens. */
 function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens) {
   async function ask(entry: Entry): Promise<TokenCheck> {
     const askedAt = performance.now();
@@ -244,7 +240,8 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     return checked;
   }
 
-  return (entry: Entry): Promise<TokenCheck> | undefined => {
+  /** Returns the check that is under way, or undefined while the upstream must not be asked again. */
+  function askAgain(entry: Entry): Promise<TokenCheck> | undefined {
     const now = performance.now();
     if (!entry.checking && now >= entry.askAgainAt) {
       entry.askAgainAt = now + Math.min(ttl, retryDelay);
@@ -253,19 +250,20 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
       });
     }
     return entry.checking;
-  };
-}
+  }
 
-/** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
-function createConfirmation(ttl: number, askAgain: AskAgain) {
-  return async (entry: Entry): Promise<TokenCheck['kind']> => {
-    const now = performance.now();
-    if (now - entry.confirmed < ttl) return 'valid';
-    // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
-    const checked = await resultWithin(longestCheck, askAgain(entry));
-    if (entry.end.signal.aborted) return 'invalid';
-    // The token was valid a while ago, and the upstream cannot say that it no longer is.
-    return checked?.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
+  return {
+    askAgain,
+    /** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
+    async confirm(entry: Entry): Promise<TokenCheck['kind']> {
+      const now = performance.now();
+      if (now - entry.confirmed < ttl) return 'valid';
+      // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
+      const checked = await resultWithin(longestCheck, askAgain(entry));
+      if (entry.end.signal.aborted) return 'invalid';
+      // The token was valid a while ago, and the upstream cannot say that it no longer is.
+      return checked?.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
+    },
   };
 }
 
@@ -310,8 +308,6 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
     if (shared) return shared;
     const line = lines.get(address) ?? pLimit(maxChecksOfAddress);
     lines.set(address, line);
-    if (line.pendingCount >= longestLine)
-      return Promise.resolve({ error: 'tooManyRequests', retryAfter: retryDelay / 1_000 });
     const checking = line(() => checkUnknown(token, address)).finally(() => underWay.delete(digest));
     underWay.set(digest, checking);
     return checking;

@@ -21,7 +21,6 @@ import {
   UpstreamRejection,
   wasNotSent,
 } from './errors.ts';
-import { readResponseBody, responseLimit } from './responseBody.ts';
 
 export * from './errors.ts';
 
@@ -59,6 +58,9 @@ const defaultTiming: Timing = {
   longestPause: 5 * 60_000,
 };
 
+/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
+const responseLimit = 4 * 1024 * 1024;
+
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
   try {
@@ -83,19 +85,11 @@ export interface UpstreamOptions {
   /** What the requests are for. */
   readonly priority?: Priority;
   /** Has requests take turns with those of other accounts. */
-  readonly inTurn?: <T>(send: () => Promise<T>) => Promise<T>;
+  readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
   /** Told of every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
-  /** Told of every attempt that failed and is repeated. */
-  readonly onRetry?: (retry: Retry) => void;
-}
-
-export interface Retry {
-  /** What went wrong. */
-  readonly reason: string;
-  /** The number of the attempt that follows, of how many there are at most. */
-  readonly attempt: number;
-  readonly attempts: number;
+  /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
+  readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
 }
 
 /** Makes a text of the upstream safe to print. */
@@ -135,11 +129,15 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         onFailedAttempt({ error, attemptNumber, retriesLeft }) {
           isUncertain ||= error instanceof UpstreamError && error.mayHaveActed;
           if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-          onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+          onRetry?.(error.message, attemptNumber + 1, retries + 1);
         },
       });
     } catch (error) {
-      throw afterRetries(error, retries, isUncertain);
+      if (error instanceof Unavailable)
+        error.message += `. Gave up after ${retries === 0 ? '1 attempt' : `${retries + 1} attempts`}.`;
+      // Any attempt may have been carried out.
+      if (error instanceof UpstreamError) error.mayHaveActed = isUncertain;
+      throw error;
     }
   }
 
@@ -163,17 +161,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       throw failed;
     }
   }
-}
-
-/** The error of a request that has failed for good. @param mayHaveActed whether any attempt may have been carried out. */
-function afterRetries(error: unknown, retries: number, mayHaveActed: boolean): unknown {
-  const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
-  const failed =
-    error instanceof Unavailable
-      ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
-      : error;
-  if (failed instanceof UpstreamError) failed.mayHaveActed = mayHaveActed;
-  return failed;
 }
 
 /** A request, as it is sent each time that it is tried. */
@@ -201,12 +188,9 @@ function failureFrom(error: unknown, call: Call, timeout: number | undefined): U
 
 /** Whether a request may have been done that failed: not if it never got there, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
-  if (error instanceof UpstreamError) {
-    const { status } = error.failure;
-    if (status === undefined || status >= 500) return true;
-    return status < 400 && !(error instanceof UpstreamRejection);
-  }
-  return !wasNotSent(error);
+  if (!(error instanceof UpstreamError)) return !wasNotSent(error);
+  const { status = 500 } = error.failure;
+  return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
 }
 
 /** @param failure what is told of it. */
@@ -282,6 +266,20 @@ async function readText(call: Call, response: Response): Promise<string> {
     `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
     failureOf(call, incomprehensible),
   );
+}
+
+/** The whole body of a response, or undefined for one over the limit, of which no more than that is read. */
+export async function readResponseBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > responseLimit) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */

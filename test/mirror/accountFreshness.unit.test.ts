@@ -1,8 +1,10 @@
 /** How fresh an account is, with a mock in place of the database. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
-import type { StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
+import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
 /** What the database stores; its clock is `ahead` of the one here by so many milliseconds. */
 const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness => ({
@@ -12,15 +14,20 @@ const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness
   isLeased: false,
 });
 const read = vi.fn<() => Promise<StoredFreshness>>();
+const noteWrite = vi.fn<FreshnessStore['noteWrite']>();
 const onChanged = vi.fn();
 let freshness: AccountFreshness;
 
 /** Has a run read lists that begins now. */
-function run(began: number, isPart = false): void {
-  const { writes, mark } = freshness;
-  freshness.set({ askedAt: performance.now(), began, isPart, writes, mark });
+function run(began: number, isWhole = true): void {
+  freshness.begin(isWhole).end(performance.now(), began);
 }
-const write = (mark?: number, previous?: number) => freshness.noteWrite(async () => ({ mark, previous }));
+/** Has this process forward a write, which the database takes. */
+async function write(mark: number, previous?: number, parts: Part[] = ['locks']): Promise<void> {
+  noteWrite.mockResolvedValueOnce({ mark, previous });
+  read.mockResolvedValue(stored(undefined, mark));
+  await freshness.noteWrite({ parts });
+}
 
 beforeEach(() => {
   // Both clocks show the same time, until a test sets one.
@@ -28,7 +35,7 @@ beforeEach(() => {
   vi.advanceTimersByTime(10_000);
   vi.clearAllMocks();
   read.mockResolvedValue(stored());
-  freshness = createAccountFreshness(read, onChanged);
+  freshness = createAccountFreshness({ read, noteWrite }, onChanged);
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -46,18 +53,17 @@ describe('the freshness of an account', () => {
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
-  it('is read again if it is marked as stale during the read, whose result may be from before', async () => {
-    read.mockImplementationOnce(async () => {
-      freshness.markStale();
-      return stored(5);
-    });
-    await freshness.ensureLoaded();
+  it('is read again for a caller that comes after it was marked as stale during a read, whose result may be from before', async () => {
+    read.mockResolvedValueOnce(stored(5));
+    const reading = freshness.ensureLoaded();
+    freshness.markStale();
+    await Promise.all([reading, freshness.ensureLoaded()]);
     expect([freshness.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
   it('announces each run, and once that another process has refreshed or removed the account', async () => {
     run(5);
-    run(6, true);
+    run(6, false);
     expect(onChanged).toHaveBeenCalledTimes(2);
     for (const found of [stored(7), stored()]) {
       read.mockResolvedValue(found);
@@ -72,49 +78,53 @@ describe('the freshness of an account', () => {
     run(1);
     const { refreshedAt } = freshness;
     expect(freshness.isOutdated).toBe(false);
-    const begun = {
-      askedAt: performance.now(),
-      began: 2,
-      isPart: false,
-      writes: freshness.writes,
-      mark: undefined,
-    };
-    await write(6);
+    const begun = freshness.begin(true);
+    read.mockResolvedValue(stored(1, 6));
+    noteWrite.mockResolvedValueOnce({ mark: 6, previous: undefined });
+    await freshness.noteWrite({ parts: ['locks'] });
     expect(freshness.isOutdated).toBe(true);
     // Its lists may have been read before the write.
-    freshness.set(begun);
+    begun.end(performance.now(), 1);
     expect(freshness.isOutdated).toBe(true);
     vi.advanceTimersByTime(5);
-    run(3, true);
+    run(3, false);
     expect([freshness.isOutdated, freshness.refreshedAt]).toEqual([false, refreshedAt]);
   });
 
-  it('is outdated by a write even if the database does not take it', async () => {
+  it('is outdated by a write that the database does not take, until a run that began after it has read all lists', async () => {
     run(1);
-    const noting = freshness.noteWrite(() => Promise.reject(new Error('the database is away')));
-    await expect(noting).rejects.toThrow();
+    const begun = freshness.begin(true);
+    noteWrite.mockRejectedValueOnce(new Error('the database is away'));
+    await expect(freshness.noteWrite({ parts: ['locks'] })).rejects.toThrow();
     await freshness.reload();
-    expect(freshness.isOutdated).toBe(true);
+    begun.end(performance.now(), 1);
+    expect([freshness.isOutdated, freshness.begin(false).parts]).toEqual([true, allParts]);
     run(2);
     expect(freshness.isOutdated).toBe(false);
   });
 
-  it('is not outdated by a write of this process that another process has read back', async () => {
-    let note = () => {};
-    const noting = freshness.noteWrite(
-      () =>
-        new Promise((resolve) => {
-          note = () => resolve({ mark: 6, previous: undefined });
-        }),
-    );
-    // The write is not in the database yet.
-    await freshness.reload();
+  it('is outdated by a write of this process until the database was read after it, whatever was read before', async () => {
+    const noted = createSignal();
+    const found = createSignal();
+    noteWrite.mockImplementationOnce(async () => {
+      await noted.promise;
+      return { mark: 6, previous: undefined };
+    });
+    read.mockImplementationOnce(async () => {
+      await found.promise;
+      return stored(5);
+    });
+    const reading = freshness.reload();
+    const noting = freshness.noteWrite({ parts: ['locks'] });
     expect(freshness.isOutdated).toBe(true);
-    note();
-    await noting;
     read.mockResolvedValue(stored(5, 6));
-    await freshness.reload();
+    noted.settle();
+    found.settle();
+    await reading;
     expect(freshness.isOutdated).toBe(true);
+    await noting;
+    expect(freshness.isOutdated).toBe(true);
+    // Another process has read it back.
     read.mockResolvedValue(stored(7));
     await freshness.reload();
     expect(freshness.isOutdated).toBe(false);
@@ -123,7 +133,7 @@ describe('the freshness of an account', () => {
   it('is outdated by a write of another process until a run has read it back, in whichever process', async () => {
     read.mockResolvedValue(stored(5, 6));
     await freshness.reload();
-    expect([freshness.isOutdated, freshness.isWrittenElsewhere]).toEqual([true, true]);
+    expect([freshness.isOutdated, freshness.begin(false).parts]).toEqual([true, allParts]);
     run(7);
     expect(freshness.isOutdated).toBe(false);
     read.mockResolvedValue(stored(7, 8));
@@ -134,10 +144,17 @@ describe('the freshness of an account', () => {
     expect(freshness.isOutdated).toBe(false);
   });
 
-  it('tells whether another process has forwarded a write before that was not read back', async () => {
-    expect(await write(6)).toBe(false);
-    expect(await write(7, 6)).toBe(false);
-    expect(await write(9, 8)).toBe(true);
+  it('has the lists of all writes that were not read back, and all lists if another process has forwarded one', async () => {
+    await write(6);
+    await write(7, 6, ['ossmDevices']);
+    expect(freshness.begin(false).parts).toEqual(['locks', 'ossmDevices']);
+    await write(9, 8);
+    expect(freshness.begin(false).parts).toEqual(allParts);
+    await write(10);
+    expect(freshness.begin(false).parts).toEqual(['locks']);
+    read.mockResolvedValue(stored(undefined, 11));
+    await freshness.reload();
+    expect(freshness.begin(false).parts).toEqual(allParts);
   });
 
   it('has the age that the database computes, though its clock differs from the one here', async () => {
@@ -149,13 +166,9 @@ describe('the freshness of an account', () => {
     }
   });
 
-  it('has the age 0 if the refresh was a few seconds in the future, and that of a day if it was further ahead', async () => {
-    read.mockResolvedValue(stored(Date.now() + 4_000));
+  it('has the age of a day if the refresh is in the future: the clock of the database was set back', async () => {
+    read.mockResolvedValue(stored(Date.now() + 1_000));
     await freshness.reload();
-    expect(freshness.age).toBe(0);
-    read.mockResolvedValue(stored(Date.now() + 6_000));
-    await freshness.reload();
-    expect(freshness.refreshedAt).toBeDefined();
     expect(freshness.age).toBe(24 * 60 * 60_000);
   });
 

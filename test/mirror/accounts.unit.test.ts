@@ -1,8 +1,8 @@
-/** What the accounts of a gateway share: the budgets of those that have left, and what is logged of the upstream. */
+/** What the accounts of a gateway share: what is logged of the upstream. */
 
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
 import { UpstreamError } from '../../src/upstream/upstream.ts';
@@ -30,29 +30,6 @@ beforeEach(() => {
   });
 });
 afterEach(() => accounts.close());
-
-it('the budget of an account still has its pause and its requests when the account has left and come back', () => {
-  accounts.getOrAdd(1).budget.pauseFor(600_000);
-  for (let times = 0; times < 60; times++) accounts.getOrAdd(2).budget.note();
-  for (const id of [1, 2]) accounts.removeUnreachable(id);
-  expect(accounts.figures().accounts).toBe(0);
-  expect(accounts.getOrAdd(1).budget.delayFor(1)).toBeGreaterThan(590_000);
-  expect(accounts.getOrAdd(2).budget.available()).toBe(0);
-  expect(accounts.getOrAdd(3).budget.delayFor(1)).toBe(0);
-});
-
-it('the budget of an account that stayed for hours still has its latest requests when the account comes back', () => {
-  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
-  try {
-    const { budget } = accounts.getOrAdd(1);
-    vi.advanceTimersByTime(2 * 60 * 60_000);
-    for (let times = 0; times < 60; times++) budget.note();
-    accounts.removeUnreachable(1);
-    expect(accounts.getOrAdd(1).budget.available()).toBe(0);
-  } finally {
-    vi.useRealTimers();
-  }
-});
 
 it('an unavailable upstream is logged once, however many requests fail, and again when it fails in another way', () => {
   for (let times = 0; times < 400; times++)

@@ -38,27 +38,33 @@ let account: Parameters<typeof waitUntilFresh>[1];
 
 /** Has a run read all lists that began so many milliseconds ago. */
 function read(ago = 0): boolean {
-  const { writes, mark } = freshness;
-  freshness.set({ askedAt: performance.now() - ago, began: 0, isPart: false, writes, mark });
+  freshness.begin(true).end(performance.now() - ago, 0);
   return true;
 }
 
 beforeEach(() => {
   inDatabase = undefined;
+  let mark: number | undefined;
   freshness = createAccountFreshness(
-    async () => ({
-      refreshedAt: inDatabase,
-      age: Date.now() - (inDatabase ?? 0),
-      mark: undefined,
-      isLeased: false,
-    }),
+    {
+      read: async () => ({
+        refreshedAt: inDatabase,
+        age: Date.now() - (inDatabase ?? 0),
+        mark,
+        isLeased: false,
+      }),
+      async noteWrite() {
+        mark = 1;
+        return { mark, previous: undefined };
+      },
+    },
     () => {},
   );
   run.mockReset().mockResolvedValue(false);
   account = {
     budget: createBudget(0),
     freshness,
-    progress: 3,
+    progress: () => 3,
     isUnreachable: false,
     touch: () => undefined,
     arrival: () => run(),
@@ -102,7 +108,7 @@ describe('a request about an account', () => {
 
   it('waits for a run, or is rejected with 503, if a write has not been read back', async () => {
     read(1_000);
-    await freshness.noteWrite(async () => ({ mark: 1, previous: undefined }));
+    await freshness.noteWrite({ parts: ['locks'] });
     expect(await request()).toEqual(unavailable);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => read());

@@ -3,9 +3,9 @@
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMirroredAccount, type MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
-import type { Part } from '../../src/mirror/pullAccount.ts';
+import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
 import type { AccountRuns } from '../../src/mirror/runs.ts';
-import type { NotedWrite, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;
@@ -13,7 +13,7 @@ const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 
 const lists = vi.fn<AccountRuns['lists']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
-const noteStoredWrite = vi.fn<(session?: number) => Promise<NotedWrite>>();
+const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
@@ -25,7 +25,7 @@ let marks = 0;
 /** A run that begins now. */
 const succeed: AccountRuns['lists'] = async (_upstream, _signal, { mark: read }) => {
   if (mark === read) mark = undefined;
-  return { began: Date.now() };
+  return Date.now();
 };
 
 /** What the database stores, by the same clock. */
@@ -54,7 +54,7 @@ beforeEach(() => {
     timing: {},
     budget: createBudget(0),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, skipped: () => 0 },
+    runs: { lists, details: async () => {}, skipped: () => 0, progress: () => 0 },
     stored: { read: readStored, noteWrite: noteStoredWrite },
     interval,
     idle: 10 * interval,
@@ -71,7 +71,8 @@ afterEach(async () => {
 });
 
 /** The lists that each run was asked to read. */
-const parts = () => lists.mock.calls.map(([, , { parts: which }]) => which ?? 'all');
+const parts = () =>
+  lists.mock.calls.map(([, , { parts: which = [] }]) => (which.length < allParts.length ? which : 'all'));
 
 const write = (...written: Part[]) => account.noteWrite({ parts: written });
 
@@ -122,7 +123,7 @@ describe('an account of the mirror', () => {
     const began = performance.now();
     lists.mockImplementationOnce(async () => {
       vi.advanceTimersByTime(5_000);
-      return { began: Date.now() };
+      return Date.now();
     });
     await account.refresh();
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);

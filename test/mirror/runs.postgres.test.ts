@@ -55,7 +55,7 @@ function addSessions(from: number, to: number): void {
     memoryUpstream.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
 }
 
-const readLists = () => runs.lists(upstream, signal, { advanced() {} });
+const readLists = () => runs.lists(upstream, signal, {});
 
 /** One run that reads the lists, and one that reads the details which lists leave out. */
 async function refresh(): Promise<void> {

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
-import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
+import { createDetailsOnDemand } from '../../src/mirror/details.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
 import { sync } from '../../src/mirror/sync.ts';

