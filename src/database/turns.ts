@@ -193,6 +193,6 @@ export function inTurn(sql: Sql, run: RunInTurn): Sql {
     findMany: (model, query, given) => run(() => sql.findMany(model, query, given)),
     count: (model, where, given, planning) => run(() => sql.count(model, where, given, planning)),
     run: (text, values, planning) => run(() => sql.run(text, values, planning)),
-    write: (text, values) => run(() => sql.write(text, values)),
+    write: (...given) => run(() => sql.write(...given)),
   };
 }

@@ -94,6 +94,10 @@ function queryFor(
   };
 }
 
+/** The query for the record that a field of a payload shows, with a slot for its id: a mutation reads the record as it writes. */
+export const queryShownBy = (field: string, model: RecordType, call: Call): SelectQuery =>
+  planOnce(field, call, () => queryFor(model, { where: { id: slots.id }, paths: [[field]] }, call));
+
 /** A mirror also selects whether details are pending, so it has queries of its own. */
 function planOnce(
   variant: RowQuery['variant'],
