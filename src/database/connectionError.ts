@@ -1,6 +1,6 @@
 /** Why a server cannot be used, in words for whoever has to mend it. */
 
-import type pg from 'pg';
+import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
@@ -10,18 +10,19 @@ import { isUnresponsive, unresponsive } from './session.ts';
 /** Who may create databases for others on most servers. */
 const superuser = 'postgres';
 
-/** The codes of Node, of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
-const away = /^(E[A-Z_]+|08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+/** The codes of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
+const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+
+/** What the errors of Node's connections name. Its other system errors are of files, or say that the program is wrong. */
+const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'write'];
 
 /** Whether an error says that the database is away, and not that a statement is wrong. */
 export function isAway(error: unknown): boolean {
-  const text = errorText(error);
-  return (
-    away.test(systemCodeOf(error) ?? '') ||
-    isUnresponsive(error) ||
-    /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting/.test(
-      text,
-    )
+  if (error instanceof AggregateError) return error.errors.some(isAway);
+  if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
+  if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
+  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b/.test(
+    errorText(error),
   );
 }
 

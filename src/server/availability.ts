@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isAway } from '../database/connectionError.ts';
 import type { RunInTurn } from '../database/turns.ts';
-import { databaseAway, errorText } from '../errors.ts';
+import { errorText, unserved } from '../errors.ts';
 import type { Outcome } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import type { PageHandler } from '../pages/page.ts';
@@ -33,7 +33,7 @@ export function createOutages(logger: Logger) {
         outage = { requests: 0 };
         logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
       }
-      throw databaseAway();
+      throw unserved('databaseAway');
     }
   };
 

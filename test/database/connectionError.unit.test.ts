@@ -1,7 +1,11 @@
 /** The messages about a server that cannot be used. Errors of real servers are tested in `serve.test.ts`. */
 
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
 import { expect, it } from 'vitest';
-import { connectionError, reasonOf } from '../../src/database/connectionError.ts';
+import { connectionError, isAway, reasonOf } from '../../src/database/connectionError.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
 const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
@@ -100,4 +104,19 @@ it.each([
 it('gives a single command for a new database when its role may create databases', () => {
   const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
   expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
+});
+
+it('takes errors of connections and of a server that stops for a database that is away, and no others', async () => {
+  const caught = (run: () => unknown) =>
+    Promise.resolve()
+      .then(run)
+      .catch((error: unknown) => error);
+  const missing = join(import.meta.dirname, 'missing');
+  const refused = await new Promise((settle) => connect(missing).on('error', settle));
+  const stopping = Object.assign(new pg.DatabaseError('stops', 0, 'error'), { code: '57P01' });
+  const wrong = Object.assign(new pg.DatabaseError('wrong', 0, 'error'), { code: '42601' });
+  expect([refused, new AggregateError([refused]), stopping].map(isAway)).toEqual([true, true, true]);
+  const others = [await caught(() => readFile(missing)), await caught(() => Buffer.from(7 as never)), wrong];
+  expect(others).toMatchObject([{ code: 'ENOENT' }, { code: 'ERR_INVALID_ARG_TYPE' }, { code: '42601' }]);
+  expect(others.map(isAway)).toEqual([false, false, false]);
 });
