@@ -124,19 +124,9 @@ function reasonsFor(
       'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
     ],
     [
-      /^\S*(SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE)/,
+      /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
       `the certificate of the server is not trusted (${said})`,
-      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; ${unchecked}`,
-    ],
-    [
-      /^ERR_TLS_CERT_ALTNAME_INVALID /,
-      `the certificate of the server is for another host (${said})`,
-      `Name the host in ${setting} as the certificate does; ${unchecked}`,
-    ],
-    [
-      /^CERT_(HAS_EXPIRED|NOT_YET_VALID) /,
-      `the certificate of the server is not valid now (${said})`,
-      `Renew it, or set the clocks; ${unchecked}`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
     ],
     // What pg throws when a server asks for what the URL does not have.
     [

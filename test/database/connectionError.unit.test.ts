@@ -36,24 +36,21 @@ it.each<[string, string | undefined, string, string]>([
     'the server does not offer TLS ($)',
     'Leave sslmode out of DATABASE_URL, or switch TLS on at the server.',
   ],
-  [
-    'self-signed',
-    'DEPTH_ZERO_SELF_SIGNED_CERT',
-    'the certificate of the server is not trusted ($)',
-    `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
-  ],
-  [
-    'no match',
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'the certificate of the server is for another host ($)',
-    `Name the host in DATABASE_URL as the certificate does; ${unchecked}`,
-  ],
-  [
-    'expired',
-    'CERT_HAS_EXPIRED',
-    'the certificate of the server is not valid now ($)',
-    `Renew it, or set the clocks; ${unchecked}`,
-  ],
+  ...(
+    [
+      ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+      ['no match', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+      ['expired', 'CERT_HAS_EXPIRED'],
+    ] as const
+  ).map(
+    ([said, code]) =>
+      [
+        said,
+        code,
+        'the certificate of the server is not trusted ($)',
+        `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
+      ] as [string, string, string, string],
+  ),
   [
     'SASL: client password must be a string',
     undefined,

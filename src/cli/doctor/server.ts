@@ -4,9 +4,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
-import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
-import { findDifference } from '../../database/connection/direct.ts';
-import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
+import { serverOf } from '../../database/connection/client.ts';
+import {
+  findDifference,
+  findEncodingProblem,
+  oldestServer,
+  type ServerUrls,
+} from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
@@ -23,7 +27,7 @@ export interface Connected {
   /** Where changes are heard and migrations applied: by DATABASE_DIRECT_URL, or else by the same connection. */
   readonly direct: Session;
   /** Of the direct connection. */
-  readonly server: ServerConfig;
+  readonly server: pg.ClientConfig;
   readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 

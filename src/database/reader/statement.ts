@@ -9,16 +9,7 @@
 import type { Column } from './batch.ts';
 import { columnOf, fieldOf, listOf } from './dataModel.ts';
 import type { ModelName, SelectQuery } from './query.ts';
-import {
-  conditionOn,
-  conditionsOn,
-  createWriter,
-  isRecord,
-  joinOn,
-  onlyEntry,
-  orderedBy,
-  type Writer,
-} from './where.ts';
+import { conditionOn, createWriter, isRecord, joinOn, onlyEntry, orderedBy, type Writer } from './where.ts';
 
 export interface Statement {
   readonly text: string;
@@ -84,37 +75,17 @@ function select(
   tied = 'true',
 ): { text: string; columns: readonly JsonColumn[] } {
   const { parts, columns } = selectedColumns(writer, model, query.select, table);
-  const { where = {}, anyOf, orderBy = [], take, skip } = query;
+  const { where = {}, orderBy = [], take, skip } = query;
   const order = orderedBy(model, orderBy, table);
   const limit = take === undefined ? undefined : writer.parameter(take);
   const offset = skip ? writer.parameter(skip) : undefined;
   const limitText = limit ? ` LIMIT ${limit}` : '';
-  let source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
-  if (anyOf) {
-    const needed = limit && offset ? ` LIMIT ${limit}::bigint + ${offset}::bigint` : limitText;
-    const conditions = conditionsOn(writer, model, anyOf, table);
-    source = `FROM (${unionOf(conditions, `SELECT ${table}.* ${source}`, order + needed)}) ${table}`;
-  }
+  const source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
   const page = offset
     ? // In a subquery, since otherwise PostgreSQL computes the selected fields for the skipped rows as well.
       `FROM (SELECT ${table}.* ${source}${order}${limitText} OFFSET ${offset}) ${table}${order}`
     : source + order + limitText;
   return { text: `SELECT ${parts.join(', ')} ${page}`, columns };
-}
-
-/**
- * The rows that meet any of the conditions, each row once.
- * @param rows selects rows, and ends with a condition of its own.
- * @param end the order of the rows and their number.
- */
-function unionOf(conditions: readonly string[], rows: string, end: string): string {
-  return conditions
-    .map((condition, index) => {
-      // The conditions before this one have found the rows that meet them.
-      const others = conditions.slice(0, index).map((other) => ` AND ${other} IS NOT TRUE`);
-      return `(${rows} AND ${condition}${others.join('')}${end})`;
-    })
-    .join(' UNION ALL ');
 }
 
 function selectedColumns(writer: Writer, model: ModelName, selection: object, table: string) {

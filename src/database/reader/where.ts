@@ -56,7 +56,7 @@ export function conditionOn(writer: Writer, model: ModelName, where: object, tab
  * The conditions of a list, each in parentheses. An empty list is rejected: to Prisma an empty AND is true, and an empty OR
  * is false.
  */
-export function conditionsOn(writer: Writer, model: ModelName, wanted: unknown, table: string): string[] {
+function conditionsOn(writer: Writer, model: ModelName, wanted: unknown, table: string): string[] {
   if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every(isRecord))
     throw new Error(`${JSON.stringify(wanted)} is not a list of conditions`);
   return wanted.map((each) => `(${conditionOn(writer, model, each, table)})`);
