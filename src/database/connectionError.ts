@@ -4,7 +4,7 @@ import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import type { ServerSetting } from './connection/client.ts';
+import type { ServerSetting } from './connection/find.ts';
 import { isUnresponsive, unresponsive } from './session.ts';
 
 /** Who may create databases for others on most servers. */
@@ -44,12 +44,6 @@ export function createDatabase(
   return user === superuser
     ? own
     : `${own}; or, if that role may create none: ${create('-U', superuser, '-O', user ?? '')}`;
-}
-
-/** How a role is made that has a password. */
-function createRole({ host, port, user }: Address): string {
-  const command = ['createuser', '-h', host, '-p', String(port), '-U', superuser, '-P', user ?? ''];
-  return `If there is no such role, make it: ${command.map(shellWord).join(' ')}`;
 }
 
 /**
@@ -98,7 +92,6 @@ function reasonsFor(
   said: string,
   setting: ServerSetting,
 ): readonly [pattern: RegExp, says: string, advice: string][] {
-  const makeRole = createRole(client);
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
   return [
     [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
@@ -106,12 +99,12 @@ function reasonsFor(
     [
       /^28P01 /,
       `the server does not accept its password (${said})`,
-      `Correct it, or the name of the role. ${makeRole}`,
+      'Correct it, or the name of the role, or make the role by createuser -P.',
     ],
     [
       /^\S* role ".*" does not exist$/,
       `the server has no such role (${said})`,
-      `Correct its name in ${setting}. ${makeRole}`,
+      `Correct its name in ${setting}, or make it by createuser -P.`,
     ],
     [
       /does not support SSL/,

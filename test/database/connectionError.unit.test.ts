@@ -14,7 +14,6 @@ const failed = (message: string, code?: string) => Object.assign(new Error(messa
 const unchecked =
   'or write sslmode=no-verify in DATABASE_URL, with which whoever stands between can pose as the server: see docs/configuration.md#tls.';
 const start = 'Start the server, or correct DATABASE_URL; unset it for the embedded database.';
-const makeRole = 'If there is no such role, make it: createuser -h h -p 5433 -U postgres -P me';
 
 it.each<[string, string | undefined, string, string]>([
   ['connect EPERM 127.0.0.1:5433', 'EPERM', 'cannot be reached: $', start],
@@ -22,13 +21,13 @@ it.each<[string, string | undefined, string, string]>([
     'wrong password',
     '28P01',
     'the server does not accept its password ($)',
-    `Correct it, or the name of the role. ${makeRole}`,
+    'Correct it, or the name of the role, or make the role by createuser -P.',
   ],
   [
     'role "me" does not exist',
     '28000',
     'the server has no such role ($)',
-    `Correct its name in DATABASE_URL. ${makeRole}`,
+    'Correct its name in DATABASE_URL, or make it by createuser -P.',
   ],
   [
     'The server does not support SSL connections',

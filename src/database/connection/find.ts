@@ -2,11 +2,21 @@
 
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { withPlainSslMode } from '../../config/databaseUrl.ts';
 import { type Diagnosis, SetupError, withoutPassword } from '../../errors.ts';
 import { connectionError, createDatabase } from '../connectionError.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
 import { createSession } from '../session.ts';
-import { serverOf } from './client.ts';
+
+/** The settings that name a server. */
+export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+
+/** The connection settings of the server that a setting names. */
+export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });
+
+/** Names the server that a client connects to: a URL may have host and port in its query, or leave them out. */
+export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** The URLs of a server. */
 export interface ServerUrls {

@@ -11,8 +11,13 @@ import { statementSpans } from '../../channels.ts';
 import { retryOnConflict } from '../transaction.ts';
 import { Batch, type NamedStatement } from './batch.ts';
 import type { ModelName, Planning, SelectQuery, SlotValues, Where } from './query.ts';
-import { countStatement, type RowStatement, type Statement, selectStatement } from './statement.ts';
-import { fillSlots } from './where.ts';
+import {
+  countStatement,
+  fillSlots,
+  type RowStatement,
+  type Statement,
+  selectStatement,
+} from './statement.ts';
 
 export interface Sql {
   /**

@@ -6,7 +6,7 @@ import { currentViewer, type ListedType, type RecordType, type ViewerRef } from 
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
 import type { FilterTarget } from '../filtering/fields.ts';
-import { type ListArguments, readList } from '../filtering/request.ts';
+import { type ListArguments, readList } from '../filtering/filter.ts';
 import { checkDatabaseId } from '../globalId.ts';
 import { defaultOrder, orderBy } from './keyset.ts';
 import { placeOf } from './loaders.ts';

@@ -10,7 +10,7 @@ import { currentViewer, type ListedType, type RecordType, visibleTo } from '../.
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { ListFilter } from '../filtering/request.ts';
+import type { ListFilter } from '../filtering/filter.ts';
 import type { GlobalId } from '../globalId.ts';
 import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
 import { placeOf } from './loaders.ts';

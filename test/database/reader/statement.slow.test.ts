@@ -323,7 +323,7 @@ function slotted(query: SelectQuery): { template: SelectQuery; values: Record<st
   const ofQuery = (given: object): object =>
     each(given, (value, name) => {
       if (name === 'take' || name === 'skip') return slot(value);
-      if (name === 'where' || name === 'anyOf') return ofCondition(value);
+      if (name === 'where') return ofCondition(value);
       return name === 'select' ? each(value as object, ofSelected) : value;
     });
   // Selected lists and counts are queries themselves.
