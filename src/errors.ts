@@ -103,10 +103,10 @@ export function clientError(
   return new GraphQLError(message, { extensions: { code, ...again } });
 }
 
-/** The error of a request that needs the database while it is away. It decides the status of a whole GraphQL response. */
-export function databaseAway(): GraphQLError {
+/** The error of a request that the database cannot serve now. It decides the status of a whole GraphQL response. */
+export function unserved(why: 'databaseAway' | 'tooBusy'): GraphQLError {
   const http = { status: statusOf.SERVICE_UNAVAILABLE, headers: { 'Retry-After': '1' } };
-  return new GraphQLError(messages.databaseAway, {
+  return new GraphQLError(messages[why], {
     extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1, http },
   });
 }

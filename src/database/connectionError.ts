@@ -1,27 +1,28 @@
 /** Why a server cannot be used, in words for whoever has to mend it. */
 
-import type pg from 'pg';
+import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import type { ServerSetting } from './connection/client.ts';
+import type { ServerSetting } from './connection/find.ts';
 import { isUnresponsive, unresponsive } from './session.ts';
 
 /** Who may create databases for others on most servers. */
 const superuser = 'postgres';
 
-/** The codes of Node, of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
-const away = /^(E[A-Z_]+|08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+/** The codes of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
+const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+
+/** What the errors of Node's connections name. Its other system errors are of files, or say that the program is wrong. */
+const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'write'];
 
 /** Whether an error says that the database is away, and not that a statement is wrong. */
 export function isAway(error: unknown): boolean {
-  const text = errorText(error);
-  return (
-    away.test(systemCodeOf(error) ?? '') ||
-    isUnresponsive(error) ||
-    /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting/.test(
-      text,
-    )
+  if (error instanceof AggregateError) return error.errors.some(isAway);
+  if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
+  if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
+  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b/.test(
+    errorText(error),
   );
 }
 
@@ -43,12 +44,6 @@ export function createDatabase(
   return user === superuser
     ? own
     : `${own}; or, if that role may create none: ${create('-U', superuser, '-O', user ?? '')}`;
-}
-
-/** How a role is made that has a password. */
-function createRole({ host, port, user }: Address): string {
-  const command = ['createuser', '-h', host, '-p', String(port), '-U', superuser, '-P', user ?? ''];
-  return `If there is no such role, make it: ${command.map(shellWord).join(' ')}`;
 }
 
 /**
@@ -97,7 +92,6 @@ function reasonsFor(
   said: string,
   setting: ServerSetting,
 ): readonly [pattern: RegExp, says: string, advice: string][] {
-  const makeRole = createRole(client);
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
   return [
     [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
@@ -105,12 +99,12 @@ function reasonsFor(
     [
       /^28P01 /,
       `the server does not accept its password (${said})`,
-      `Correct it, or the name of the role. ${makeRole}`,
+      'Correct it, or the name of the role, or make the role by createuser -P.',
     ],
     [
       /^\S* role ".*" does not exist$/,
       `the server has no such role (${said})`,
-      `Correct its name in ${setting}. ${makeRole}`,
+      `Correct its name in ${setting}, or make it by createuser -P.`,
     ],
     [
       /does not support SSL/,
@@ -123,19 +117,9 @@ function reasonsFor(
       'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
     ],
     [
-      /^\S*(SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE)/,
+      /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
       `the certificate of the server is not trusted (${said})`,
-      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; ${unchecked}`,
-    ],
-    [
-      /^ERR_TLS_CERT_ALTNAME_INVALID /,
-      `the certificate of the server is for another host (${said})`,
-      `Name the host in ${setting} as the certificate does; ${unchecked}`,
-    ],
-    [
-      /^CERT_(HAS_EXPIRED|NOT_YET_VALID) /,
-      `the certificate of the server is not valid now (${said})`,
-      `Renew it, or set the clocks; ${unchecked}`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
     ],
     // What pg throws when a server asks for what the URL does not have.
     [

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
-import type { ServerConfig } from './connection/client.ts';
 import { findServer, type ServerUrls } from './connection/find.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folderLock.ts';
@@ -46,7 +45,7 @@ export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
   /** How a session of one's own is made, past any pooler that the pool goes through. */
-  readonly direct: ServerConfig;
+  readonly direct: pg.ClientConfig;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /**
@@ -164,15 +163,6 @@ const longestIdle = 60_000;
 /** How long, in milliseconds, a statement of a command may take. */
 const longestOfCommand = 60_000;
 
-/** The limits that hold also where the server is gone without a word. Those of a gateway are completed by `limitSilence`. */
-const poolLimits = (bounds: PoolLimits | undefined): pg.PoolConfig =>
-  bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand };
-
-/** Must be called for each new connection of a pool. */
-function limitSilence(client: pg.ClientBase, bounds: PoolLimits | undefined): void {
-  if (bounds) endWhenSilent(client, bounds.statement + lateness);
-}
-
 /**
  * Makes the settings of sessions that are the gateway's alone, which has the server stop what takes too long, the wait for a
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
@@ -209,14 +199,15 @@ export function connectTo(
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
-    ...poolLimits(bounds),
+    // These limits hold also where the server is gone without a word. `endWhenSilent` has that of a gateway's statements.
+    ...(bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand }),
     connectionTimeoutMillis: connection.connectionTimeoutMillis ?? longestConnecting,
     // Probes find a server that is gone without a word while nobody asks.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // The pool waits for its promise.
     async onConnect(client) {
-      limitSilence(client, bounds);
+      if (bounds) endWhenSilent(client, bounds.statement + lateness);
       await prepare?.(client);
     },
   });

@@ -9,7 +9,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
-import type { ServerConfig } from './connection/client.ts';
 import { createDatabase } from './connectionError.ts';
 import { findSchemaProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
@@ -41,7 +40,7 @@ interface Migration {
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database has migrations of another version.
  */
 export async function migrate(
-  connection: ServerConfig,
+  connection: pg.ClientConfig,
   folder = checkedIn,
   listener: MigrationListener = {},
 ): Promise<string[]> {

@@ -79,6 +79,3 @@ export const isRecordType = (name: string): name is RecordType => recordTypes.so
 
 /** The condition on rows of a model that the viewer may see. Every read of records has it. */
 export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);
-
-/** The condition on the viewer's own rows of a model with owners. */
-export const ownedBy: (viewer: ViewerRef) => { readonly ownerId: number } = owned;

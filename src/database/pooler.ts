@@ -5,7 +5,6 @@
 
 import type pg from 'pg';
 import { SetupError } from '../errors.ts';
-import type { ServerConfig } from './connection/client.ts';
 
 /** Whether a pooler stands in between: it tells each client a process id of its own making. */
 export async function isPooled(client: pg.Client): Promise<boolean> {
@@ -65,7 +64,7 @@ export function sessionSettings(more: Readonly<Record<string, string>> = {}): st
 }
 
 /** Makes those settings on a connection to a server, unless a pooler gives its session to other clients as well. */
-export async function makeSessionSettings(client: pg.Client, server: ServerConfig): Promise<void> {
+export async function makeSessionSettings(client: pg.Client, server: pg.ClientConfig): Promise<void> {
   // The embedded engine has no defaults but its own.
   if (server.connectionString === undefined || (await isPooled(client))) return;
   await client.query(sessionSettings());

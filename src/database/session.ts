@@ -3,7 +3,6 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { ServerConfig } from './connection/client.ts';
 import { makeSessionSettings } from './pooler.ts';
 
 /** How long, in milliseconds, it is waited for a connection. */
@@ -25,7 +24,7 @@ export interface Session {
 }
 
 /** @param statement how long, in milliseconds, a statement may take for which nothing else is said. */
-export function createSession(connection: ServerConfig, statement = startStatementTimeout): Session {
+export function createSession(connection: pg.ClientConfig, statement = startStatementTimeout): Session {
   const socket = new Socket();
   const client = new pg.Client({
     ...connection,

@@ -8,13 +8,14 @@
  * and no bound.
  */
 
+import { unserved } from '../errors.ts';
 import type { Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
 /** Names a user, or the address of a client whose user is not known yet, which has no statements. */
 export type User = number | string;
 
-/** Runs a statement when it is the user's turn. Rejects if the turn takes as long to come as a connection may. */
+/** Runs a statement when it is the user's turn. Rejects with a 503 if the turn takes as long to come as a connection may. */
 export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;
 
 export interface Turns {
@@ -90,7 +91,7 @@ export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
         let isLate = false;
         const late = setTimeout(() => {
           isLate = true;
-          fail(new Error('the statement waited too long for its turn'));
+          fail(unserved('tooBusy'));
         }, longestConnecting);
         queue.add(user, request, () => {
           clearTimeout(late);
@@ -193,6 +194,6 @@ export function inTurn(sql: Sql, run: RunInTurn): Sql {
     findMany: (model, query, given) => run(() => sql.findMany(model, query, given)),
     count: (model, where, given, planning) => run(() => sql.count(model, where, given, planning)),
     run: (text, values, planning) => run(() => sql.run(text, values, planning)),
-    write: (text, values) => run(() => sql.write(text, values)),
+    write: (...given) => run(() => sql.write(...given)),
   };
 }

@@ -39,7 +39,7 @@ export async function prepareDemo(
   // The file was lost or never written, or its token is revoked or belongs to another database. The secret of the earlier
   // token is lost, so that token is deleted: an account may have only so many.
   if (!keepsTokens)
-    await sql.write('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
+    await sql.run('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
   const created = await createToken(pool, demoUsername, tokenName).catch((error: unknown) => {
     // The account has as many tokens as it may have, or another tier. Then it is treated like any other account.
     if (error instanceof TokenError) return undefined;

@@ -19,8 +19,13 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.ts';
-import { nameArguments } from '../schema/argumentErrors.ts';
-import { countVersions, maxErrors, type PreparedOperation, prepare } from '../schema/compile.ts';
+import {
+  countVersions,
+  maxErrors,
+  nameArguments,
+  type PreparedOperation,
+  prepare,
+} from '../schema/compile.ts';
 import { fragmentsOf } from '../schema/fragments.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';

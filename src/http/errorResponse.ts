@@ -2,7 +2,7 @@
 
 import { GraphQLError } from 'graphql';
 import { isAway } from '../database/connectionError.ts';
-import { codeOf, databaseAway, type ErrorCode, messages, retryAfterOf, statusOf } from '../errors.ts';
+import { codeOf, type ErrorCode, messages, retryAfterOf, statusOf, unserved } from '../errors.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 
@@ -43,7 +43,7 @@ export function errorResponse(
 
 /** The response to a request that failed: what the error says to clients, or else a 500, whose error is logged. */
 export function failureResponse({ endpoint, report }: Exchange, failure: unknown): HttpResponse {
-  const error = isAway(failure) ? databaseAway() : failure;
+  const error = isAway(failure) ? unserved('databaseAway') : failure;
   const code = error instanceof GraphQLError ? codeOf(error) : undefined;
   if (!(error instanceof GraphQLError) || !code) {
     report(error);

@@ -9,8 +9,7 @@ import { getDatamodel } from '../database/generated/pothos.ts';
 import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
-import { isoInstant } from './isoInstant.ts';
-import { isoTime } from './isoTime.ts';
+import { isoInstant, isoTime } from './isoInstant.ts';
 import { pageSize } from './loading/pagination.ts';
 
 export interface BuilderTypes {

@@ -6,10 +6,11 @@
  */
 
 import {
+  type ArgumentNode,
   type DocumentNode,
   type ExecutionResult,
   execute,
-  type GraphQLError,
+  GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
@@ -21,11 +22,11 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
-import { nameArguments } from './argumentErrors.ts';
 import {
   conditionVariablesIn,
   executableDocument,
   findCoercedType,
+  hasVariable,
   type Values,
 } from './compiledDocument.ts';
 import { compilerSchemaOf } from './compilerSchema.ts';
@@ -205,4 +206,46 @@ function compilesRightly(document: DocumentNode): boolean {
     },
   });
   return isRight;
+}
+
+/**
+ * Names the argument or variable in errors of graphql-js, which only point into the document: sets `extensions.argument` and `extensions.variable` of each error where they can be determined.
+ */
+export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
+  let known: ArgumentNode[] | undefined;
+  for (const error of errors ?? []) {
+    // Client errors of resolvers name their argument already, and unexpected errors are masked.
+    if (error.extensions.code !== undefined || !isOfGraphql(error)) continue;
+    known ??= argumentsIn(document);
+    const argument = argumentOf(error, known);
+    if (argument !== undefined) error.extensions.argument = argument;
+    const [node] = error.nodes ?? [];
+    if (node?.kind === Kind.VARIABLE_DEFINITION) error.extensions.variable = node.variable.name.value;
+  }
+}
+
+const isOfGraphql = ({ originalError: cause }: GraphQLError): boolean =>
+  cause === undefined || cause instanceof GraphQLError;
+
+function argumentsIn(document: DocumentNode): ArgumentNode[] {
+  const found: ArgumentNode[] = [];
+  visit(document, { Argument: (node) => void found.push(node) });
+  return found;
+}
+
+function argumentOf({ message, nodes }: GraphQLError, known: readonly ArgumentNode[]): string | undefined {
+  // A missing argument is nowhere in the document, so its name is read from the message.
+  const [, missing] = /^(?:Field "[^"]*" argument|Argument) "(\w+)" /.exec(message) ?? [];
+  if (missing !== undefined) return missing;
+  const [node] = nodes ?? [];
+  if (node?.kind === Kind.VARIABLE_DEFINITION) {
+    const names = new Set(
+      known
+        .filter((argument) => hasVariable(argument.value, node.variable.name.value))
+        .map(({ name }) => name.value),
+    );
+    return names.size === 1 ? [...names][0] : undefined;
+  }
+  return known.find(({ loc }) => loc && node?.loc && loc.start <= node.loc.start && node.loc.end <= loc.end)
+    ?.name.value;
 }

@@ -1,4 +1,4 @@
-/** Validates instants as text from clients or an upstream (RFC 3339). */
+/** Instants as text (RFC 3339): those of clients or an upstream are validated, and those of responses are written. */
 
 import { z } from 'zod';
 
@@ -8,3 +8,14 @@ export const isoInstant = z.preprocess(
     typeof value === 'string' ? value.toUpperCase().replace(/(T\d\d:\d\d)(?=Z|[+-])/, '$1:00') : value,
   z.iso.datetime({ offset: true }),
 );
+
+/** The years of the format, without the year 0, which the calendars of many clients do not have. */
+const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
+/**
+ * Writes a time. One outside of the years of the format is clamped to the nearest time within, so that the record can be shown.
+ * A time that a `Date` cannot represent is a number, such as an infinite one.
+ * @throws {RangeError} for an invalid date.
+ */
+export const isoTime = (date: Date | number): string =>
+  new Date(Math.min(Math.max(date.valueOf(), earliest), latest)).toISOString();

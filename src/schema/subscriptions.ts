@@ -31,19 +31,16 @@ export interface WatchViewerOptions {
   readonly viewers: Pick<Viewers, 'isValid'>;
   /** Interval in seconds at which the token is looked up, whatever the feed reports. */
   readonly maxAge: number;
-  /** Delay in milliseconds before the first retry after the database has failed. */
+  /** Delay in milliseconds before a retry after the database, or an execution, has failed. */
   readonly retryDelay?: number;
 }
-
-/** The longest delay before a retry, in milliseconds. */
-const longestDelay = 30_000;
 
 /** Watches viewers, each until their token is revoked or the subscription ends. */
 export function createWatchViewer({
   feed,
   viewers,
   maxAge,
-  retryDelay = 1_000,
+  retryDelay = 2_000,
 }: WatchViewerOptions): WatchViewer {
   return (viewer, { changed, ended }) => {
     const stopped = new AbortController();
@@ -69,8 +66,10 @@ export function createWatchViewer({
     };
     const unsubscribe = feed.subscribe(onChange);
     const timer = setInterval(token.doubt, maxAge * 1_000);
+    let retry: NodeJS.Timeout | undefined;
     signal.addEventListener('abort', () => {
       clearInterval(timer);
+      clearTimeout(retry);
       unsubscribe();
     });
     viewer.ended?.addEventListener('abort', end, { signal });
@@ -81,7 +80,10 @@ export function createWatchViewer({
       get isTrusted() {
         return token.isTrusted;
       },
-      noteResult: createRetry(token.doubt, retryDelay, signal),
+      noteResult(hasFailed) {
+        clearTimeout(retry);
+        if (hasFailed && !signal.aborted) retry = setTimeout(token.doubt, retryDelay).unref();
+      },
       stop: () => stopped.abort(),
     };
   };
@@ -127,17 +129,5 @@ function createTokenCheck(
       // The wait of a check is aborted with the signal.
       if (!isChecking) check().catch(() => {});
     },
-  };
-}
-
-/** Returns a function for the result of each execution. Retries with exponential backoff for as long as the execution fails. */
-function createRetry(retry: () => void, firstDelay: number, signal: AbortSignal): ViewerWatch['noteResult'] {
-  let delay = firstDelay;
-  let timer: NodeJS.Timeout | undefined;
-  signal.addEventListener('abort', () => clearTimeout(timer));
-  return (hasFailed) => {
-    clearTimeout(timer);
-    if (hasFailed && !signal.aborted) timer = setTimeout(retry, delay).unref();
-    delay = hasFailed ? Math.min(2 * delay, longestDelay) : firstDelay;
   };
 }

@@ -7,7 +7,7 @@ import { requestSpans } from '../channels.ts';
 import { isAway } from '../database/connectionError.ts';
 import { longestConnecting } from '../database/session.ts';
 import type { RunInTurn } from '../database/turns.ts';
-import { databaseAway, errorText } from '../errors.ts';
+import { errorText, unserved } from '../errors.ts';
 import {
   timeouts as defaultTimeouts,
   endAfterIgnoredOffers,
@@ -125,7 +125,7 @@ function watchOutages(logger: Logger): RunInTurn {
       if (!outage)
         logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
       outage ??= {};
-      throw databaseAway();
+      throw unserved('databaseAway');
     }
   };
 }

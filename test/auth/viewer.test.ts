@@ -113,7 +113,7 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
       });
     });
   };
-  const sql: Sql = { run, write: run, findMany: async () => [], count: async () => 0 };
+  const sql: Sql = { run, write: async () => [[], []], findMany: async () => [], count: async () => 0 };
   return { ...fake, statements, notes, viewers: createViewers(sql, fake.feed, maxAge) };
 }
 

@@ -1,7 +1,11 @@
 /** The messages about a server that cannot be used. Errors of real servers are tested in `serve.test.ts`. */
 
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
 import { expect, it } from 'vitest';
-import { connectionError, reasonOf } from '../../src/database/connectionError.ts';
+import { connectionError, isAway, reasonOf } from '../../src/database/connectionError.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
 const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
@@ -10,7 +14,6 @@ const failed = (message: string, code?: string) => Object.assign(new Error(messa
 const unchecked =
   'or write sslmode=no-verify in DATABASE_URL, with which whoever stands between can pose as the server: see docs/configuration.md#tls.';
 const start = 'Start the server, or correct DATABASE_URL; unset it for the embedded database.';
-const makeRole = 'If there is no such role, make it: createuser -h h -p 5433 -U postgres -P me';
 
 it.each<[string, string | undefined, string, string]>([
   ['connect EPERM 127.0.0.1:5433', 'EPERM', 'cannot be reached: $', start],
@@ -18,13 +21,13 @@ it.each<[string, string | undefined, string, string]>([
     'wrong password',
     '28P01',
     'the server does not accept its password ($)',
-    `Correct it, or the name of the role. ${makeRole}`,
+    'Correct it, or the name of the role, or make the role by createuser -P.',
   ],
   [
     'role "me" does not exist',
     '28000',
     'the server has no such role ($)',
-    `Correct its name in DATABASE_URL. ${makeRole}`,
+    'Correct its name in DATABASE_URL, or make it by createuser -P.',
   ],
   [
     'The server does not support SSL connections',
@@ -32,24 +35,21 @@ it.each<[string, string | undefined, string, string]>([
     'the server does not offer TLS ($)',
     'Leave sslmode out of DATABASE_URL, or switch TLS on at the server.',
   ],
-  [
-    'self-signed',
-    'DEPTH_ZERO_SELF_SIGNED_CERT',
-    'the certificate of the server is not trusted ($)',
-    `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
-  ],
-  [
-    'no match',
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'the certificate of the server is for another host ($)',
-    `Name the host in DATABASE_URL as the certificate does; ${unchecked}`,
-  ],
-  [
-    'expired',
-    'CERT_HAS_EXPIRED',
-    'the certificate of the server is not valid now ($)',
-    `Renew it, or set the clocks; ${unchecked}`,
-  ],
+  ...(
+    [
+      ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+      ['no match', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+      ['expired', 'CERT_HAS_EXPIRED'],
+    ] as const
+  ).map(
+    ([said, code]) =>
+      [
+        said,
+        code,
+        'the certificate of the server is not trusted ($)',
+        `Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
+      ] as [string, string, string, string],
+  ),
   [
     'SASL: client password must be a string',
     undefined,
@@ -100,4 +100,19 @@ it.each([
 it('gives a single command for a new database when its role may create databases', () => {
   const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
   expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
+});
+
+it('takes errors of connections and of a server that stops for a database that is away, and no others', async () => {
+  const caught = (run: () => unknown) =>
+    Promise.resolve()
+      .then(run)
+      .catch((error: unknown) => error);
+  const missing = join(import.meta.dirname, 'missing');
+  const refused = await new Promise((settle) => connect(missing).on('error', settle));
+  const stopping = Object.assign(new pg.DatabaseError('stops', 0, 'error'), { code: '57P01' });
+  const wrong = Object.assign(new pg.DatabaseError('wrong', 0, 'error'), { code: '42601' });
+  expect([refused, new AggregateError([refused]), stopping].map(isAway)).toEqual([true, true, true]);
+  const others = [await caught(() => readFile(missing)), await caught(() => Buffer.from(7 as never)), wrong];
+  expect(others).toMatchObject([{ code: 'ENOENT' }, { code: 'ERR_INVALID_ARG_TYPE' }, { code: '42601' }]);
+  expect(others.map(isAway)).toEqual([false, false, false]);
 });

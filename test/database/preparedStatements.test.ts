@@ -54,7 +54,7 @@ describe('a connection to a server', () => {
     const { pool } = database;
     await pool.query('CREATE TABLE retyped (state int); INSERT INTO retyped VALUES (1)');
     const ask = () =>
-      one.sql.write<{ state: number }>('UPDATE retyped SET state = state + 1 RETURNING state', []);
+      one.sql.run<{ state: number }>('UPDATE retyped SET state = state + 1 RETURNING state', []);
     await ask();
     await pool.query('ALTER TABLE retyped ALTER state TYPE float8');
     await expect(ask()).rejects.toThrow('cached plan must not change result type');

@@ -66,6 +66,19 @@ describe('a transaction', () => {
   });
 });
 
+it('a write and the query with it are one transaction, in which the query finds what was written', async () => {
+  const write = (id: number | string) =>
+    database.sql.write(
+      { text: `INSERT INTO "User" (username) VALUES ('written') RETURNING username`, values: [] },
+      'User',
+      { select: { username: true }, where: { OR: [{ username: 'written' }, { id }] } },
+    );
+  await database.client.user.deleteMany();
+  await expect(write('no id')).rejects.toThrow('invalid input syntax');
+  expect(await usernames()).toEqual([]);
+  expect(await write(0)).toEqual([[{ username: 'written' }], [{ username: 'written' }]]);
+});
+
 describe('a transaction whose connection is lost', () => {
   needsEngine('postgres', 'the embedded engine has no network connection');
   let line: TcpProxy;

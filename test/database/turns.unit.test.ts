@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTurns, type RunInTurn } from '../../src/database/turns.ts';
+import { messages } from '../../src/errors.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -65,10 +66,13 @@ describe('a statement', () => {
     expect(begun).toEqual(['1a']);
   });
 
-  it('fails, and is never run, if it waits as long as an attempt to connect may take', async () => {
+  it('gets a 503, and is never run, if it waits as long as an attempt to connect may take', async () => {
     const { begun, ask, figures } = open({ duration: 6_000 });
     for (const name of ['1a', '1b']) void ask(name);
-    const late = expect(ask('1c')).rejects.toThrow('too long');
+    const late = expect(ask('1c')).rejects.toMatchObject({
+      message: messages.tooBusy,
+      extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1, http: { status: 503 } },
+    });
     await vi.advanceTimersByTimeAsync(5_000);
     await late;
     await vi.advanceTimersByTimeAsync(10_000);

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { message } from '../../src/database/embedded/protocol.ts';
+import { message } from '../../src/database/embedded/server.ts';
 
 export interface SilentServer {
   readonly url: string;

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
-import { fatal } from '../../src/database/embedded/protocol.ts';
+import { fatal } from '../../src/database/embedded/server.ts';
 
 /** A database with a pool of connections, such as a `Database`. */
 export interface Target {

@@ -3,15 +3,23 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
-import { findSilentTriggers } from '../../database/announcements.ts';
-import { type ServerConfig, serverOf } from '../../database/connection/client.ts';
-import { findDifference } from '../../database/connection/direct.ts';
-import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
+import {
+  findDifference,
+  findEncodingProblem,
+  oldestServer,
+  type ServerUrls,
+  serverOf,
+} from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
-import { findHiddenTables, findMissingRights, findSchemaProblem } from '../../database/rights.ts';
+import {
+  findHiddenTables,
+  findMissingRights,
+  findSchemaProblem,
+  findSilentTriggers,
+} from '../../database/rights.ts';
 import { createSession, type Session } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
@@ -23,7 +31,7 @@ export interface Connected {
   /** Where changes are heard and migrations applied: by DATABASE_DIRECT_URL, or else by the same connection. */
   readonly direct: Session;
   /** Of the direct connection. */
-  readonly server: ServerConfig;
+  readonly server: pg.ClientConfig;
   readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 

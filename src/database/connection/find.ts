@@ -1,12 +1,22 @@
 /** Checks that a server can be used, and finds out what it is capable of. */
 
+import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { type Diagnosis, SetupError } from '../../errors.ts';
+import { withPlainSslMode } from '../../config/databaseUrl.ts';
+import { type Diagnosis, SetupError, withoutPassword } from '../../errors.ts';
 import { connectionError, createDatabase } from '../connectionError.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
 import { createSession } from '../session.ts';
-import { type ServerConfig, serverOf } from './client.ts';
-import { findDirect } from './direct.ts';
+
+/** The settings that name a server. */
+export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+
+/** The connection settings of the server that a setting names. */
+export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });
+
+/** Names the server that a client connects to: a URL may have host and port in its query, or leave them out. */
+export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** The URLs of a server. */
 export interface ServerUrls {
@@ -16,8 +26,8 @@ export interface ServerUrls {
 }
 
 interface FoundServer {
-  readonly server: ServerConfig;
-  readonly direct: ServerConfig;
+  readonly server: pg.ClientConfig;
+  readonly direct: pg.ClientConfig;
   /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
   /** Whether the server supports logical decoding. */
@@ -69,4 +79,59 @@ export function findEncodingProblem(
     says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
     advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
   };
+}
+
+/**
+ * Returns the connection of DATABASE_DIRECT_URL.
+ * @throws {SetupError} if it cannot be used, or leads to another database than DATABASE_URL.
+ */
+async function findDirect(url: string, directUrl: string): Promise<pg.ClientConfig> {
+  const direct = serverOf(directUrl);
+  const [one, other] = [createSession(serverOf(url)), createSession(direct)];
+  try {
+    await one.client.connect().catch((error) => {
+      throw connectionError(url, one.client, error);
+    });
+    const difference = await other.client
+      .connect()
+      .then(() => findDifference(one.client, other.client))
+      .catch((error) => {
+        throw connectionError(directUrl, other.client, error, 'DATABASE_DIRECT_URL');
+      });
+    if (difference === undefined) return direct;
+    const shown = JSON.stringify(withoutPassword(directUrl));
+    throw new SetupError(
+      `DATABASE_DIRECT_URL is ${shown}, but leads to ${difference}. Name the same database as DATABASE_URL, past its pooler.`,
+    );
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+  }
+}
+
+/**
+ * Describes where the other connection leads if that is not the same database of the same running server: only then does an
+ * advisory lock of one exclude the other. Names, rows and even the system identifier are the same in a copy.
+ */
+export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+  const lock = randomBytes(8).readBigInt64BE().toString();
+  // A pooler may change the session between transactions, so this takes place in one.
+  await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
+  try {
+    const here = await readPlace(one, 'false');
+    const there = await readPlace(other, `pg_try_advisory_xact_lock(${lock})`);
+    if (there.locks && here.database === there.database)
+      return 'another server than DATABASE_URL, a copy or a standby';
+    const what = there.locks ? 'database' : 'schema';
+    if (here[what] === there[what]) return undefined;
+    return `the ${what} ${JSON.stringify(there[what])}, and DATABASE_URL to ${JSON.stringify(here[what])}`;
+  } finally {
+    await one.query('ROLLBACK');
+  }
+}
+
+async function readPlace(client: pg.Client, locks: string) {
+  const { rows } = await client.query<{ database: string; schema: string | null; locks: boolean }>(
+    `SELECT current_database() AS database, current_schema() AS schema, ${locks} AS locks`,
+  );
+  return rows[0] ?? { database: '', schema: null, locks: true };
 }

@@ -17,7 +17,7 @@ import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../error
 import { openEngine } from './engineStart.ts';
 import { isListening, lockFolder } from './folderLock.ts';
 import { assertOwn, engineFolder, unusableFolder } from './owner.ts';
-import type { NotificationListener } from './protocol.ts';
+import type { NotificationListener } from './server.ts';
 import { commandName, connectionTo, serveEngine } from './server.ts';
 
 export interface EmbeddedPostgres {

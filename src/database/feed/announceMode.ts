@@ -6,7 +6,6 @@
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import type { ServerConfig } from '../connection/client.ts';
 import { announcedTables } from '../models.ts';
 import { createSession, isUnresponsive } from '../session.ts';
 import { newSlot } from './log.ts';
@@ -48,7 +47,7 @@ export interface ChosenMode {
  */
 export async function chooseAnnounceMode(
   wanted: Config['CHANGE_FEED'],
-  direct: ServerConfig,
+  direct: pg.ClientConfig,
 ): Promise<ChosenMode> {
   const { client, connect, close } = createSession(direct);
   try {
@@ -103,9 +102,9 @@ const slotNeeds =
   'The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see docs/deployment.md.';
 
 /** Tries to make a slot. Gives undefined if it can be, or could be once transactions are over that write. */
-export async function checkReplicationSlot(direct: ServerConfig): Promise<Diagnosis | undefined> {
+export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {
   // The types of `pg` do not have the parameter, which it passes on.
-  const config: ServerConfig & { replication: 'database' } = { ...direct, replication: 'database' };
+  const config: pg.ClientConfig & { replication: 'database' } = { ...direct, replication: 'database' };
   const { client, connect, close } = createSession(config, longestTrial);
   try {
     await connect();

@@ -9,7 +9,6 @@ import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type pg from 'pg';
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
-import type { ServerConfig } from '../connection/client.ts';
 import { longestConnecting } from '../session.ts';
 import { pause } from '../waiting.ts';
 import type { Ask } from './notify.ts';
@@ -44,7 +43,7 @@ class TemporarySlotPlugin extends PgoutputPlugin {
  * @param lost aborted by whichever part finds that they are no longer read.
  */
 export async function readMessages(
-  direct: ServerConfig,
+  direct: pg.ClientConfig,
   ask: Ask,
   hear: (payload: string) => void,
   lost: AbortController,

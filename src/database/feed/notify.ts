@@ -8,7 +8,6 @@
  */
 
 import pg from 'pg';
-import type { ServerConfig } from '../connection/client.ts';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { isPooled, makeSessionSettings, shareSessions } from '../pooler.ts';
 import { createSession, longestConnecting } from '../session.ts';
@@ -65,7 +64,7 @@ export function listenToEngine(
  * @param report told why nothing arrives, and when something does again.
  */
 export function listenToServer(
-  direct: ServerConfig,
+  direct: pg.ClientConfig,
   announcing = direct,
   { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
 ): Promise<ChangeFeed> {
@@ -113,7 +112,7 @@ export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown
  * A pool of one connection, which is replaced now and then: when the address comes to lead to another server, old connections go
  * on working with the old server, while those of the gateway's pool move to the new one.
  */
-function openAnnouncer(server: ServerConfig, longestUse: number, lost: AbortController): pg.Pool {
+function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortController): pg.Pool {
   const pool = new pg.Pool({
     ...server,
     max: 1,
@@ -142,7 +141,7 @@ async function sharesSessions(listener: pg.Client, announcer: pg.Pool): Promise<
  * @param longest how long, in milliseconds, a statement may take; 0 for any time.
  */
 async function openConnection(
-  config: ServerConfig,
+  config: pg.ClientConfig,
   lost: AbortController,
   longest = heartbeat,
 ): Promise<pg.Client> {

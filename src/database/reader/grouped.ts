@@ -9,8 +9,7 @@
 import pg from 'pg';
 import { columnOf, fieldOf, listOf } from './dataModel.ts';
 import type { ModelName } from './query.ts';
-import type { Statement } from './statement.ts';
-import { conditionOn, createWriter, joinOn, type Writer } from './where.ts';
+import { conditionOn, createWriter, joinOn, type Statement, type Writer } from './statement.ts';
 
 /** A figure that is computed for each group. A time is in milliseconds since the epoch. */
 export interface Measure {

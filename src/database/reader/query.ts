@@ -43,12 +43,6 @@ export interface SelectQuery extends Planning {
   readonly select: object;
   /** A condition on columns, on `some` row of a list, or on the one row of a link. */
   readonly where?: object;
-  /**
-   * Conditions of which each row has to meet at least one. The statement reads the rows of each condition separately, in
-   * order and no more of them than the page needs, so that PostgreSQL can use an index for each. Of an OR in `where` it
-   * would read and sort all rows.
-   */
-  readonly anyOf?: readonly object[];
   readonly orderBy?: RowOrder | readonly RowOrder[];
   readonly take?: number | Slot;
   readonly skip?: number | Slot;

@@ -11,8 +11,13 @@ import { statementSpans } from '../../channels.ts';
 import { retryOnConflict } from '../transaction.ts';
 import { Batch, type NamedStatement } from './batch.ts';
 import type { ModelName, Planning, SelectQuery, SlotValues, Where } from './query.ts';
-import { countStatement, type RowStatement, type Statement, selectStatement } from './statement.ts';
-import { fillSlots } from './where.ts';
+import {
+  countStatement,
+  fillSlots,
+  type RowStatement,
+  type Statement,
+  selectStatement,
+} from './statement.ts';
 
 export interface Sql {
   /**
@@ -29,8 +34,15 @@ export interface Sql {
   ): Promise<number>;
   /** Runs a statement and returns its rows. */
   run<Row extends object>(text: string, values: readonly unknown[], planning?: Planning): Promise<Row[]>;
-  /** The same for a statement that writes. It is repeated after a deadlock or a serialization failure: see `retryOnConflict`. */
-  write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+  /**
+   * Runs a statement that writes and then `findMany`, in one transaction and one round trip: the query sees what was written.
+   * Both are repeated after a deadlock or a serialization failure: see `retryOnConflict`.
+   * @returns the rows of both.
+   */
+  write<Row extends object>(
+    statement: Statement,
+    ...query: Parameters<Sql['findMany']>
+  ): Promise<readonly [written: Row[], found: object[]]>;
 }
 
 /** A statement that is sent with each read, and a check of its rows. If the check throws, the read fails. */
@@ -74,15 +86,22 @@ export function createSql(
     return rows;
   }
 
+  const found = (...[model, query, given]: Parameters<Sql['findMany']>) =>
+    filled(given ? writeOnce(model, query) : write(model, query), given);
+
   // The caller knows the columns of its statement.
   const run = <Row extends object>(text: string, values: readonly unknown[], planning?: Planning) =>
     read(named({ text, values }, planning)) as Promise<Row[]>;
 
   return {
     run,
-    write: (text, values) => retryOnConflict(() => run(text, values)),
-    findMany: async (model, query, given) =>
-      read(filled(given ? writeOnce(model, query) : write(model, query), given)),
+    async write<Row extends object>(statement: Statement, ...query: Parameters<Sql['findMany']>) {
+      const both = [named(statement), found(...query)];
+      const [written = [], rows = []] = await retryOnConflict(() => send(both));
+      // As in `run`.
+      return [written as Row[], rows] as const;
+    },
+    findMany: async (...query) => read(found(...query)),
     async count(model, where, given, planning) {
       const rows = await read(filled(named(countStatement(model, where), planning), given));
       // The statement has this column.

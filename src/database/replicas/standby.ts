@@ -5,7 +5,7 @@
 
 import pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
-import { hostPortText, serverOf } from '../connection/client.ts';
+import { hostPortText, serverOf } from '../connection/find.ts';
 import { connectTo, type PoolLimits, sessionSettingsOf } from '../database.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from '../logPosition.ts';
 import { isPooled } from '../pooler.ts';

@@ -100,18 +100,15 @@ function readRepresentation(given: unknown): GlobalId | undefined {
   const { __typename: typename, id, databaseId }: Record<string, unknown> = isRecord(given) ? given : {};
   if (typeof typename !== 'string' || !isRecordType(typename))
     throw reject('A representation must have a __typename that is an entity of this subgraph');
-  if (id == null && databaseId == null)
-    throw reject(`A representation of ${typename} must have an id or a databaseId`);
-  if (databaseId != null && !Number.isInteger(databaseId))
-    throw reject(`The databaseId of a representation of ${typename} must be an integer`);
-  const number = Number(databaseId);
-  if (id == null) return number >= 1 && number <= largestId ? { typename, id: number } : undefined;
   const named = typeof id === 'string' ? readGlobalId(id, 'representations') : undefined;
-  if (named?.typename !== typename)
-    throw reject(`The id of a representation of ${typename} must be a global id of one`);
-  if (databaseId != null && number !== named.id)
-    throw reject(`The id and the databaseId of a ${typename} must be those of the same one`);
-  return named;
+  const number = named?.id ?? Number(databaseId);
+  const isOfNone = id == null && databaseId == null;
+  const isOfAnother = named?.typename !== typename && id != null;
+  if (isOfNone || isOfAnother || !Number.isInteger(number) || (databaseId != null && databaseId !== number))
+    throw reject(
+      `A representation of ${typename} must have its global id as id, its integer id as databaseId, or both of the same one`,
+    );
+  return number >= 1 && number <= largestId ? { typename, id: number } : undefined;
 }
 
 const reject = (message: string) => argumentError('representations', message);

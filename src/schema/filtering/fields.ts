@@ -5,8 +5,7 @@ import type { ListedType, ViewerRef } from '../../database/models.ts';
 import { fieldOf } from '../../database/reader/dataModel.ts';
 import { builder } from '../builder.ts';
 import type { FieldRequirements } from '../loading/selection.ts';
-import type { FilterInput } from './filter.ts';
-import type { OrderInput } from './request.ts';
+import type { FilterInput, OrderInput } from './filter.ts';
 
 /** What a field of a list's filter stands for in the database. */
 export type FilterTarget =

@@ -6,7 +6,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import type { Context } from '../context.ts';
-import { type ListArguments, readList } from '../filtering/request.ts';
+import { type ListArguments, readList } from '../filtering/filter.ts';
 import { type KeyValue, type Order, writeCursor } from './keyset.ts';
 import { placeOf } from './loaders.ts';
 import { checkPage, connect, planPage } from './pagination.ts';

@@ -6,7 +6,7 @@ import { currentViewer, type ListedType, type RecordType, type ViewerRef } from 
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
 import type { FilterTarget } from '../filtering/fields.ts';
-import { type ListArguments, readList } from '../filtering/request.ts';
+import { type ListArguments, readList } from '../filtering/filter.ts';
 import { checkDatabaseId } from '../globalId.ts';
 import { defaultOrder, orderBy } from './keyset.ts';
 import { placeOf } from './loaders.ts';
@@ -19,12 +19,12 @@ import {
   type Row,
   type RowQuery,
   readByIds,
-  readPage,
   readPagesBelow,
   readRow,
+  readRows,
   slots,
 } from './rows.ts';
-import type { FieldRequirements } from './selection.ts';
+import { type FieldRequirements, nodePaths } from './selection.ts';
 
 /** Resolver of a record by its integer id. It throws for a number that is no id. */
 export const findByDatabaseId =
@@ -152,7 +152,8 @@ export function viewerList<M extends ListedType>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const rows = await context.loaders.once(placeOf(info), () => readPage(model, page, { context, info }));
+      const query = { ...page, rows: () => ({ ...page.rows(), paths: nodePaths }) };
+      const rows = await context.loaders.once(placeOf(info), () => readRows(model, query, { context, info }));
       return page.connect(rows, () => countVisible(model, filter, context));
     },
   };

@@ -6,17 +6,11 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import {
-  currentViewer,
-  type ListedType,
-  ownedBy,
-  type RecordType,
-  visibleTo,
-} from '../../database/models.ts';
+import { currentViewer, type ListedType, type RecordType, visibleTo } from '../../database/models.ts';
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { ListFilter } from '../filtering/request.ts';
+import type { ListFilter } from '../filtering/filter.ts';
 import type { GlobalId } from '../globalId.ts';
 import { areDetails, fetchDetailsOfParts, readWithDetails } from './details.ts';
 import { placeOf } from './loaders.ts';
@@ -36,13 +30,10 @@ export interface WantedRows
     SelectionOptions {
   /** Columns to select besides those that the operation needs. */
   readonly columns?: object;
-  /** Of the rows that the viewer sees, each meets one of these conditions: for a list that reads them in another way than `visibleTo`. */
-  readonly seen?: readonly object[];
 }
 
 /** The slots of the values that differ between runs, besides the viewer's id. */
 export const slots = { id: new Slot('id'), ids: new Slot('ids') };
-const imports = new Slot('imports');
 
 /** A query of a resolver. */
 export interface RowQuery {
@@ -79,20 +70,19 @@ export async function readRow<M extends RecordType>(
 
 function queryFor(
   model: RecordType,
-  { columns, seen, where: condition, paths, typeName, ...page }: WantedRows,
+  { columns, where, paths, typeName, ...page }: WantedRows,
   { context, info }: Call,
 ): SelectQuery {
-  const [visible, ...others] = seen ?? [visibleTo(currentViewer, model)];
-  const conditions = [condition, others.length > 0 ? undefined : visible].filter(
-    (each) => each !== undefined,
-  );
   return {
     ...page,
-    ...(others.length > 0 && seen && { anyOf: seen }),
-    ...(conditions.length > 0 && { where: { AND: conditions } }),
+    where: { AND: [visibleTo(currentViewer, model), ...(where ? [where] : [])] },
     select: { ...selectFor(info, context, { paths, typeName }), ...columns },
   };
 }
+
+/** The query for the record that a field of a payload shows, with a slot for its id: a mutation reads the record as it writes. */
+export const queryShownBy = (field: string, model: RecordType, call: Call): SelectQuery =>
+  planOnce(field, call, () => queryFor(model, { where: { id: slots.id }, paths: [[field]] }, call));
 
 /** A mirror also selects whether details are pending, so it has queries of its own. */
 function planOnce(
@@ -151,63 +141,20 @@ export async function readNodes(
   });
 }
 
-/** The rows that the viewer sees in a list: those that meet one of the conditions. */
-interface SeenRows {
-  readonly seen: readonly object[];
-  /** The values of the slots. */
-  readonly values?: SlotValues;
-}
-
-/**
- * The rows that `visibleTo` describes, for a list. Of templates it finds the same rows in another way: to find the newest ones in
- * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
- * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
- */
-async function seenInList(model: ListedType, { sql, viewer, loaders }: Context): Promise<SeenRows> {
-  if (model !== 'DttTemplate') return { seen: [visibleTo(currentViewer, model)] };
-  const own = ownedBy(currentViewer);
-  // The rows have what is selected.
-  const imported = (await loaders.once('imports of the viewer', () =>
-    sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
-  )) as { templateId: number }[];
-  if (imported.length === 0) return { seen: [own] };
-  return {
-    seen: [own, { id: { in: imports } }],
-    values: { imports: imported.map(({ templateId }) => templateId) },
-  };
-}
-
-const importsOfViewer = {
-  where: { userId: currentViewer.id, importedAt: { not: null } },
-  select: { templateId: true },
-};
-
-/** Reads a page of all the viewer's rows of a model. */
-export async function readPage<M extends ListedType>(
-  model: M,
-  page: RowQuery,
-  call: Call,
-): Promise<Row<M>[]> {
-  const { seen, values } = await seenInList(model, call.context);
-  const query = {
-    variant: page.variant && `${page.variant} of ${seen.length}`,
-    rows: () => ({ ...page.rows(), seen, paths: nodePaths }),
-    values: { ...values, ...page.values },
-  };
-  return readRows(model, query, call);
-}
-
 /** Counts the viewer's rows of a model that meet a filter. */
 export async function countVisible(
   model: ListedType,
   { condition, key }: ListFilter,
   context: Context,
 ): Promise<number> {
-  const { seen, ...list } = await seenInList(model, context);
-  const where = { AND: [{ OR: seen }, ...(condition ? [condition] : [])] };
-  const values = { ...list.values, viewer: context.viewer.id };
+  const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
   return context.loaders.once(`${model} count ${key}`, () =>
-    context.sql.count(model, where, values, { plansEachTime: condition !== undefined }),
+    context.sql.count(
+      model,
+      where,
+      { viewer: context.viewer.id },
+      { plansEachTime: condition !== undefined },
+    ),
   );
 }
 

@@ -13,7 +13,6 @@ import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { type FilterInput, readFilter } from '../filtering/filter.ts';
 import { selectFor } from './selection.ts';
-import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -200,4 +199,38 @@ function periodOf({ period, from, to }: GroupedRow): StatsPeriod | null {
   if (typeof period !== 'number' || typeof from !== 'number' || typeof to !== 'number') return null;
   const [date = ''] = new Date(period * 86_400_000).toISOString().split('T');
   return { date, from: new Date(from), to: new Date(to) };
+}
+
+/** The only abbreviations of three letters that mean the same everywhere. */
+const abbreviations = new Set(['UTC', 'GMT']);
+
+/**
+ * Checks the name of a time zone.
+ *
+ * JavaScript and PostgreSQL know other names of three letters, but with different meanings: `IST` is in India or in Israel, and
+ * `CET` has summer time or has none. Some versions of Node.js accept offsets, which PostgreSQL reads with the opposite sign.
+ * @throws a client error for an unknown or ambiguous name.
+ */
+function readTimeZone(name: string): string {
+  const isAmbiguous = /^[a-z]{3}$/i.test(name) && !abbreviations.has(name.toUpperCase());
+  if (isAmbiguous || !/^[a-z]/i.test(name) || !isKnown(name)) throw unknownTimeZone(name, 'and is not');
+  return name;
+}
+
+/** The client error for a time zone that JavaScript or the database does not know. */
+function unknownTimeZone(name: string, what = 'and the database of this gateway does not know'): Error {
+  const given = JSON.stringify(name.slice(0, 64));
+  return argumentError(
+    'timeZone',
+    `timeZone must be the name of a time zone, such as "Europe/Berlin" or "UTC", ${what} ${given}`,
+  );
+}
+
+function isKnown(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -2,10 +2,10 @@
 
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
-import type { Context } from '../context.ts';
 import { nullOnlyWithError } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { toOne } from '../loading/reads.ts';
+import { type Call, queryShownBy, type Row } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';
 
@@ -37,14 +37,19 @@ interface Written {
 
 interface Activation extends Written {
   readonly templateId: number;
+  /** The template after the activation; undefined where it has to be read again. */
+  readonly template: Row<'DttTemplate'> | undefined;
 }
+
+const template = toOne(DttTemplate, 'templateId');
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
   description: 'What the activation of a template led to.',
   fields: (t) => ({
     template: t.field({
       description: 'The template, now active. Null only if it was deleted in the meantime.',
-      ...toOne(DttTemplate, 'templateId'),
+      ...template,
+      resolve: (activation, ...others) => activation.template ?? template.resolve(activation, ...others),
     }),
     previousTemplate: t.field({
       description:
@@ -75,15 +80,16 @@ builder.mutationField('activateTemplate', (t) =>
     description:
       'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
-    resolve: async (_root, args, context) => {
+    resolve: async (_root, args, context, info) => {
       const templateId = idOf(args.template);
-      const activateHere = () => activate(templateId, context);
+      const activateHere = () => activate(templateId, { context, info });
       const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());
       // Discard what earlier fields of this operation have read, which the activation may have changed.
       context.loaders.clear();
       return {
         templateId,
+        template: here.template,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
         // Only the upstream knows the schedule type of a mirrored account.
         scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
@@ -111,8 +117,16 @@ const statement = `
     before."activeTemplateId" AS "previousTemplateId"`;
 
 /** @throws NOT_FOUND for a template that does not exist, or that the viewer does not own. */
-async function activate(id: number, { sql, viewer }: Context): Promise<Written> {
-  const [written] = await sql.write<Written>(statement, [viewer.id, id]);
+async function activate(id: number, call: Call): Promise<Omit<Activation, 'templateId'>> {
+  const { sql, viewer } = call.context;
+  const activation = { text: statement, values: [viewer.id, id] };
+  const query = queryShownBy('template', 'DttTemplate', call);
+  const [[written], found] = await sql.write<Written>(activation, 'DttTemplate', query, {
+    id,
+    viewer: viewer.id,
+  });
   if (!written) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
-  return written;
+  // The row has the columns that the field needs. A mirror may have to fetch the details of the template first.
+  const [template] = found as Row<'DttTemplate'>[];
+  return { ...written, template: template?.detailsPending ? undefined : template };
 }

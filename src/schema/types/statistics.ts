@@ -28,13 +28,11 @@ interface Options extends Subject {
 }
 
 /**
- * Begins a figure of records or of their parts: what it does with a column, and then its description. A count may be of those only
- * whose column has a value.
+ * A figure of records or of their parts.
+ * @param does what it does with the column. A count may be of those only whose column `is` a value.
  */
 const figureOf =
-  (of: Figure['of']) =>
-  (does: Figure['does'], column?: string, is?: boolean) =>
-  (description: string): Figure & { readonly description: string } => ({
+  (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => ({
     ...{ of, does, description },
     ...(column !== undefined && { column }),
     ...(is !== undefined && { is }),

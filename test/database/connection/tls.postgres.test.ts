@@ -62,7 +62,7 @@ describe.skipIf(!hasOpenssl)('a server with a self-signed certificate', () => {
   it.each([
     ['require', 'localhost', false, 'is not trusted (self-signed certificate'],
     ['prefer', 'localhost', false, 'is not trusted (self-signed certificate'],
-    ['verify-ca', '127.0.0.1', true, 'is for another host ('],
+    ['verify-ca', '127.0.0.1', true, 'is not trusted (Hostname/IP does not match'],
   ])('is rejected with sslmode=%s at %s', async (mode, host, isSigned, says) => {
     const url = urlOf(`sslmode=${mode}${isSigned ? `&sslrootcert=${certificate}` : ''}`, host);
     await expect(findServer({ url })).rejects.toThrow(`but the certificate of the server ${says}`);

@@ -10,8 +10,7 @@ import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { message } from '../../../src/database/embedded/protocol.ts';
-import { serveEngine } from '../../../src/database/embedded/server.ts';
+import { message, serveEngine } from '../../../src/database/embedded/server.ts';
 
 /** The name of the clients that are served. */
 const name = 'known';

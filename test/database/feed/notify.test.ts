@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
-import { findSilentTriggers } from '../../../src/database/announcements.ts';
 import type { Change } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
+import { findSilentTriggers } from '../../../src/database/rights.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase } from '../../support/gateway.ts';
 import { openTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';

@@ -97,11 +97,19 @@ describe('entities', () => {
 
   it.each<[what: string, representation: unknown, message: RegExp]>([
     ['is no object', 7, /must have a __typename that is an entity/],
-    ['has no key', { __typename: 'User' }, /must have an id or a databaseId/],
-    ['has a number that is not an integer', { __typename: 'User', databaseId: 1.5 }, /must be an integer/],
+    ['has no key', { __typename: 'User' }, /must have its global id as id/],
+    [
+      'has a number that is not an integer',
+      { __typename: 'User', databaseId: 1.5 },
+      /must have its global id as id/,
+    ],
     ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
-    ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, /must be a global id of one/],
-    ['has the keys of two records', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, /of the same one/],
+    ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, /must have its global id as id/],
+    [
+      'has the keys of two records',
+      { __typename: 'User', id: 'VXNlcjox', databaseId: 2 },
+      /must have its global id as id/,
+    ],
   ])('are null with an error for a representation that %s', async (_, representation, message) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
