@@ -6,6 +6,7 @@ import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { type PageHandler, pageResponse, staticResponse } from '../pages/page.ts';
+import { icon } from '../pages/template.ts';
 import { root } from '../root.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
@@ -40,7 +41,8 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
   };
   const html = renderGraphiQL(options)
     .trimStart()
-    .replace('</head>', `<style>${stillTabs}</style></head>`)
+    .replace(/<link rel="icon"[^>]*>/, pageHead)
+    .replace('</head>', `<style>${style}</style></head>`)
     .replace(JSON.stringify(options), (written) => `(${asOpened})(${written})`);
   return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
@@ -52,11 +54,21 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
   });
 }
 
+/** The mark of all pages instead of GraphiQL's, and a page as wide as the screen of a telephone. */
+const pageHead = `<link rel="icon" href="data:image/svg+xml,${icon}"><meta name="viewport" content="width=device-width, initial-scale=1">`;
+
 /**
- * GraphiQL moves a tab when it is pressed for the first time, away from under the pointer, so that the click is lost. This
- * style stops that.
+ * GraphiQL moves a tab when it is pressed for the first time, away from under the pointer, so that the click is lost. The first
+ * rule stops that. On a telephone the response comes below the query. The logo is Yoga's.
  */
-const stillTabs = '.graphiql-tab { transform: none !important }';
+const style = `
+.graphiql-tab { transform: none !important }
+.graphiql-logo div:has(> svg) { display: none !important }
+@media (width < 48rem) {
+  #graphiql-session { flex-direction: column }
+  #graphiql-session > * { width: 100%; min-height: 0 }
+  .graphiql-horizontal-drag-bar { display: none }
+}`;
 
 /** The text of a tab's headers editor, which may contain comments. */
 const ownToken = `// Your API token goes here, in place of

@@ -7,6 +7,9 @@ import type { Policy } from './page.ts';
 
 const read = (name: string) => readFileSync(new URL(`src/pages/${name}`, root), 'utf8');
 
+/** The mark of all pages, as a part of a `data:` address. */
+export const icon = encodeURIComponent(read('icon.svg'));
+
 export interface Template {
   /** @param parts HTML by the names of the parts. */
   fill(parts: Readonly<Record<string, string>>): string;
@@ -18,7 +21,7 @@ export interface Template {
 export function readTemplate(name: string): Template {
   const html = read(name)
     .replace('/* The look of all pages comes here. */', read('look.css'))
-    .replace('{{icon}}', encodeURIComponent(read('icon.svg')));
+    .replace('{{icon}}', icon);
   const digestOf = (element: RegExp) => `'sha256-${hash('sha256', element.exec(html)?.[1] ?? '', 'base64')}'`;
   return {
     fill: (parts) => html.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part] ?? ''),

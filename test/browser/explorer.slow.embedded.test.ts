@@ -98,3 +98,14 @@ it('restores its tabs, and opens a query from the address in a tab of its own be
   await expectResponse(page, '"totalCount"');
   expect(complaints).toEqual([]);
 });
+
+it('shows a response below the query on a telephone, as wide as the screen allows', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/graphql`, {
+    viewport: { width: 390, height: 844 },
+    isMobile: true,
+  });
+  await run(page);
+  await expectResponse(page, '"username": "demo"');
+  expect((await page.locator('.result-window').boundingBox())?.width).toBeGreaterThan(250);
+  expect(complaints).toEqual([]);
+});
