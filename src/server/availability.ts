@@ -16,29 +16,31 @@ export type Outages = ReturnType<typeof createOutages>;
 export function createOutages(logger: Logger) {
   let outage: { requests: number } | undefined;
 
+  /** Throws the error or, if the database is away, one that says so to the client. */
+  function fail(error: unknown): never {
+    if (!isAway(error)) throw error;
+    if (!outage) {
+      outage = { requests: 0 };
+      logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
+    }
+    throw databaseAway();
+  }
+
   /** Runs a statement. If the database is away, the error says so to the client. */
   const watch: RunInTurn = async (statement) => {
     const before = outage;
-    try {
-      const result = await statement();
-      // A statement that began earlier says nothing.
-      if (outage && outage === before) {
-        logger.info({ requests: outage.requests }, 'the database is back');
-        outage = undefined;
-      }
-      return result;
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      if (!outage) {
-        outage = { requests: 0 };
-        logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
-      }
-      throw databaseAway();
+    const result = await statement().catch(fail);
+    // A statement that began earlier says nothing.
+    if (outage && outage === before) {
+      logger.info({ requests: outage.requests }, 'the database is back');
+      outage = undefined;
     }
+    return result;
   };
 
   return {
     watch,
+    fail,
     /** Must be called with each request that is over. */
     count({ status }: Pick<Outcome, 'status'>): void {
       if (outage && status === 503) outage.requests++;

@@ -7,36 +7,39 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { createContext } from '../schema/context.ts';
+import { createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
-import { createReadiness } from './availability.ts';
+import { createReadiness, type Outages } from './availability.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 /** How long, in milliseconds, a body may take before its token is looked up again. */
 const longestTrust = 1_000;
 
-interface HandlersOptions {
+interface HandlersOptions extends Pick<Outages, 'watch' | 'fail'> {
   readonly viewers: Viewers;
   readonly turns: Turns;
-  /** Runs each statement of a request. */
-  readonly watch: RunInTurn;
 }
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-export function createHandlers(options: ServerOptions, { viewers, turns, watch }: HandlersOptions) {
+export function createHandlers(options: ServerOptions, { viewers, turns, watch, fail }: HandlersOptions) {
   const { config, database, feed, responseCache, mirror, replicas, additions } = options;
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
   const demoTokenFor = createDemoTokenFor(options.demoToken, config);
+  // The statements of a mirror are on its own pool.
+  const upstream: UpstreamAccount | undefined = mirror && {
+    activate: (...given) => mirror.upstream.activate(...given).catch(fail),
+    fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
+  };
   /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const run = runnerFor(viewer.id);
     const sql = replicas
       ? inTurn(replicas.sqlFor(viewer), watch)
       : inTurn(database.sql, (statement) => watch(() => run(statement)));
-    return createContext(sql, viewer, mirror?.upstream);
+    return createContext(sql, viewer, upstream);
   };
   const contextOf = contextsBy(turns.forRequest);
   return {

@@ -31,7 +31,7 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
   return {
     ...steps,
     /** Handles a request, and returns its response without sending it. */
-    respond: (exchange: Exchange) => respond(steps, exchange),
+    respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
     /** Counts the WebSockets of each user. */
     connectionQuota: createUserQuota(options.mostConnections ?? mostConnections),
   };
@@ -92,7 +92,7 @@ async function respondToBatch(
 }
 
 /** Makes the steps. */
-function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Outages) {
+function createSteps(options: ServerOptions, deadlines: Deadlines, { watch, fail }: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, logger } = options;
   const viewers = createViewers(inTurn(database.sql, watch), feed, cacheMaxAge, replicas?.noteChange);
   const access = createAccess(options, viewers, deadlines);
@@ -107,7 +107,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, { watch }: Ou
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ ...access, responseCache, onChanged, positions });
-  const handlers = createHandlers(options, { ...access, viewers, watch });
+  const handlers = createHandlers(options, { ...access, viewers, watch, fail });
   const { proxy } = handlers;
   return {
     ...handlers,
