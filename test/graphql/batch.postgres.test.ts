@@ -1,5 +1,6 @@
 /** Batches: lists of operations in one request. */
 
+import { hash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -129,6 +130,21 @@ describe('a batch', () => {
     ]);
     expect(gateway.log).toEqual([]);
   });
+});
+
+it('an operation of a batch is found by a hash that an earlier one registers, and not by one of a later one', async () => {
+  const [query, other] = ['query One { viewer { username } }', 'query Other { viewer { username } }'];
+  const byHash = (text: string) => ({
+    extensions: { persistedQuery: { version: 1, sha256Hash: hash('sha256', text, 'hex') } },
+  });
+  const operations = [
+    { query, ...byHash(query) },
+    byHash(query),
+    byHash(other),
+    { query: other, ...byHash(other) },
+  ];
+  const notFound = { errors: [expect.objectContaining({ message: 'PersistedQueryNotFound' })] };
+  expect((await post(operations)).body).toEqual([isAlice, isAlice, notFound, isAlice]);
 });
 
 describe('a batch is rejected', () => {
