@@ -133,18 +133,15 @@ describe('a batch', () => {
 });
 
 it('an operation of a batch is found by a hash that an earlier one registers, and not by one of a later one', async () => {
-  const [query, other] = ['query One { viewer { username } }', 'query Other { viewer { username } }'];
-  const byHash = (text: string) => ({
-    extensions: { persistedQuery: { version: 1, sha256Hash: hash('sha256', text, 'hex') } },
+  const both = ['One', 'Two'].map((name) => {
+    const query = `query ${name} { viewer { username } }`;
+    const byHash = { extensions: { persistedQuery: { sha256Hash: hash('sha256', query, 'hex') } } };
+    return [{ query, ...byHash }, byHash];
   });
-  const operations = [
-    { query, ...byHash(query) },
-    byHash(query),
-    byHash(other),
-    { query: other, ...byHash(other) },
-  ];
+  const [one = [], two = []] = both;
   const notFound = { errors: [expect.objectContaining({ message: 'PersistedQueryNotFound' })] };
-  expect((await post(operations)).body).toEqual([isAlice, isAlice, notFound, isAlice]);
+  const { body } = await post([...one, ...two.toReversed()]);
+  expect(body).toEqual([isAlice, isAlice, notFound, isAlice]);
 });
 
 describe('a batch is rejected', () => {
