@@ -55,6 +55,21 @@ it.each(filesIn('src'))('%s imports nothing that stands above it', (file) => {
   expect(importsOf(file).filter((target) => rank(target) < rank(file))).toEqual([]);
 });
 
+it.each(['mcp', 'schema/federation'])(
+  'src/%s is loaded when the settings ask for it, and not before',
+  (room) => {
+    const inRoom = (file: string) => file.startsWith(`src/${room}/`);
+    // Imports of types load nothing.
+    const atStart = /^(?:im|ex)port (?!type\b)[^;]*?from '(\.[^']*)'/gm;
+    const loading = filesIn('src').filter((file) =>
+      [...readFileSync(file, 'utf8').matchAll(atStart)].some(([, path = '']) =>
+        inRoom(join(file, '..', path)),
+      ),
+    );
+    expect(loading.filter((file) => !inRoom(file))).toEqual([]);
+  },
+);
+
 describe('the console', () => {
   const root = 'console/src';
   /** What all views may use. A view does not use another. */

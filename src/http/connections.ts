@@ -123,6 +123,8 @@ export function watchConnections(
 interface Connection {
   /** The latest exchange. */
   latest: Exchange | undefined;
+  /** Whether a request before the latest had a valid token. */
+  hasViewer: boolean;
   /** The responses that come after others, to requests that the client sent without waiting for those. */
   queued: Set<ServerResponse> | undefined;
 }
@@ -130,7 +132,7 @@ interface Connection {
 function open(connections: Map<Duplex, Connection>, socket: Socket): void {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
-  const connection: Connection = { latest: undefined, queued: undefined };
+  const connection: Connection = { latest: undefined, hasViewer: false, queued: undefined };
   connections.set(socket, connection);
   socket.once('close', () => {
     connections.delete(socket);
@@ -158,7 +160,7 @@ function noteAddress(
   if (own.size <= most) return;
   for (const each of own) {
     const connection = connections.get(each);
-    if (!connection || connection.latest?.hasViewer || !isIdle(connection)) continue;
+    if (!connection || connection.hasViewer || connection.latest?.hasViewer || !isIdle(connection)) continue;
     // Another one is next.
     connections.delete(each);
     end(each);
@@ -172,6 +174,7 @@ const isIdle = ({ latest }: Connection) =>
 
 function begin(connection: Connection | undefined, exchange: Exchange): void {
   if (!connection) return;
+  connection.hasViewer ||= connection.latest?.hasViewer ?? false;
   connection.latest = exchange;
   const { response } = exchange;
   if (response.socket !== null) return;

@@ -13,6 +13,8 @@ export interface HttpError {
   readonly status?: number;
   /** The code of JSON-RPC 2.0 (section 5.1), where there is one for it. */
   readonly rpcCode?: number;
+  /** In seconds: when the client may try again. */
+  readonly retryAfter?: number | undefined;
 }
 
 /** What the table of errors calls by other names than HTTP does. */
@@ -30,14 +32,14 @@ export const httpErrors = {
 /** The error as a response of the endpoint that was meant. */
 export function errorResponse(
   endpoint: Endpoint,
-  { message, code, status = statusOf[code], rpcCode = -32_000 }: HttpError,
+  { message, code, status = statusOf[code], rpcCode = -32_000, retryAfter }: HttpError,
   headers?: Record<string, string>,
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
   if (endpoint === 'mcp')
     return { ...jsonResponse(status, jsonRpcError(message, rpcCode), headers), errorCode: code };
-  const body = { errors: [{ message, extensions: { code } }] };
+  const body = { errors: [{ message, extensions: { code, retryAfter } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 
@@ -51,7 +53,7 @@ export function failureResponse({ endpoint, report }: Exchange, failure: unknown
   }
   const retryAfter = retryAfterOf(error);
   const headers = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
-  return errorResponse(endpoint, { code, message: error.message }, headers);
+  return errorResponse(endpoint, { code, message: error.message, retryAfter }, headers);
 }
 
 /** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */

@@ -18,7 +18,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { createContext } from '../schema/context.ts';
+import { createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
@@ -31,12 +31,20 @@ const mostConnections = 100;
 
 export type Pipeline = ReturnType<typeof createPipeline>;
 
-export function createPipeline(options: ServerOptions, deadlines: Deadlines, watch: RunInTurn) {
-  const steps = createSteps(options, deadlines, watch);
+/** Notes when the database is away. */
+export interface Outages {
+  /** Throws the error or, if the database is away, one that says so to the client. */
+  fail(error: unknown): never;
+  /** Runs a statement, and throws what `fail` does. */
+  readonly watch: RunInTurn;
+}
+
+export function createPipeline(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
+  const steps = createSteps(options, deadlines, outages);
   return {
     ...steps,
     /** Handles a request, and returns its response without sending it. */
-    respond: (exchange: Exchange) => respond(steps, exchange),
+    respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
     /** Counts the WebSockets of each user. */
     connectionQuota: createUserQuota(options.mostConnections ?? mostConnections),
   };
@@ -97,9 +105,9 @@ async function respondToBatch(
 }
 
 /** Makes the steps. */
-function createSteps(options: ServerOptions, deadlines: Deadlines, watch: RunInTurn) {
+function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, logger } = options;
-  const viewers = createViewers(inTurn(database.sql, watch), feed, cacheMaxAge, replicas?.noteChange);
+  const viewers = createViewers(inTurn(database.sql, outages.watch), feed, cacheMaxAge, replicas?.noteChange);
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
@@ -112,7 +120,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, watch: RunInT
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ responseCache, positions }, access.shed, onChanged);
-  const handlers = createHandlers(options, viewers, access.turns, watch);
+  const handlers = createHandlers(options, viewers, access.turns, outages);
   const { proxy } = handlers;
   return {
     ...handlers,
@@ -282,20 +290,25 @@ export function createTaskRunner(
 const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, watch: RunInTurn) {
+function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, additions } = options;
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
   const demoTokenFor = createDemoTokenFor(options.demoToken, config);
+  // The statements of a mirror are on its own pool.
+  const upstream: UpstreamAccount | undefined = mirror && {
+    activate: (...given) => mirror.upstream.activate(...given).catch(fail),
+    fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
+  };
   /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const run = runnerFor(viewer.id);
     const sql = replicas
       ? inTurn(replicas.sqlFor(viewer), watch)
       : inTurn(database.sql, (statement) => watch(() => run(statement)));
-    return createContext(sql, viewer, mirror?.upstream);
+    return createContext(sql, viewer, upstream);
   };
   const contextOf = contextsBy(turns.forRequest);
   return {

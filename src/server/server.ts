@@ -6,7 +6,6 @@ import type { Logger } from 'pino';
 import { requestSpans } from '../channels.ts';
 import { isAway } from '../database/connectionError.ts';
 import { longestConnecting } from '../database/session.ts';
-import type { RunInTurn } from '../database/turns.ts';
 import { errorText, unserved } from '../errors.ts';
 import {
   timeouts as defaultTimeouts,
@@ -21,13 +20,14 @@ import {
   type Deadlines,
   type Exchange,
   type ExchangeListener,
+  type Outcome,
   openExchange,
 } from '../http/exchange.ts';
 import { formFor, send, sendStream } from '../http/response.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/log.ts';
 import type { ServerOptions } from './options.ts';
-import { createPipeline } from './pipeline.ts';
+import { createPipeline, type Outages } from './pipeline.ts';
 import { createOperations, createUpgrades } from './webSocketAccess.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
@@ -35,8 +35,9 @@ export function createGatewayServer(options: ServerOptions): Server {
   // Every stream listens to it: more listeners than Node expects are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
-  const listener = createListener(options, deadlines);
-  const pipeline = createPipeline(options, deadlines, watchOutages(logger));
+  const outages = createOutages(logger);
+  const listener = createListener(options, deadlines, outages.count);
+  const pipeline = createPipeline(options, deadlines, outages);
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await pipeline.respond(exchange);
@@ -80,13 +81,18 @@ export function createGatewayServer(options: ServerOptions): Server {
   return server;
 }
 
-function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines): ExchangeListener {
+function createListener(
+  { logger, metrics }: ServerOptions,
+  deadlines: Deadlines,
+  countOutcome: (outcome: Outcome) => void,
+): ExchangeListener {
   const log = createRequestLog(logger);
   return {
     began: (exchange) => metrics?.begin(exchange),
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       deadlines.end(outcome.exchange);
+      countOutcome(outcome);
       log(outcome);
       metrics?.end(outcome);
     },
@@ -104,28 +110,32 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
   });
 }
 
-/**
- * Runs statements, and logs one line when the database goes away and one when it is back, however many requests fail in between. If
- * it is away, the error of a statement says so to the client.
- */
-function watchOutages(logger: Logger): RunInTurn {
-  let outage: object | undefined;
-  return async (statement) => {
-    const before = outage;
-    try {
-      const result = await statement();
+/** Logs one line when the database goes away and one when it is back, however many requests fail in between. */
+function createOutages(logger: Logger): Outages & { count(outcome: Outcome): void } {
+  let outage: { requests: number } | undefined;
+
+  function fail(error: unknown): never {
+    if (!isAway(error)) throw error;
+    if (!outage)
+      logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
+    outage ??= { requests: 0 };
+    throw unserved('databaseAway');
+  }
+
+  return {
+    fail,
+    async watch(statement) {
+      const before = outage;
+      const result = await statement().catch(fail);
       // A statement that began earlier says nothing.
       if (outage && outage === before) {
-        logger.info('the database is back');
+        logger.info({ requests: outage.requests }, 'the database is back');
         outage = undefined;
       }
       return result;
-    } catch (error) {
-      if (!isAway(error)) throw error;
-      if (!outage)
-        logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
-      outage ??= {};
-      throw unserved('databaseAway');
-    }
+    },
+    count({ status }) {
+      if (outage && status === 503) outage.requests++;
+    },
   };
 }

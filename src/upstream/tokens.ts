@@ -123,9 +123,8 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
     /** Whether the token of a viewer is still valid, as far as can be told. */
     async isValid(viewer: Viewer): Promise<boolean> {
       const entry = known.of(viewer);
-      // An open stream goes on using its token.
-      if (!entry || known.get(entry.token) !== entry) return false;
-      return (await confirm(entry)) === 'valid';
+      const held = entry && known.hold(entry);
+      return held?.viewer.id === viewer.id && (await confirm(held)) === 'valid';
     },
 
     /**
@@ -163,13 +162,14 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
+function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, Entry>({
     ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
-    dispose(entry) {
-      entry.end.abort();
+    dispose(entry, _digest, reason) {
+      // One that makes room for others has not ended: an open stream brings it back.
+      if (reason !== 'evict') entry.end.abort();
       onEnd(entry);
     },
   });
@@ -185,6 +185,14 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
     noteInvalid,
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
+    /** The entry of a token that an open stream goes on using. Undefined if the token is invalid. */
+    hold(entry: Entry): Entry | undefined {
+      const digest = digestOf(entry.token);
+      if (entries.has(digest) || invalid.has(digest)) return entries.get(digest);
+      entries.set(digest, entry);
+      onBegin(entry);
+      return entry;
+    },
     /** This is no use of the token. */
     byDigest: (digest: string) => entries.peek(digest),
     /** The entry of a viewer whose token has not ended. */
@@ -220,6 +228,7 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
       } else {
         if (said === 'another') onOther();
         noteInvalid(entry.token);
+        entry.end.abort();
       }
     },
     purge: () => entries.purgeStale(),

@@ -1,5 +1,6 @@
 /** Batches: lists of operations in one request. */
 
+import { hash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -129,6 +130,18 @@ describe('a batch', () => {
     ]);
     expect(gateway.log).toEqual([]);
   });
+});
+
+it('an operation of a batch is found by a hash that an earlier one registers, and not by one of a later one', async () => {
+  const both = ['One', 'Two'].map((name) => {
+    const query = `query ${name} { viewer { username } }`;
+    const byHash = { extensions: { persistedQuery: { sha256Hash: hash('sha256', query, 'hex') } } };
+    return [{ query, ...byHash }, byHash];
+  });
+  const [one = [], two = []] = both;
+  const notFound = { errors: [expect.objectContaining({ message: 'PersistedQueryNotFound' })] };
+  const { body } = await post([...one, ...two.toReversed()]);
+  expect(body).toEqual([isAlice, isAlice, notFound, isAlice]);
 });
 
 describe('a batch is rejected', () => {

@@ -2,8 +2,11 @@
 
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { openDatabase } from '../../src/database/database.ts';
 import { timeouts } from '../../src/http/connections.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
@@ -13,7 +16,9 @@ import {
   postJson,
   type TestDatabase,
   type TestGateway,
+  withClient,
 } from '../support/gateway.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let database: TestDatabase;
 let gateway: TestGateway;
@@ -75,6 +80,25 @@ describe('a subscriber', () => {
       events.leave();
     }
   });
+});
+
+it('a subscriber gets a change that was made while the gateway heard of none', async () => {
+  const proxy = await openTcpProxy(database);
+  const { connectionString = '' } = database.pool.options;
+  const urls = { DATABASE_URL: connectionString, DATABASE_DIRECT_URL: proxy.url, DATA_DIR: tmpdir() };
+  const at = await openTestGateway(withClient(await openDatabase(urls)));
+  const events = await follow(activeName, { at });
+  const before = await events.next();
+  await proxy.refuse();
+  await expect.poll(() => at.feed.listening).toBe(false);
+  // The loss itself has the subscription run again.
+  await sleep(300);
+  await activate(alice, 1);
+  await proxy.accept();
+  expect(await events.next()).not.toEqual(before);
+  events.leave();
+  await at.close();
+  await proxy.close();
 });
 
 describe('authentication of a subscriber', () => {

@@ -164,7 +164,12 @@ describe('the gateway rejects', () => {
     ...rejected(404, 'page', { 'OPTIONS *': () => `OPTIONS * HTTP/1.1\r\n${host()}\r\n` }),
     ...rejectedPaths(404, 'rest', '%2e%2e/graphql ../graphql /dtt dtt%2f1 dtt/1/ dtt/1%00/x %', '/api/v1/'),
     ...rejectedPaths(404, 'page', '//graphql /graphql/ /%67raphql /__proto__ /api/v10 /;/graphql http://x/y'),
-    ...rejectedPaths(400, 'rest', '1e3 0x10 01 +1 %201 1%20 -0 %EF%BC%91 NaN __proto__ %00', '/api/v1/dtt/'),
+    ...rejectedPaths(
+      400,
+      'rest',
+      '1e3 0x10 01 +1 %201 1%20 -0 %EF%BC%91 NaN __proto__ %00 {id} %7Bid%7D',
+      '/api/v1/dtt/',
+    ),
     ...rejectedPaths(404, 'rest', `${2 ** 31} ${2 ** 53} 1${'0'.repeat(400)}`, '/api/v1/dtt/'),
     ...rejected(413, 'rest', {
       'the body of an activation over the limit': () => activate('x'.repeat(64 * 1024 + 1)),
@@ -326,8 +331,16 @@ describe('no connection is left open after the client resets', () => {
 it('connections that send nothing leave room for others, also from the same address', async () => {
   const other = await openTestGateway(await openBeside(gateway.database), { maxConnections: 20 });
   const silent = [];
+  // A page needs no token, but the request before it had one.
+  const user = await openRaw(other.url);
+  user.socket.write(get('/api/v1/users/me'));
+  await expect.poll(() => parseResponses(user.received())).toHaveLength(1);
+  user.socket.write(get('/healthz'));
+  await expect.poll(() => parseResponses(user.received())).toHaveLength(2);
   for (let count = 0; count < 50; count++) silent.push(await openRaw(other.url));
   expect((await rest(other, alice.token, '/users/me')).status).toBe(200);
+  user.socket.write(get('/api/v1/users/me', 'Connection: close\r\n'));
+  expect(parseResponses(await user.ended()).map(({ status }) => status)).toEqual([200, 200, 200]);
   await expect.poll(() => other.connections()).toBeLessThanOrEqual(11);
   for (const { socket } of silent) socket.destroy();
   await other.close();

@@ -1,19 +1,23 @@
 /** The database is away for a while: what clients get on every transport, and what the log says. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { createFakeFeed } from '../support/feed.ts';
 import {
   graphqlOnce,
   openTestDatabase,
   openTestGateway,
-  postJson,
   rest,
   type TestDatabase,
   type TestGateway,
+  type TestGatewayOptions,
   withClient,
 } from '../support/gateway.ts';
+import { createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
+import { stillMirror } from '../support/mirrorService.ts';
+import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { connectSocket } from '../support/sockets.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
@@ -21,77 +25,136 @@ const message = 'The database cannot be reached; try again';
 
 let database: TestDatabase;
 let proxy: TcpProxy;
-let gateway: TestGateway;
 let alice: Account;
 beforeAll(async () => {
   database = await openTestDatabase();
   alice = await createAccount(database.client, 'alice');
   proxy = await openTcpProxy(database);
-  const opened = withClient(await openDatabase({ DATABASE_URL: proxy.url, DATA_DIR: tmpdir() }));
-  gateway = await openTestGateway(opened, { settings: { MCP: 'write' }, logLevel: 'info' });
+});
+let gateway: TestGateway | undefined;
+let pooler: PgBouncer | undefined;
+afterEach(async () => {
+  await gateway?.close();
+  await pooler?.close();
+  pooler = undefined;
 });
 afterAll(async () => {
-  await gateway?.close();
   await proxy?.close();
   await database?.close();
 });
 
-const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg !== 'responded');
-const other = `dvt_${'b'.repeat(43)}`;
-
-/** Asks on every transport, with a known token and one that has to be looked up. */
-async function ask() {
-  const away = [
-    await rest(gateway, alice.token, '/dtt/sessions'),
-    await rest(gateway, other, '/dtt/sessions'),
-    await postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[0]}`, { isActive: true }),
-  ];
-  for (const { status, headers, body } of away) {
-    expect({ status, body }).toEqual({ status: 503, body: { ok: false, error: message } });
-    expect(headers.get('Retry-After')).toBe('1');
-  }
-  const query = '{ dttSessions { totalCount } }';
-  // A query is compiled the second time.
-  for (const token of [alice.token, alice.token, other]) {
-    const { status, headers, errors } = await graphqlOnce(gateway, token, query);
-    expect([status, headers.get('Retry-After')]).toEqual([503, '1']);
-    expect(errors).toMatchObject([{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
-  }
-  const called = await fetch(`${gateway.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${alice.token}`,
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'graphqlQuery', arguments: { query } },
-    }),
-  });
-  expect(await called.text()).toContain(message);
+async function open(url: string, openMirror?: TestGatewayOptions['openMirror']): Promise<TestGateway> {
+  // A statement of a PgBouncer may wait for its server.
+  const bounds = { connections: 5, statement: 2_000 };
+  const opened = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
+  // The change feed stays, so known tokens need no look-up.
+  const openChangeFeed = async () => createFakeFeed().feed;
+  const options = {
+    settings: { MCP: 'write', BATCHING: 'on' },
+    logLevel: 'info',
+    ...(openMirror && { openMirror }),
+  };
+  gateway = await openTestGateway({ ...opened, openChangeFeed }, options);
+  return gateway;
 }
 
-it('requests get a 503 until it is back, and the log has a line when it goes and one when it is back', async () => {
-  const socket = await connectSocket(gateway, alice.token);
-  expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-  await proxy.refuse();
-  await ask();
-  socket.send({ id: '1', type: 'subscribe', payload: { query: '{ lkbxDevices { totalCount } }' } });
-  expect(await socket.next()).toMatchObject({
-    type: 'error',
-    payload: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 } }],
-  });
-  expect((await fetch(`${gateway.url}/readyz`)).status).toBe(503);
-  const ofDatabase = () => lines().filter(({ msg }) => /^the database/.test(msg));
-  expect(ofDatabase()).toMatchObject([{ level: 50, why: expect.stringMatching(/ECONN|terminated/) }]);
-  expect(lines().filter(({ msg }) => msg === 'request failed')).toEqual([]);
+const linesOf = ({ log }: TestGateway) =>
+  log.map((line) => JSON.parse(line)).filter(({ msg }) => msg !== 'responded');
+const other = `dvt_${'b'.repeat(43)}`;
 
+const query = '{ dttSessions { totalCount } }';
+const call = { name: 'graphqlQuery', arguments: { query } };
+
+/** Requests: what is accepted, the body, the target, and the status for a token that is known. */
+const requests = (
+  templateId: number,
+): [accept: string, body?: unknown, target?: string, status?: number][] => [
+  ['*/*', undefined, '/api/v1/dtt/sessions'],
+  ['*/*', { isActive: true }, `/api/v1/dtt/templates/${templateId}`],
+  ['*/*', { query }],
+  // It is compiled the second time.
+  ['application/json', { query }],
+  ['*/*', undefined, `/graphql?query=${encodeURIComponent(query)}`],
+  // Each operation of a batch has its own error.
+  ['*/*', [{ query }, { query }], '/graphql', 200],
+  ['text/event-stream', { query }],
+  ['multipart/mixed;subscriptionSpec=1.0', { query }],
+  // The call of a tool has its error in its result.
+  [
+    'application/json, text/event-stream',
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },
+    '/mcp',
+    200,
+  ],
+];
+
+/** Asks on every transport, with a known token and one that has to be looked up. */
+async function ask(asked: TestGateway) {
+  for (const [accept, body, target = '/graphql', ofKnown = 503] of requests(alice.dttTemplates[0]))
+    for (const [token, status] of [[alice.token, ofKnown] as const, [other, 503] as const]) {
+      const given = await fetch(`${asked.url}${target}`, {
+        method: body ? 'POST' : 'GET',
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', Accept: accept },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await given.text();
+      const retry = status === 503 ? '1' : null;
+      expect([given.status, given.headers.get('Retry-After')], `${accept} ${target}: ${text}`).toEqual([
+        status,
+        retry,
+      ]);
+      expect(text).toContain(message);
+      if (target.startsWith('/graphql'))
+        expect(text).toContain('"code":"SERVICE_UNAVAILABLE","retryAfter":1');
+    }
+}
+
+const ofDatabase = (asked: TestGateway) => linesOf(asked).filter(({ msg }) => /^the database/.test(msg));
+
+it.for(['', ', behind a PgBouncer that stays'])(
+  'requests get a 503 until it is back, and the log has a line when it goes and one when it is back%s',
+  async (behind, { skip }) => {
+    skip(behind !== '' && pgbouncerVersion === undefined, 'pgbouncer is not installed');
+    if (behind !== '') pooler = await startPgBouncer(proxy.url, 'transaction', ['server_login_retry = 1']);
+    const asked = await open(pooler?.url ?? proxy.url);
+    const socket = await connectSocket(asked, alice.token);
+    expect((await rest(asked, alice.token, '/users/me')).status).toBe(200);
+    await proxy.refuse();
+    await ask(asked);
+    socket.send({ id: '1', type: 'subscribe', payload: { query: '{ lkbxDevices { totalCount } }' } });
+    expect(await socket.next()).toMatchObject({
+      type: 'error',
+      payload: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 } }],
+    });
+    expect((await fetch(`${asked.url}/readyz`)).status).toBe(503);
+    expect(ofDatabase(asked)).toMatchObject([{ level: 50, why: expect.any(String) }]);
+    expect(linesOf(asked).filter(({ msg }) => msg === 'request failed')).toEqual([]);
+
+    await proxy.accept();
+    const status = async () => (await rest(asked, alice.token, '/dtt/sessions')).status;
+    await expect.poll(status, { timeout: 10_000 }).toBe(200);
+    const [, back, ...more] = ofDatabase(asked);
+    expect([back, ...more]).toMatchObject([{ level: 30, msg: 'the database is back' }]);
+    // Sixteen of HTTP, one of the WebSocket, one probe; a few more may have come before it was back.
+    expect(back.requests).toBeGreaterThanOrEqual(18);
+  },
+);
+
+it('it goes away while a mirror reads details: the fields get the same error, and the log the same line', async () => {
+  await database.client.dttSession.updateMany({ data: { detailsPending: true } });
+  const asked = await open(proxy.url, async ({ database: { pool } }) => {
+    const mirror = stillMirror(pool, upstreamOf(createMemoryUpstream(), alice.userId));
+    async function fetchDetails(): Promise<void> {
+      await proxy.refuse();
+      await pool.query('SELECT');
+    }
+    return { ...mirror, upstream: { ...mirror.upstream, fetchDetails } };
+  });
+  const reading = '{ dttSessions { nodes { segments { repsMeasured } } } }';
+  const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
+  const found = await graphqlOnce(asked, alice.token, reading);
+  expect(found).toMatchObject({ status: 503, errors: [{ message, extensions }] });
+  expect(found.headers.get('Retry-After')).toBe('1');
+  expect(ofDatabase(asked)).toHaveLength(1);
   await proxy.accept();
-  await expect.poll(async () => (await rest(gateway, alice.token, '/dtt/sessions')).status).toBe(200);
-  expect(ofDatabase()).toHaveLength(2);
-  const [, back] = ofDatabase();
-  expect(back).toMatchObject({ level: 30, msg: 'the database is back' });
 });

@@ -29,8 +29,9 @@ beforeAll(async () => {
   );
   alice = await createAccount(openClient(gateway.database.pool), 'alice');
 });
+let closing: Promise<void> | undefined;
 afterAll(async () => {
-  await gateway?.close();
+  await (closing ?? gateway?.close());
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -193,6 +194,15 @@ describe('/metrics', () => {
     expect(await elsewhere.text()).toBe('Not found. Try /metrics.\n');
     expect((await fetch(`${gateway.metricsUrl}?name=up`)).status).toBe(200);
   });
+});
+
+it('metrics are served until the last connection of a gateway that closes is ended', async () => {
+  const { socket, received, ended } = await openRaw(gateway.url);
+  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  await expect.poll(received).toContain('200 OK');
+  closing = gateway.close();
+  expect((await series()).get('dovetail_requests_in_flight')).toBe(0);
+  await ended();
 });
 
 describe('serveMetrics', () => {
