@@ -26,7 +26,7 @@ import {
   type PreparedOperation,
   prepare,
 } from '../schema/compile.ts';
-import { fragmentsOf } from '../schema/fragments.ts';
+import { fragmentsOf } from '../schema/compiledDocument.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';
 import { badRequest, requestError } from './overHttp.ts';

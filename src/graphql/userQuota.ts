@@ -1,26 +1,19 @@
 /** Counts what each user has open, such as subscriptions, up to a limit. */
 
-export interface UserQuota {
-  readonly limit: number;
-  /**
-   * Counts one more, unless the user has reached the limit. Returns whether it did; each that it counted has to be
-   * released.
-   */
-  acquire(userId: number): boolean;
-  release(userId: number): void;
-}
+export type UserQuota = ReturnType<typeof createUserQuota>;
 
-export function createUserQuota(limit: number): UserQuota {
+export function createUserQuota(limit: number) {
   const counts = new Map<number, number>();
   return {
     limit,
-    acquire(userId) {
+    /** Counts one more, unless the user has reached the limit. @returns whether it did: each that it counted has to be released. */
+    acquire(userId: number): boolean {
       const count = counts.get(userId) ?? 0;
       if (count >= limit) return false;
       counts.set(userId, count + 1);
       return true;
     },
-    release(userId) {
+    release(userId: number): void {
       const left = (counts.get(userId) ?? 1) - 1;
       if (left > 0) counts.set(userId, left);
       else counts.delete(userId);

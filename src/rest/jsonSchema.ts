@@ -19,8 +19,8 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
+import { fragmentsOf } from '../schema/compiledDocument.ts';
 import { descriptionIfNullOnlyInMirror, isNullOnlyWithError } from '../schema/fields.ts';
-import { fragmentsOf } from '../schema/fragments.ts';
 import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
 
 export type Schema = SchemaObject | ReferenceObject;

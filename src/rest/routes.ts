@@ -21,8 +21,8 @@ import {
 import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
+import { fragmentsOf } from '../schema/compiledDocument.ts';
 import type { Context } from '../schema/context.ts';
-import { fragmentsOf } from '../schema/fragments.ts';
 import { schema } from '../schema/schema.ts';
 
 export interface Route {

@@ -1,9 +1,10 @@
-/** Prepares a document for the executors: without conditions, and for variables that are coerced already. */
+/** Documents for the executors: their fragments, without conditions, and for variables that are coerced already. */
 
 import { randomUUID } from 'node:crypto';
 import {
   type ASTNode,
   type DocumentNode,
+  type FragmentDefinitionNode,
   GraphQLIncludeDirective,
   GraphQLScalarType,
   GraphQLSkipDirective,
@@ -13,6 +14,12 @@ import {
   type ValueNode,
   visit,
 } from 'graphql';
+
+/** The fragments of a document, by their names. */
+export function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
+  const fragments = definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION);
+  return new Map(fragments.map((node) => [node.name.value, node]));
+}
 
 /** The values of variables by their names. */
 export type Values = Readonly<Record<string, unknown>>;
