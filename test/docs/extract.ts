@@ -40,7 +40,7 @@ function writeFiles(section: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
   copyFileSync('schema.graphql', join(folder, 'schema.graphql'));
   for (const [, before, text = ''] of section.matchAll(/(?:file `(\S+)`:\n\n|^)```\w+\n(.*?)^```$/gms)) {
-    const name = before ?? /^\/\/ (\S+\.\w+)\n/.exec(text)?.[1];
+    const name = before ?? /^(?:\/\/|<!--) (\S+\.\w+)/.exec(text)?.[1];
     if (name === undefined) continue;
     const file = join(folder, name);
     mkdirSync(dirname(file), { recursive: true });

@@ -20,6 +20,7 @@ import { apps, livePages, type PageServer, servePages, trusted } from './pages.t
 
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 150_000 });
 
+// Biome takes a function whose name begins with `use` for one of React's hooks.
 const browser = inBrowser();
 let pages: PageServer;
 let database: TestDatabase;
@@ -168,6 +169,9 @@ const openAll = (options: Parameters<typeof open>[1], addition = '') =>
     Object.keys(livePages).map(async (name) => ({ name: name + addition, ...(await open(name, options)) })),
   );
 
+const attemptsOf = (tabs: Awaited<ReturnType<typeof openAll>>) =>
+  tabs.map(({ name, attempts }) => `${name}: ${attempts()}`);
+
 /** Fails unless each page soon says that its token is not valid, and asks no more. */
 async function expectRejected(tabs: Awaited<ReturnType<typeof openAll>>, timeout: number) {
   const shown = tabs.map(async ({ name, page }) => {
@@ -178,9 +182,9 @@ async function expectRejected(tabs: Awaited<ReturnType<typeof openAll>>, timeout
     );
   });
   expect((await Promise.all(shown)).flat(), 'pages that do not say so').toEqual([]);
-  const before = tabs.map(({ attempts }) => attempts());
+  const before = attemptsOf(tabs);
   await sleep(2_000);
-  expect(tabs.map(({ attempts }) => attempts())).toEqual(before);
+  expect(attemptsOf(tabs)).toEqual(before);
 }
 
 it('every page says at once that a token is wrong, and does not try again', async () => {
@@ -194,8 +198,10 @@ it('every page ends with an error when its token is revoked', async () => {
   for (const { page } of tabs) await expectActive(page, 0);
   await activateElsewhere(1);
   for (const { page } of tabs) await expectActive(page, 1);
+  const before = attemptsOf(tabs);
   await revokeToken(database.client, id);
   await expectRejected(tabs, 5_000);
+  expect(attemptsOf(tabs)).toEqual(before);
 });
 
 it.each(['urql', 'Apollo Client', 'fetch'])(
@@ -204,14 +210,19 @@ it.each(['urql', 'Apollo Client', 'fetch'])(
     await activateElsewhere(0);
     const { page } = await open('blank');
     let rejected = 0;
-    await page.route('**/graphql*', (route) => {
-      if (route.request().method() === 'OPTIONS') return route.fallback();
+    await page.route('**/graphql*', async (route) => {
+      const request = route.request();
+      if (request.method() === 'OPTIONS') return route.fallback();
       rejected += 1;
+      const result = JSON.stringify({
+        errors: [{ message: 'Away', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+      });
+      const isStream = (await request.headerValue('Accept')) === 'text/event-stream';
       return route.fulfill({
         status: 503,
         headers: { 'Access-Control-Allow-Origin': pages.origin },
-        contentType: 'application/graphql-response+json',
-        body: JSON.stringify({ errors: [{ message: 'Away', extensions: { code: 'SERVICE_UNAVAILABLE' } }] }),
+        contentType: isStream ? 'text/event-stream' : 'application/graphql-response+json',
+        body: isStream ? `event: next\ndata: ${result}\n\nevent: complete\ndata:\n\n` : result,
       });
     });
     await page.goto(pages.address(name, gateway.url, alice.token));
@@ -274,9 +285,7 @@ async function openBeforeOutage(signal: 'SIGTERM' | 'SIGKILL') {
         await expectActive(page, 1).catch(() => {});
         return [name, Date.now() - start] as const;
       });
-      const all = await Promise.all(delays);
-      process.stderr.write(`DEBUG ${JSON.stringify(all)}\n`); //DEBUG
-      return Object.fromEntries(all.filter(([, delay]) => delay > longestDelay));
+      return Object.fromEntries((await Promise.all(delays)).filter(([, delay]) => delay > longestDelay));
     },
   };
 }
