@@ -18,7 +18,8 @@ import { addPassedSessions } from '../../support/passedSessions.ts';
 import { endProcesses, serve } from '../../support/processes.ts';
 import { apps, livePages, type PageServer, servePages, trusted } from './pages.ts';
 
-vi.setConfig({ testTimeout: 150_000, hookTimeout: 150_000 });
+// Twice as long as the outages take, for a machine with much else to do.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 // Biome takes a function whose name begins with `use` for one of React's hooks.
 const browser = inBrowser();
