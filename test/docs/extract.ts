@@ -4,7 +4,7 @@
  *
  *     tsx test/docs/extract.ts <folder> <project>…
  *
- * With `apollo` the project `app` also has the files for Apollo Client, whose packages only `test/large` has.
+ * With `frontends` the project `app` also has the files that run in a browser, whose packages only `test/large` has.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -12,14 +12,10 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path';
 
 const [output = '', ...parameters] = process.argv.slice(2);
-const hasApollo = parameters.includes('apollo');
-const wanted = parameters.filter((parameter) => parameter !== 'apollo');
+const hasFrontends = parameters.includes('frontends');
+const wanted = parameters.filter((parameter) => parameter !== 'frontends');
 
-/** The sections whose files form a project of their own. The files of all others form one project. */
-const projects = new Map([
-  ['gql.tada', 'tada'],
-  ['Relay', 'relay'],
-]);
+const ofFrontends = ['React', 'urql', 'Apollo Client', 'Relay', 'Subscriptions'];
 
 /** The command of the page that generates the types of a project. */
 const generators = new Map([
@@ -30,8 +26,8 @@ const generators = new Map([
 rmSync(output, { recursive: true, force: true });
 for (const section of readFileSync('docs/clients.md', 'utf8').split(/^## /m)) {
   const [heading = ''] = section.split('\n', 1);
-  if (heading === 'Apollo Client' && !hasApollo) continue;
-  const project = projects.get(heading) ?? 'app';
+  if (ofFrontends.includes(heading) && !hasFrontends) continue;
+  const project = heading === 'gql.tada' ? 'tada' : 'app';
   if (wanted.includes(project)) writeFiles(section, join(output, project));
 }
 for (const project of wanted) {
@@ -44,7 +40,7 @@ function writeFiles(section: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
   copyFileSync('schema.graphql', join(folder, 'schema.graphql'));
   for (const [, before, text = ''] of section.matchAll(/(?:file `(\S+)`:\n\n|^)```\w+\n(.*?)^```$/gms)) {
-    const name = before ?? /^\/\/ (\S+\.\w+)\n/.exec(text)?.[1];
+    const name = before ?? /^(?:\/\/|<!--) (\S+\.\w+)/.exec(text)?.[1];
     if (name === undefined) continue;
     const file = join(folder, name);
     mkdirSync(dirname(file), { recursive: true });

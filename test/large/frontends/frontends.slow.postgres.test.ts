@@ -1,0 +1,292 @@
+/** The pages of docs/clients.md in a real browser: each list and activation, and each subscription through an outage. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Page, Request } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
+import { useBrowser as inBrowser } from '../../browser/browser.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { freePort } from '../../support/freePort.ts';
+import {
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGateway,
+} from '../../support/gateway.ts';
+import { addPassedSessions } from '../../support/passedSessions.ts';
+import { endProcesses, serve } from '../../support/processes.ts';
+import { apps, livePages, type PageServer, servePages, trusted } from './pages.ts';
+
+// Twice as long as the outages take, for a machine with much else to do.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+
+// Biome takes a function whose name begins with `use` for one of React's hooks.
+const browser = inBrowser();
+let pages: PageServer;
+let database: TestDatabase;
+let gateway: TestGateway;
+let alice: Account;
+/** The names of the sessions that were passed, oldest first: more than two pages of 20. */
+let passed: readonly (string | null)[];
+beforeAll(async () => {
+  pages = await servePages();
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  passed = await addPassedSessions(database.client, alice);
+  gateway = await openTestGateway(await openBeside(database), { settings: { CORS_ORIGINS: pages.origin } });
+});
+afterEach(endProcesses);
+afterAll(async () => {
+  await gateway?.close();
+  await database?.close();
+  pages?.close();
+});
+
+/** Activates one of alice's programs in the database, without the page. */
+const activateElsewhere = (index: 0 | 1 | 2) =>
+  database.client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: alice.dttTemplates[index] },
+  });
+
+/** Opens a page, and records its operations. */
+async function open(name: string, { url = gateway.url, token = alice.token } = {}) {
+  const tab = await browser.open(pages.origin, { others: [url] });
+  const sent: Record<string, string>[] = [];
+  let sockets = 0;
+  tab.page.on('websocket', () => {
+    sockets += 1;
+  });
+  tab.page.on('request', (request) => {
+    if (request.url().startsWith(`${url}/graphql`) && request.method() !== 'OPTIONS')
+      sent.push(parametersOf(request));
+  });
+  await tab.page.goto(pages.address(name, url, token));
+  return { ...tab, sent, attempts: () => sent.length + sockets };
+}
+
+const parametersOf = (request: Request) =>
+  request.postDataJSON() ?? Object.fromEntries(new URL(request.url()).searchParams);
+
+/** The names of the programs that a page shows as active. */
+const activeOn = (page: Page) => page.locator('[aria-pressed=true]').allTextContents();
+const program = (index: number) => `Program ${index} of alice`;
+const expectActive = (page: Page, index: number) =>
+  expect.poll(() => activeOn(page)).toEqual([program(index)]);
+const alertOf = (page: Page) => page.getByRole('alert').getByText(/./);
+
+describe.each(Object.keys(apps))('%s', (name) => {
+  it('joins three pages of a filtered and sorted list', async () => {
+    const { page, complaints } = await open(name);
+    const more = page.getByRole('button', { name: 'More' });
+    for (const count of [20, 40]) {
+      await expect.poll(() => page.locator('li').allTextContents()).toEqual(passed.slice(0, count));
+      await more.click();
+    }
+    await expect.poll(() => page.locator('li').allTextContents()).toEqual(passed);
+    expect(await more.isDisabled()).toBe(true);
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows an activation at once, and needs no other query for it', async () => {
+    await activateElsewhere(0);
+    const { page, sent, complaints } = await open(name);
+    await expectActive(page, 0);
+    let respond = () => {};
+    const response = new Promise<void>((resolve) => {
+      respond = resolve;
+    });
+    await page.route('**/graphql', (route) => response.then(() => route.fallback()));
+    const before = sent.length;
+    await page.getByText(program(1)).click();
+    await expectActive(page, 1);
+    respond();
+    await expect
+      .poll(() => database.client.user.findUnique({ where: { id: alice.userId } }))
+      .toMatchObject({ activeTemplateId: alice.dttTemplates[1] });
+    await sleep(500);
+    await expectActive(page, 1);
+    for (const { operationName } of sent.slice(before)) expect(operationName).toMatch(/Activat/);
+    expect(complaints).toEqual([]);
+  });
+
+  it('takes back an activation that fails, and shows the code of the error', async () => {
+    await activateElsewhere(0);
+    const { page } = await open(name);
+    await expectActive(page, 0);
+    const missing = Buffer.from('DttTemplate:999').toString('base64url');
+    await page.route('**/graphql', (route) =>
+      route.fallback({
+        postData: route
+          .request()
+          .postData()
+          ?.replace(/"id":"[^"]+"/, `"id":"${missing}"`),
+      }),
+    );
+    await page.getByText(program(1)).click();
+    await alertOf(page).getByText('NOT_FOUND').waitFor();
+    await expectActive(page, 0);
+  });
+});
+
+it.each(['urql', 'Apollo Client'])(
+  '%s sends the text of a query once, and its hash from then on',
+  async (name) => {
+    const first = await open(name);
+    await expect.poll(() => activeOn(first.page)).toHaveLength(1);
+    await first.page.close();
+    const { page, sent, complaints } = await open(name);
+    await expect.poll(() => activeOn(page)).toHaveLength(1);
+    const queries = sent.filter(({ operationName }) => operationName !== 'TemplatesNow');
+    expect(queries.map(({ query }) => query)).toEqual([undefined, undefined]);
+    expect(complaints).toEqual([]);
+  },
+);
+
+it.each(Object.keys(trusted))('%s runs on a gateway that accepts nothing else', async (name) => {
+  await activateElsewhere(0);
+  const only = await openTestGateway(await openBeside(database), {
+    settings: {
+      CORS_ORIGINS: pages.origin,
+      PERSISTED_OPERATIONS_FILE: pages.manifest,
+      PERSISTED_OPERATIONS: 'only',
+    },
+  });
+  const { page, complaints } = await open(name, only);
+  await expectActive(page, 0);
+  await activateElsewhere(2);
+  await expectActive(page, 2);
+  await page.getByText(program(1)).click();
+  await expectActive(page, 1);
+  expect(complaints).toEqual([]);
+  await page.close();
+  await only.close();
+});
+
+/** Opens all pages with a subscription, each in a tab. @returns the tabs, by the names of the pages and what is added to them. */
+const openAll = (options: Parameters<typeof open>[1], addition = '') =>
+  Promise.all(
+    Object.keys(livePages).map(async (name) => ({ name: name + addition, ...(await open(name, options)) })),
+  );
+
+const attemptsOf = (tabs: Awaited<ReturnType<typeof openAll>>) =>
+  tabs.map(({ name, attempts }) => `${name}: ${attempts()}`);
+
+/** Fails unless each page soon says that its token is not valid, and asks no more. */
+async function expectRejected(tabs: Awaited<ReturnType<typeof openAll>>, timeout: number) {
+  const shown = tabs.map(async ({ name, page }) => {
+    const alert = alertOf(page).getByText(/UNAUTHENTICATED|unknown or revoked/);
+    return alert.waitFor({ timeout }).then(
+      () => [],
+      () => name,
+    );
+  });
+  expect((await Promise.all(shown)).flat(), 'pages that do not say so').toEqual([]);
+  const before = attemptsOf(tabs);
+  await sleep(2_000);
+  expect(attemptsOf(tabs)).toEqual(before);
+}
+
+it('every page says at once that a token is wrong, and does not try again', async () => {
+  await expectRejected(await openAll({ token: 'wrong' }), 2_000);
+});
+
+it('every page ends with an error when its token is revoked', async () => {
+  await activateElsewhere(0);
+  const { id, token } = await createToken(database.pool, 'alice', 'revoked');
+  const tabs = await openAll({ token });
+  for (const { page } of tabs) await expectActive(page, 0);
+  await activateElsewhere(1);
+  for (const { page } of tabs) await expectActive(page, 1);
+  const before = attemptsOf(tabs);
+  await revokeToken(database.client, id);
+  await expectRejected(tabs, 5_000);
+  expect(attemptsOf(tabs)).toEqual(before);
+});
+
+it.each(['urql', 'Apollo Client', 'fetch'])(
+  '%s tries again while the gateway has no database',
+  async (name) => {
+    await activateElsewhere(0);
+    const { page } = await open('blank');
+    let rejected = 0;
+    await page.route('**/graphql*', async (route) => {
+      const request = route.request();
+      if (request.method() === 'OPTIONS') return route.fallback();
+      rejected += 1;
+      const result = JSON.stringify({
+        errors: [{ message: 'Away', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+      });
+      const isStream = (await request.headerValue('Accept')) === 'text/event-stream';
+      return route.fulfill({
+        status: 503,
+        headers: { 'Access-Control-Allow-Origin': pages.origin },
+        contentType: isStream ? 'text/event-stream' : 'application/graphql-response+json',
+        body: isStream ? `event: next\ndata: ${result}\n\nevent: complete\ndata:\n\n` : result,
+      });
+    });
+    await page.goto(pages.address(name, gateway.url, alice.token));
+    await expect.poll(() => rejected).toBeGreaterThan(3);
+    await page.unroute('**/graphql*');
+    await expectActive(page, 0);
+    await activateElsewhere(2);
+    await expectActive(page, 2);
+    expect(await alertOf(page).count()).toBe(0);
+  },
+);
+
+/** In milliseconds: how soon a page has to show what has changed, once the gateway is back. */
+const longestDelay = 6_000;
+
+it('every page is live again after a short and a long outage, however the gateway ended', async () => {
+  await activateElsewhere(0);
+  const opened = await Promise.all((['SIGTERM', 'SIGKILL'] as const).map(openBeforeOutage));
+  const tabs = opened.flatMap(({ tabs }) => tabs);
+  const expectAll = (index: number) => Promise.all(tabs.map(({ page }) => expectActive(page, index)));
+  await expectAll(0);
+  for (const seconds of [8, 60]) {
+    await Promise.all(opened.map(({ end }) => end()));
+    await activateElsewhere(1);
+    await sleep(seconds * 1_000);
+    for (const { page } of tabs) expect(await activeOn(page)).toEqual([program(0)]);
+
+    const late = await Promise.all(opened.map(({ start }) => start()));
+    expect(Object.assign({}, ...late), `after ${seconds} seconds`).toEqual({});
+    // They receive later changes as well, and show no error any more.
+    await activateElsewhere(0);
+    await expectAll(0);
+    for (const { page } of tabs) expect(await alertOf(page).count()).toBe(0);
+  }
+});
+
+/** Opens all pages of a gateway that a signal will end. */
+async function openBeforeOutage(signal: 'SIGTERM' | 'SIGKILL') {
+  const settings = {
+    DATABASE_URL: database.pool.options.connectionString ?? '',
+    PORT: String(await freePort()),
+    CORS_ORIGINS: pages.origin,
+    RATE_LIMIT: '1000000000',
+    RATE_LIMIT_ANONYMOUS: '1000000000',
+  };
+  let gateway = await serve(settings);
+  const { url } = gateway;
+  const tabs = await openAll({ url }, `, ${signal}`);
+  return {
+    tabs,
+    async end() {
+      gateway.child.kill(signal);
+      await gateway.exit;
+    },
+    /** Starts it again. @returns after how many milliseconds pages show the change, where that is too late. */
+    async start() {
+      gateway = await serve(settings);
+      const start = Date.now();
+      const delays = tabs.map(async ({ name, page }) => {
+        await expectActive(page, 1).catch(() => {});
+        return [name, Date.now() - start] as const;
+      });
+      return Object.fromEntries((await Promise.all(delays)).filter(([, delay]) => delay > longestDelay));
+    },
+  };
+}
