@@ -71,21 +71,16 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Why a token cannot have the name, if it cannot. */
-export function complaintAboutTokenName(name: string): string | undefined {
-  if (name.trim() === '') return 'A token needs a name, so that its owner can tell it from others.';
-  // Line breaks and what terminals obey would make a list of tokens say what it does not.
-  return /\p{C}/u.test(name) ? 'The name of a token takes visible characters alone.' : undefined;
-}
-
 /**
  * Creates a token. This is SQL, since the first start creates one for the demo account, and would take a
  * quarter of a second longer with Prisma's client. The client cannot lock a row either.
  * @throws {TokenError} for a name that is none, an unknown user, a user below the ultra tier, or one with five active tokens.
  */
 export async function createToken(pool: pg.Pool, username: string, name: string): Promise<IssuedToken> {
-  const complaint = complaintAboutTokenName(name);
-  if (complaint !== undefined) throw new TokenError(complaint);
+  if (name.trim() === '')
+    throw new TokenError('A token needs a name, so that its owner can tell it from others.');
+  // Line breaks and what terminals obey would make a list of tokens say what it does not.
+  if (/\p{C}/u.test(name)) throw new TokenError('The name of a token takes visible characters alone.');
   return inTransaction(pool, (client) => addToken(client, username, name));
 }
 

@@ -10,8 +10,10 @@ import { SetupError, systemCodeOf } from '../errors.ts';
  * from elsewhere.
  */
 export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
-  checkWord('name', username);
-  checkWord('tier', tier);
+  if (username.trim() !== username || username === '' || /\p{C}/u.test(username))
+    throw new SetupError(
+      `The name ${JSON.stringify(username)} cannot be used: it takes visible characters, and no space at either end.`,
+    );
   await rejectMirror(client);
   // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
   const similar = await client.user.findMany({
@@ -33,24 +35,21 @@ const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
 export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
     select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
-    orderBy: { id: 'asc' },
+    orderBy: { username: 'asc' },
   });
-  return users
-    .map(({ id, username, subscriptionTier: tier, _count }) => ({
-      id,
-      username,
-      tier,
-      tokens: _count.tokens,
-    }))
-    .sort((a, b) => a.username.localeCompare(b.username));
+  return users.map(({ id, username, subscriptionTier: tier, _count }) => ({
+    id,
+    username,
+    tier,
+    tokens: _count.tokens,
+  }));
 }
 
 /**
  * Moves a user to another tier, and returns how many tokens they have that are not revoked.
- * @throws {SetupError} for an unknown user, for what is no tier, and for a mirror.
+ * @throws {SetupError} for an unknown user, and for a mirror.
  */
 export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
-  checkWord('tier', tier);
   await rejectMirror(client);
   try {
     const { _count } = await client.user.update({
@@ -86,11 +85,4 @@ async function rejectMirror(client: PrismaClient): Promise<void> {
     throw new SetupError(
       'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );
-}
-
-function checkWord(what: 'name' | 'tier', text: string): void {
-  if (text.trim() === text && text !== '' && !/\p{C}/u.test(text)) return;
-  throw new SetupError(
-    `The ${what} ${JSON.stringify(text)} cannot be used: it takes visible characters, and no space at either end.`,
-  );
 }

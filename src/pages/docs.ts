@@ -65,7 +65,7 @@ const nameIn = ({ $ref }: ReferenceObject) => $ref.slice($ref.lastIndexOf('/') +
 const isReference = (value: object): value is ReferenceObject => '$ref' in value;
 
 function describeRoute({ path, method, operation, parameters }: DescribedRoute): string {
-  const { summary = '', deprecated = false, requestBody, responses = {} } = operation;
+  const { summary = '', requestBody, responses = {} } = operation;
   const fields = (operation.parameters ?? [])
     .map((each) => (isReference(each) ? parameters[nameIn(each)] : each))
     .map((each) => (each === undefined || isReference(each) ? '' : inputFor(each)));
@@ -76,7 +76,7 @@ function describeRoute({ path, method, operation, parameters }: DescribedRoute):
   });
   const example = responses[200]?.content?.['application/json']?.example;
   return `<details class="card" id="${escapeHtml(operation.operationId ?? '')}">
-<summary><b>${method.toUpperCase()}</b> <code>${path}</code> ${deprecated ? 'Deprecated. ' : ''}${escapeHtml(summary)}</summary>
+<summary><b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}</summary>
 <form data-method="${method.toUpperCase()}" data-base="/api/v1" data-path="${path}">
 ${fields.join('\n')}
 <button type="submit" class="main">Send</button>
@@ -89,12 +89,10 @@ ${fields.join('\n')}
 </details>`;
 }
 
-function inputFor({ name, in: place, required = false, description = '', schema }: ParameterObject): string {
+function inputFor({ name, in: place, required = false, description = '' }: ParameterObject): string {
   const value = place === 'path' ? '1' : '';
-  const { default: usual } = schema && !isReference(schema) ? schema : {};
-  const placeholder = usual === undefined ? '' : ` placeholder="${usual}"`;
   return `<label>${name}<span>${escapeHtml(description)}</span>
-<input name="${name}" data-in="${place}" value="${value}"${placeholder}${required ? ' required' : ''} autocomplete="off"></label>`;
+<input name="${name}" data-in="${place}" value="${value}"${required ? ' required' : ''} autocomplete="off"></label>`;
 }
 
 /** The only body that a route takes. */

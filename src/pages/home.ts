@@ -8,29 +8,24 @@ import { interfaceVersion, release } from '../version.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
 
-interface Link {
-  readonly path: string;
-  readonly name: string;
-  readonly what: string;
-  /** Whether the header of the page links to it. */
-  readonly isTool?: boolean;
-}
-
 /** Everything that can be opened in a browser. The probes are for programs, rather than for people. */
-export const allLinks: readonly Link[] = [
-  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live', isTool: true },
-  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples, docs and completion', isTool: true },
-  { path: '/docs', name: 'REST reference', what: 'every route, to read and to try', isTool: true },
+export const allLinks = [
+  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live' },
+  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples, docs and completion' },
+  { path: '/docs', name: 'REST reference', what: 'every route, to read and to try' },
   { path: '/openapi.json', name: 'OpenAPI', what: 'the same as a document, for code generators' },
   { path: '/schema.graphql', name: 'Schema', what: 'all of GraphQL in one text, for code generators' },
   { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
   { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
 ];
 
+/** Those that the header of a page links to. */
+const tools = ['/console', '/graphql', '/docs'];
+
 /** The links in the header of a page, to those pages that there are. */
 export const navigationTo = (paths: readonly string[], current?: string): string =>
   allLinks
-    .filter(({ path, isTool }) => isTool && paths.includes(path))
+    .filter(({ path }) => tools.includes(path) && paths.includes(path))
     .map(({ path, name }) => `<a href="${path}"${path === current ? ' aria-current="page"' : ''}>${name}</a>`)
     .join('');
 
@@ -100,7 +95,7 @@ const template = readTemplate('home.html');
  * @param token sent by the queries of the page.
  */
 function asPage(
-  links: readonly Link[],
+  links: typeof allLinks,
   tokens: readonly [says: string, code: string][],
   commands: readonly string[],
   token: string | undefined,
