@@ -3,7 +3,7 @@
 export interface UserQuota {
   readonly limit: number;
   /**
-   * Counts one more, unless the user has reached the limit. Returns whether it did; each that it counted has to be
+   * Counts one more, unless the user has reached the limit. Returns whether it counted; each that it counted must be
    * released.
    */
   acquire(userId: number): boolean;

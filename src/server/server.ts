@@ -1,4 +1,4 @@
-/** The HTTP server of a gateway: has the pipeline respond to each request, then compresses, sends and logs the response. */
+/** The HTTP server of a gateway. The pipeline responds to each request; this file compresses, sends and logs the response. */
 
 import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -32,7 +32,7 @@ import { createOperations, createUpgrades } from './webSocketAccess.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, logger, closing, timeouts = defaultTimeouts } = options;
-  // Every stream listens to it: more listeners than Node expects are no leak here.
+  // Each stream adds a listener, so many listeners are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
   const listener = createListener(options, deadlines);
@@ -93,7 +93,7 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
   };
 }
 
-/** Responds to a request that takes longer than any may, not counting the time in which the client sends it. */
+/** Responds with an error to a request that exceeds its deadline. The time in which the client sends it does not count. */
 function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
   return createDeadlines(longest, (exchange) => {
@@ -105,8 +105,8 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
 }
 
 /**
- * Runs statements, and logs one line when the database goes away and one when it is back, however many requests fail in between. If
- * it is away, the error of a statement says so to the client.
+ * Runs statements. Logs one line when the database goes away, and one when it is back, however many requests fail in between. The
+ * error of a statement tells the client that the database is away.
  */
 function watchOutages(logger: Logger): RunInTurn {
   let outage: object | undefined;
