@@ -1,4 +1,4 @@
-/** The users of a database of one's own: created, listed, and moved to another tier. */
+/** Creates and lists users, and changes their tier. A mirror only lists them: its users come from the upstream. */
 
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
@@ -6,14 +6,14 @@ import { SetupError, systemCodeOf } from '../errors.ts';
 
 /**
  * Creates a user, and returns their id.
- * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose users come
- * from elsewhere.
+ * @throws {SetupError} for an invalid name, for a taken name (ignoring case), and for a mirror, whose users come from the
+ * upstream.
  */
 export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
   checkWord('name', username);
   checkWord('tier', tier);
   await rejectMirror(client);
-  // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
+  // The message shows the stored name, since other commands need its case. Prisma compares by ILIKE, in which % and _ are wildcards.
   const similar = await client.user.findMany({
     where: { username: { equals: username, mode: 'insensitive' } },
   });
@@ -29,7 +29,7 @@ const notFound = 'P2025';
 /** Counts the tokens of a user that are not revoked. */
 const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
 
-/** All users, by name, with the number of their tokens that are not revoked. The tier is null where a mirror was not told. */
+/** All users, by name, with the number of their tokens that are not revoked. The tier is null if a mirror does not know it. */
 export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
     select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
@@ -47,7 +47,7 @@ export async function listUsers(client: PrismaClient) {
 
 /**
  * Moves a user to another tier, and returns how many tokens they have that are not revoked.
- * @throws {SetupError} for an unknown user, for what is no tier, and for a mirror.
+ * @throws {SetupError} for an unknown user, for an invalid tier, and for a mirror.
  */
 export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
   checkWord('tier', tier);
@@ -71,7 +71,7 @@ export async function findTier(client: PrismaClient, username: string): Promise<
   return user?.subscriptionTier;
 }
 
-/** Whether there are users. A start asks this, so it does without Prisma's client, which takes long to load. */
+/** Whether there are users. A start calls this, so it avoids Prisma's client, which takes long to load. */
 export async function hasUsers(sql: Sql): Promise<boolean> {
   return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
 }

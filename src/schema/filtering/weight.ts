@@ -6,7 +6,7 @@
 /** A scan of a few thousand rows takes as long as this many fields of a response. */
 const scan = 100;
 const condition = 10;
-/** A pattern is matched with each text character by character in lower case, which takes as long as another scan. */
+/** A pattern is compared with each text, character by character in lower case. That takes as long as another scan. */
 const pattern = 100;
 const orderKey = 10;
 
