@@ -3,13 +3,13 @@
 export interface SharedRuns<Result> {
   /** The current run. */
   readonly current: Promise<Result> | undefined;
-  /** A run that begins after the call: at once, or when the current run has ended. All who call in the meantime share it. */
+  /** A run that begins after the call: at once, or when the current run has ended. All calls in the meantime share it. */
   begin(): Promise<Result>;
   /** Settles when no run is left. */
   settled(): Promise<void>;
 }
 
-/** Runs a function at most once at a time. A caller never joins a run that began before the call, which may miss what the caller knows. */
+/** Runs a function at most once at a time. A caller never joins a run that began before the call: it may miss a change that led to the call. */
 export function createSharedRuns<Result>(run: () => Promise<Result>): SharedRuns<Result> {
   let current: Promise<Result> | undefined;
   let next: Promise<Result> | undefined;
