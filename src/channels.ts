@@ -1,6 +1,6 @@
 /**
- * The parts of a request that take time, as diagnostics channels of Node. Tracing subscribes to them; without a subscriber they
- * cost next to nothing.
+ * Diagnostics channels of Node for the parts of a request that take time. Tracing and the debug log subscribe to them. Without a
+ * subscriber they cost almost nothing.
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';

@@ -62,7 +62,7 @@ export const messages = {
 /** The message for a request that names a user whose data it may not see. */
 export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
 
-/** What may be wrong with the token of a request. The texts go into a header too, so they have no quotation marks. */
+/** The problems of the token of a request. The texts are also sent in a header, so they have no quotation marks. */
 export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
   malformed: 'the Authorization header must have the form Bearer TOKEN',
@@ -72,7 +72,7 @@ export const tokenProblems = {
 export type TokenProblem = keyof typeof tokenProblems;
 
 /**
- * The header of every 401: the scheme to authenticate by, and what is wrong with the token, if the request has one (RFC 6750,
+ * The header of every 401: the authentication scheme, and the problem of the token, if the request has one (RFC 6750,
  * section 3).
  */
 export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': string } {
@@ -111,7 +111,7 @@ export function unserved(why: 'databaseAway' | 'tooBusy'): GraphQLError {
   });
 }
 
-/** In seconds: when the client may try again, if the error says so. */
+/** After how many seconds the client may try again; undefined if the error does not say. */
 export function retryAfterOf({ extensions }: ExecutionError): number | undefined {
   const seconds = extensions?.retryAfter;
   return typeof seconds === 'number' ? seconds : undefined;
@@ -207,7 +207,7 @@ function isAboutRequest(error: ExecutionError): boolean {
   return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }
 
-/** What is wrong with a server, a database or a role, and what to do about it: both texts are for the operator. */
+/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
 export interface Diagnosis {
   readonly says: string;
   readonly advice: string;

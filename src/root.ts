@@ -1,8 +1,8 @@
-/** The folder of the package, in which the program finds the files that it reads. */
+/** Finds the folder of the package, which has the files that the program reads. */
 
 import { existsSync } from 'node:fs';
 
-/** The folder of package.json. The program runs from `src` and, bundled, from `dist`, so it is looked for upwards. */
+/** The folder of package.json. The program runs from `src` and, bundled, from `dist`, so the search goes upwards. */
 export const root = findRoot(new URL('.', import.meta.url));
 
 function findRoot(folder: URL): URL {

@@ -11,11 +11,11 @@ const prefix = 'dvt_';
 const randomLength = 32;
 const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
 
-/** The tier whose users can be given tokens. Tokens that a user has when they leave it stay valid. */
+/** The tier that is needed to create tokens. Existing tokens of a user who leaves it stay valid. */
 export const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 
-/** Where the tokens in use have their places. The database lets no two of a user's share one. */
+/** The slots of active tokens. In the database a slot of a user can have only one active token. */
 const slots = Array.from({ length: maxActiveTokens }, (_, index) => index + 1);
 
 export interface IssuedToken {
@@ -31,7 +31,7 @@ export interface FoundToken {
   readonly lastUsedAt: Date | null;
 }
 
-/** A reason why a token was not created or revoked, meant for the person who asked. */
+/** The reason why a token was not created or revoked, for the operator. */
 export class TokenError extends Error {
   override name = 'TokenError';
 }
@@ -41,17 +41,17 @@ export function digestOf(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
-/** Whether it looks like a token: anything else is none, without asking the database. */
+/** Whether a text has the form of a token. Any other text needs no query to be rejected. */
 export function isToken(text: string): boolean {
   return format.test(text);
 }
 
-/** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
+/** The active token of a secret, or null if it is malformed, unknown or revoked. */
 export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
   return (isToken(token) && (await findTokens(sql, [token])).get(token)) || null;
 }
 
-/** The active tokens that secrets stand for, by their secrets. */
+/** The active tokens of secrets, by the secrets. */
 export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<Map<string, FoundToken>> {
   const secrets = new Map(tokens.map((token) => [digestOf(token), token]));
   const rows = await sql.run<FoundToken & { digest: string }>(
@@ -62,7 +62,7 @@ export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<M
   return new Map(rows.map((row) => [secrets.get(row.digest) ?? '', row]));
 }
 
-/** Whether the secret is a token of this database's, one that was revoked included. */
+/** Whether the secret is a token of this database, active or revoked. */
 export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   if (!isToken(token)) return false;
   const rows = await sql.run('SELECT FROM "ApiToken" WHERE digest = $1::bytea', [
@@ -74,7 +74,7 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
 /**
  * Creates a token. This is SQL, since the first start creates one for the demo account, and would take a
  * quarter of a second longer with Prisma's client. The client cannot lock a row either.
- * @throws {TokenError} for a name that is none, an unknown user, a user below the ultra tier, or one with five active tokens.
+ * @throws {TokenError} for an invalid name, an unknown user, a user below the ultra tier, or a user with five active tokens.
  */
 export async function createToken(pool: pg.Pool, username: string, name: string): Promise<IssuedToken> {
   if (name.trim() === '')

@@ -1,4 +1,4 @@
-/** The users of a database of one's own: created, listed, and moved to another tier. */
+/** Creates and lists users, and changes their tier. A mirror only lists them: its users come from the upstream. */
 
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
@@ -6,8 +6,8 @@ import { SetupError, systemCodeOf } from '../errors.ts';
 
 /**
  * Creates a user, and returns their id.
- * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose users come
- * from elsewhere.
+ * @throws {SetupError} for an invalid name, for a taken name (ignoring case), and for a mirror, whose users come from the
+ * upstream.
  */
 export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
   if (username.trim() !== username || username === '' || /\p{C}/u.test(username))
@@ -15,7 +15,7 @@ export async function createUser(client: PrismaClient, username: string, tier: s
       `The name ${JSON.stringify(username)} cannot be used: it takes visible characters, and no space at either end.`,
     );
   await rejectMirror(client);
-  // Other commands take the name as it is written there. Prisma compares by ILIKE, for which % and _ match others too.
+  // The message shows the stored name, since other commands need its case. Prisma compares by ILIKE, in which % and _ are wildcards.
   const similar = await client.user.findMany({
     where: { username: { equals: username, mode: 'insensitive' } },
   });
@@ -31,7 +31,7 @@ const notFound = 'P2025';
 /** Counts the tokens of a user that are not revoked. */
 const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
 
-/** All users, by name, with the number of their tokens that are not revoked. The tier is null where a mirror was not told. */
+/** All users, by name, with the number of their tokens that are not revoked. The tier is null if a mirror does not know it. */
 export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
     select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
@@ -70,7 +70,7 @@ export async function findTier(client: PrismaClient, username: string): Promise<
   return user?.subscriptionTier;
 }
 
-/** Whether there are users. A start asks this, so it does without Prisma's client, which takes long to load. */
+/** Whether there are users. A start calls this, so it avoids Prisma's client, which takes long to load. */
 export async function hasUsers(sql: Sql): Promise<boolean> {
   return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
 }

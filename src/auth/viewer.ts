@@ -9,9 +9,9 @@ import { type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
-  /** The id of a token of the gateway's own; undefined for a token of the upstream's, which has none here. */
+  /** The id of a token of this gateway; undefined for a token of the upstream, which has none here. */
   readonly tokenId: number | undefined;
-  /** Aborted when the token has ended, if that may be known before its validity is asked again. */
+  /** Aborted when the token has ended. Set for tokens of the upstream, whose end may be noticed before the next check. */
   readonly ended?: AbortSignal;
 }
 
@@ -41,7 +41,7 @@ interface Known {
 
 /**
  * Tokens are cached only while the change feed would announce that one is revoked.
- * @param maxAge how long a token is cached, in seconds, whatever the feed announces.
+ * @param maxAge how long, in seconds, a token is cached at most.
  * @param onFound called with each user whose token was read from the database.
  */
 export function createViewers(
@@ -92,7 +92,7 @@ export function createViewers(
   };
 }
 
-/** Writes when tokens were last used. Nothing awaits that, and it may fail: no request should wait for bookkeeping or break on it. */
+/** Writes when tokens were last used. No request waits for that, or fails if it fails. */
 function createUseNotes(sql: Sql) {
   return (entry: Known): void => {
     const now = Date.now();
@@ -111,7 +111,7 @@ function createUseNotes(sql: Sql) {
 
 /** Caches tokens until the feed announces that they may have changed. */
 function createKnownTokens(feed: ChangeFeed, maxAge: number) {
-  // By the tokens themselves: to compute a digest takes as long as all else about a request's head.
+  // The keys are the tokens themselves: a digest takes as long to compute as all other work on the head of a request.
   const known = new LRUCache<string, Known>({ max: maxKnown, ttl: maxAge * 1_000, ttlResolution: 1_000 });
   /** The users whose tokens may have changed since the running look-up began. */
   const changed = { users: new Set<number>(), anybody: false };
@@ -137,7 +137,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
 
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
-      // The token may have been revoked in the meantime: then what was found must not outlive the requests that asked for it.
+      // The token may have been revoked in the meantime. Then the result is only for the requests that wait for it.
       if (feed.listening && !changed.anybody && !changed.users.has(id)) known.set(token, entry);
     },
 
@@ -148,8 +148,8 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
 }
 
 /**
- * Looks up tokens by one statement at a time, each for all requests that arrived in the meantime. So however fast somebody
- * guesses tokens, that occupies one connection only, and a valid token waits for two statements at most.
+ * Looks up tokens by one statement at a time, for all requests that arrived in the meantime. So guessed tokens occupy one
+ * connection only, however many there are, and a valid token waits for two statements at most.
  */
 function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<string, Viewer>>) {
   const inTurn = pLimit(1);
@@ -175,7 +175,7 @@ function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<
   };
 }
 
-/** Whether an `Authorization` header has a token that only the database can tell to be valid or not. */
+/** Whether an `Authorization` header has a token that has to be looked up in the database. */
 export function mayBeToken(header: string | undefined): boolean {
   return wellFormedTokenIn(header) !== undefined;
 }
@@ -186,7 +186,7 @@ export function problemOf(header: string | undefined): TokenProblem {
   return tokenIn(header) === undefined ? 'malformed' : 'invalid';
 }
 
-/** The token of a header, if it could be one of ours: any other is known to be invalid without the database. */
+/** The token of a header, if it has the form of ours. Any other is invalid without a query. */
 function wellFormedTokenIn(header: string | undefined): string | undefined {
   const token = tokenIn(header);
   return token !== undefined && isToken(token) ? token : undefined;

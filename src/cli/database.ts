@@ -11,11 +11,11 @@ import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
 import { say } from './output.ts';
 
-/** The settings that say which database it is. */
+/** The settings that name the database. */
 export type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 
 /**
- * The settings without UPSTREAM_TOKEN: a shell may still have it for `sync --from`, and without UPSTREAM_URL it is an error.
+ * The settings without UPSTREAM_TOKEN. A shell may still have that for `sync --from`, but without UPSTREAM_URL it is an error.
  */
 export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
 
@@ -24,8 +24,8 @@ type Opened = Pick<Connected, 'pool' | 'sql'> & { readonly client: PrismaClient 
 
 /**
  * Opens the database that the settings name, and closes it when the work is done.
- * @param options.mayCreate whether the database is created if there is none. A command that only reads must not create one:
- *   it is more likely that the settings name the wrong place.
+ * @param options.mayCreate whether a missing database is created. A command that only reads must not create one: the
+ *   settings more likely name the wrong place.
  */
 export async function withDatabase(
   run: (database: Opened, config: DatabaseLocation) => Promise<void>,
@@ -62,7 +62,7 @@ export function locationText({ DATABASE_URL, DATA_DIR }: DatabaseLocation): stri
     : `the database ${withoutPassword(DATABASE_URL)}`;
 }
 
-/** The line for another command on the same database. A URL with a password is left to the environment, which has it. */
+/** The line for another command on the same database. It leaves out a URL with a password: the environment has it. */
 export function nextCommand(config: DatabaseLocation, command: string): string {
   const { DATABASE_URL = '' } = config;
   return withoutPassword(DATABASE_URL) === DATABASE_URL

@@ -20,7 +20,7 @@ export const demoCommand = new Command('demo')
         const { DATABASE_URL, DATA_DIR } = config;
         await checkOnlyDemo(database.pool);
         if (reset) await resetDemo(database.pool);
-        // Of a server's database the token is not stored in a folder, so it is printed this once.
+        // The token for a server's database is stored nowhere, so it is printed this once.
         const onServer = DATABASE_URL !== undefined;
         const keepsTokens = onServer && reset;
         const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, { keepsTokens });

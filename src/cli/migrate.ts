@@ -1,4 +1,4 @@
-/** `dovetail migrate`: applies pending migrations, for a gateway whose role may not do so. */
+/** `dovetail migrate`: applies pending migrations. A gateway whose role may not do so needs it. */
 
 import { Command } from 'commander';
 import { joinDatabase } from '../database/database.ts';

@@ -1,6 +1,6 @@
 /**
- * The last step of `npm run build`: makes an embedded database, applies the migrations to it, and packs it for new data
- * folders to begin with. It does nothing where the packed database is there already.
+ * The last step of `npm run build`: creates an embedded database, migrates it, and packs it. New data folders begin as a
+ * copy of it. The step does nothing if the packed database exists already.
  */
 
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -28,7 +28,7 @@ async function packTo(file: string): Promise<void> {
 
 async function makeDatabase(folder: string): Promise<void> {
   const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-  // Begins a new file of the write-ahead log. The one before is long, and not needed any more.
+  // Begins a new file of the write-ahead log. The previous file is long, and no longer needed.
   await database.pool.query('SELECT pg_switch_wal()');
   await database.pool.query('CHECKPOINT');
   const { rows } = await database.pool.query<{ current: string }>(

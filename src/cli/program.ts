@@ -54,7 +54,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
     if (!cluster.isWorker) reportSimilarSettings();
   });
 
-/** Reports each environment variable with almost the name of a setting. It has no effect, so it is probably misspelt. */
+/** Reports each environment variable whose name is almost that of a setting: it is probably misspelt, and has no effect. */
 function reportSimilarSettings(): void {
   const known = Object.keys(settings);
   for (const given of Object.keys(process.env)) {
@@ -67,7 +67,7 @@ function reportSimilarSettings(): void {
 /** The exit code for wrong usage. */
 const wrongUsage = 2;
 
-/** Makes a command and its subcommands throw an error where they would end the process. */
+/** Makes a command and its subcommands throw an error instead of ending the process. */
 function overrideExit(command: Command): void {
   command.exitOverride();
   command.commands.forEach(overrideExit);
@@ -85,8 +85,8 @@ const isTimeout = (error: unknown) =>
   /connection timeout/.test(errorText(error));
 
 /**
- * The text about an error that ended a command. An unexpected error comes with its stack. It is not thrown, since Node would
- * print the line of source as well, and a line of a minified package may have 60 KB.
+ * The text about an error that ended a command. An unexpected error comes with its stack. It is not thrown: Node would also
+ * print the line of source, and a line of a minified package may have 60 KB.
  */
 function failureText(error: unknown): string {
   if (error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError)

@@ -16,7 +16,7 @@ const flags = [
 export const serveCommand = new Command('serve')
   .alias('start')
   .description('run the gateway')
-  // npm takes flags before `--` for its own: of `npm start --port 4001` only the number arrives here.
+  // npm takes the flags before `--` as its own: `npm start --port 4001` passes on only the number.
   .showHelpAfterError('Flags of npm start come behind two dashes: npm start -- --port 4001')
   .addHelpText(
     'after',

@@ -7,7 +7,7 @@ import { shellWord } from '../config/config.ts';
 import { locationText, nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
 
-/** Those that a command gives. The service does not list its tiers; SQL writes any. */
+/** The tiers that a command can set. The service does not list its tiers, and SQL may write any. */
 const tiers = ['free', requiredTier];
 
 export const userCommand = new Command('user').description('manage users');

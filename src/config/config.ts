@@ -1,7 +1,7 @@
 /**
- * The settings: every environment variable that Dovetail reads, with its check and its documentation. Promises that a wrong
- * value stops a start with a line that says what the setting takes, and that no message shows a secret. Any other source of a
- * `Config` may replace it, such as a file.
+ * The settings: every environment variable that Dovetail reads, with its check and its documentation. Promises that a wrong value
+ * stops a start with a line about the accepted values, and that no message shows a secret. May be replaced by any other source of a
+ * `Config`, such as a file.
  */
 
 import { isIP } from 'node:net';
@@ -16,7 +16,7 @@ interface Setting<T> {
   /** The values that the variable takes, for the message about a wrong value. */
   readonly takes: string;
   readonly schema: z.ZodType<T>;
-  /** What to do about a wrong value, if the value shows what is wrong. */
+  /** Advice about a wrong value, if the value shows the mistake. */
   readonly advice?: (value: string) => string | undefined;
   /** Whether the value must never be printed. */
   readonly secret?: boolean;
@@ -46,18 +46,18 @@ const databaseUrl = (description: string) => ({
   advice: adviceOnUrl,
 });
 
-/** What is wrong with the URL of a database, in words that do not show it; undefined if nothing more can be said. */
+/** Advice about the URL of a database, without the URL; undefined if there is none. */
 function adviceOnUrl(url: string): string | undefined {
   return hasCutPassword(url) ? encodedPassword : complaintAboutUrl(url);
 }
 
-/** Whether a text may be a host, rather than a URL, or a host with a port, which no host name could ever stand for. */
+/** Whether a text may be a host name or an address, without a scheme, a port or brackets. */
 const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(text);
 
 /**
- * Whether a text is an origin that a page may have, as browsers write it in `Origin`. Apps and extensions have schemes of their
- * own, such as `capacitor://localhost`, for which `URL` knows no origin. A file has none. `URL` takes some hosts that mean
- * something to a shell, which the log must not advise to set.
+ * Whether a text is an origin of a page, as browsers write it in `Origin`. Apps and extensions have schemes of their own, such as
+ * `capacitor://localhost`, for which `URL` has no origin. A file has none. Hosts with special characters of a shell are rejected:
+ * the log advises commands with the origin.
  */
 export function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
@@ -325,14 +325,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     complaints.push(
       'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
     );
-  // What a mirror has just brought here is read at once.
+  // A mirror reads at once the rows that it has just written, which a standby may not have yet.
   if (config.DATABASE_REPLICA_URLS && config.UPSTREAM_URL)
     complaints.push('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   return config;
 }
 
-/** How the operator runs `dovetail`. In a container of `docker compose`, whose settings its commands have, compose.yaml says it. */
+/** The command with which the operator runs `dovetail`. compose.yaml sets it for a container of `docker compose`. */
 export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail';
 
 /** The command line for a command on the database of these settings. */

@@ -32,7 +32,7 @@ export const isDatabaseUrl = (url: string): boolean =>
 export function complaintAboutUrl(url: string): string | undefined {
   const [, authority = '', query = ''] = /^[a-z]+:\/\/(?:[^/?#]*@)?([^/?#]*)[^?#]*\??([^#]*)/.exec(url) ?? [];
   const given = new URLSearchParams(query);
-  // Of several values the last counts, as for `pg`.
+  // If there are several values, the last counts, as in `pg`.
   const lastOf = (name: string) => given.getAll(name).at(-1) || undefined;
   // `pg` knows neither several hosts nor `target_session_attrs`, and would ignore the latter.
   const places = [authority, lastOf('host'), lastOf('port')];
@@ -44,11 +44,11 @@ export function complaintAboutUrl(url: string): string | undefined {
     if (meant !== undefined && !tlsParameters.includes(name))
       return `${name} is no parameter, and has no effect: is ${meant} meant?`;
   }
-  // `pg` would take an unknown mode for `verify-full`.
+  // `pg` would treat an unknown mode as `verify-full`.
   const mode = lastOf('sslmode');
   if (mode !== undefined && !sslModes.includes(mode))
     return `sslmode is ${JSON.stringify(mode)}, but takes ${sslModes.join(', ')}.`;
-  // PostgreSQL does not know it, and the tables would be made in another schema.
+  // PostgreSQL ignores this parameter, so the tables would be in another schema.
   const schema = lastOf('schema');
   if (schema !== undefined && schema !== 'public')
     return `schema=${schema} has a meaning for Prisma only: write options=-c%20search_path%3D${schema} instead.`;
@@ -64,7 +64,7 @@ function complaintAboutFile(name: string, file: string | undefined): string | un
   }
 }
 
-/** The advice for a URL that a character of its password has cut short. */
+/** The advice for a URL whose password has a character that ends the host too early. */
 export const encodedPassword =
   'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
 

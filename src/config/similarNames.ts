@@ -6,7 +6,7 @@ export function isSimilar(given: string, name: string): boolean {
   const [one, other] = [plain(given), plain(name)];
   // HOST, PORT and the like are similar to unrelated names such as POST.
   if (other.length < 7) return one === other;
-  // What they have in common at the start and at the end is left out: one or two neighbouring characters may differ.
+  // Without the common start and end, at most one or two neighbouring characters may differ.
   let start = 0;
   while (start < one.length && one[start] === other[start]) start++;
   let end = 0;

@@ -1,4 +1,4 @@
-/** Why a server cannot be used, in words for whoever has to mend it. */
+/** Explains to the operator why a server cannot be used. */
 
 import pg from 'pg';
 import { shellWord } from '../config/config.ts';
@@ -7,16 +7,16 @@ import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } 
 import type { ServerSetting } from './connection/find.ts';
 import { isUnresponsive, unresponsive } from './session.ts';
 
-/** Who may create databases for others on most servers. */
+/** The role that may create databases for others on most servers. */
 const superuser = 'postgres';
 
-/** The codes of PostgreSQL and of poolers for a server that is away, starts, stops or has no connection left. */
+/** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, or has no connection left. */
 const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
 
-/** What the errors of Node's connections name. Its other system errors are of files, or say that the program is wrong. */
+/** The system calls in errors of Node's connections. Its other system errors are about files, or mean a fault of the program. */
 const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'write'];
 
-/** Whether an error says that the database is away, and not that a statement is wrong. */
+/** Whether an error means that the database is away, rather than that a statement is wrong. */
 export function isAway(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(isAway);
   if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
@@ -30,8 +30,8 @@ type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
 type Lost = Address & Pick<pg.Client, 'database'>;
 
 /**
- * How a database is made that a role of the server is to own.
- * @param options of `createdb`, beside those that name the server and the roles.
+ * The command that creates a database for a role of the server.
+ * @param options of `createdb`, besides those for the server and the roles.
  */
 export function createDatabase(
   { host, port, user }: Address,
@@ -47,8 +47,8 @@ export function createDatabase(
 }
 
 /**
- * @param client that could not connect, or lost its connection.
- * @param setting what the URL was given by.
+ * @param client the client that could not connect, or lost its connection.
+ * @param setting the setting that has the URL.
  */
 export function connectionError(
   url: string,
@@ -73,7 +73,7 @@ export function reasonOf(
   const code = systemCodeOf(error) ?? '';
   const found = reasonsFor(client, said, setting).find(([pattern]) => pattern.test(`${code} ${said}`));
   if (found) return { says: found[1], advice: found[2] };
-  // What is said names the host, which a part of the password stands for here.
+  // The text of the error would show the host, which is a part of the password here.
   if (hasCutPassword(url))
     return {
       says: 'cannot be reached: what it has for a host looks like a part of the password',
@@ -84,8 +84,8 @@ export function reasonOf(
 }
 
 /**
- * The known reasons: a pattern of the code and the text of the error, and what to say. Codes are those of PostgreSQL (its
- * documentation, appendix A) and of OpenSSL.
+ * The known reasons: each with a pattern for the code and text of the error, and the two texts of the diagnosis. Codes are those
+ * of PostgreSQL (its documentation, appendix A) and of OpenSSL.
  */
 function reasonsFor(
   client: Lost,
@@ -95,7 +95,7 @@ function reasonsFor(
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
   return [
     [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
-    // A server that asks for passwords says the same of a role that there is not.
+    // A server that asks for passwords responds the same for a role that does not exist.
     [
       /^28P01 /,
       `the server does not accept its password (${said})`,
@@ -121,7 +121,7 @@ function reasonsFor(
       `the certificate of the server is not trusted (${said})`,
       `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
     ],
-    // What pg throws when a server asks for what the URL does not have.
+    // `pg` throws this if the server asks for a password that the URL does not have.
     [
       /password must be a string/,
       'the server asks for a password, which it lacks',

@@ -1,4 +1,4 @@
-/** The one way to the data: PostgreSQL, embedded or not. */
+/** Opens the database, an embedded PostgreSQL or a server, for gateways and commands. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -24,7 +24,7 @@ export interface Connected {
   close(): Promise<void>;
 }
 
-/** What the requests of a gateway may take of the database. Commands take more. */
+/** Limits for the requests of a gateway. Commands have higher ones. */
 export interface PoolLimits {
   /** How many connections there are at most. */
   readonly connections: number;
@@ -32,36 +32,36 @@ export interface PoolLimits {
   readonly statement: number;
 }
 
-/** How changes are to be told of. */
+/** How changes are to be announced. */
 export interface FeedChoice {
   readonly wanted: Config['CHANGE_FEED'];
-  /** Told which way it is, where there was a choice. */
+  /** Called with the chosen mode, if there was a choice. */
   chosen(outcome: ChosenMode): void;
-  /** Told why announcements do not arrive, and when they do again. */
+  /** Called when announcements stop arriving, with the reason, and when they arrive again. */
   readonly report?: FeedReport;
 }
 
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
-  /** How a session of one's own is made, past any pooler that the pool goes through. */
+  /** The connection settings for a session of its own, past the pooler of the pool if there is one. */
   readonly direct: pg.ClientConfig;
-  /** Settles when the engine has failed for good, which one inside this process may do. */
+  /** Settles if the engine has failed for good. Only the embedded one can. */
   readonly failure: Promise<Error>;
   /**
-   * Begins to listen to the changes that anybody makes, in the way that is chosen or else in which they are announced. The
-   * feed is the caller's to close, before the database.
+   * Begins to listen to the changes of all programs, in the chosen mode, or else in that of the database. The caller has to close
+   * the feed before the database.
    */
   openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
 
-/** What of the settings says which database it is, and how it is reached. */
+/** The settings that name the database, and the way to it. */
 export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
   Partial<Pick<Config, 'DATABASE_DIRECT_URL'>>;
 
 /**
  * Opens the database that the settings name and applies pending migrations.
- * @param listener called about those.
+ * @param listener called about pending migrations.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
@@ -90,7 +90,7 @@ export async function openDatabase(
 /**
  * Opens the database for a command that may run beside a gateway: the embedded engine is shared with the
  * process that has it open, and opened here only if none has.
- * @throws {SetupError} as `openDatabase`, and when another process has had the folder for long without listening.
+ * @throws {SetupError} as `openDatabase`, and if another process holds the folder for too long without listening.
  */
 export async function joinDatabase(
   config: DatabaseSettings,
@@ -108,7 +108,7 @@ export async function joinDatabase(
 /** How long, in milliseconds, a command waits for a process that opens the folder or closes it. */
 const longestOpening = 10_000;
 
-/** Tries to open a database again and again, for so many milliseconds, while another process has its folder open. */
+/** Tries to open a database again and again, for this many milliseconds, while another process has its folder open. */
 export async function whileInUse<Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> {
   const deadline = performance.now() + longest;
   for (;;) {
@@ -130,7 +130,7 @@ async function openServer(
   const database = connectTo(server, {
     bounds,
     ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
-    // Commands have few statements, and leave nothing behind in the sessions of a pooler.
+    // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
     ...((!pooled || bounds) && { nameOf: statementName }),
   });
   await migrate(direct, undefined, listener).catch(async (error) => {
@@ -144,7 +144,7 @@ async function openServer(
     // A server that is away may come back.
     failure: new Promise(() => {}),
     async openChangeFeed(choice) {
-      // What comes with the settings leaves the database as it is where there is no logical decoding, and asks nothing.
+      // `auto` leaves a database without logical decoding as it is, without a query.
       if (choice && (choice.wanted !== 'auto' || decodes)) {
         const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
         choice.chosen(await chooseAnnounceMode(choice.wanted, direct));
@@ -154,19 +154,19 @@ async function openServer(
   };
 }
 
-/** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
+/** How late, in milliseconds, a server may be with its own timeout before it counts as gone. */
 const lateness = 1_000;
 
-/** How long, in milliseconds, a transaction may idle: nobody ends the one of a gateway whose machine went down. */
+/** How long, in milliseconds, a transaction may idle. Without this, that of a gateway whose machine went down would stay open. */
 const longestIdle = 60_000;
 
 /** How long, in milliseconds, a statement of a command may take. */
 const longestOfCommand = 60_000;
 
 /**
- * Makes the settings of sessions that are the gateway's alone, which has the server stop what takes too long, the wait for a
- * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
- * begins. The embedded engine has no timers, and nobody else's locks.
+ * Makes a function that sets the timeouts of a session: the server then stops statements that take too long or wait too long for a
+ * lock. It uses a statement, since some proxies reject such settings in the startup packet. The embedded engine has no timers,
+ * and no locks of other programs.
  */
 export function sessionSettingsOf(
   bounds: PoolLimits | undefined,
@@ -199,10 +199,10 @@ export function connectTo(
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
-    // These limits hold also where the server is gone without a word. `endWhenSilent` has that of a gateway's statements.
+    // These limits also hold if the server vanishes silently. For statements of a gateway, `endWhenSilent` does that.
     ...(bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand }),
     connectionTimeoutMillis: connection.connectionTimeoutMillis ?? longestConnecting,
-    // Probes find a server that is gone without a word while nobody asks.
+    // TCP probes notice a server that vanishes silently while no statement runs.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // The pool waits for its promise.
@@ -213,9 +213,9 @@ export function connectTo(
   });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
-  // The pool removes its own listener from a connection that it hands out. One packet may contain a response, after which the
-  // connection is handed out, and the error that ends the connection. It is read to its end before the code that has waited for
-  // the connection runs. Without a listener that error would end the process.
+  // The pool removes its own listener from a connection that it hands out. One packet may contain both a response, after which the
+  // connection is handed out, and an error that ends the connection. Both are read before the code that waits for the connection
+  // runs. Without a listener the error would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,

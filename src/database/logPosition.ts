@@ -1,4 +1,4 @@
-/** How far the primary has come in its write-ahead log (PostgreSQL's documentation, "pg_lsn Type"). */
+/** Reads the position of the primary in its write-ahead log (PostgreSQL's documentation, "pg_lsn Type"). */
 
 import type { Sql } from './reader/sql.ts';
 import { createSharedRuns } from './sharedRuns.ts';

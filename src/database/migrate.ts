@@ -1,7 +1,7 @@
 /**
  * Brings a database to the schema of `prisma/migrations`: applies all pending migrations or none, and records them in Prisma's
- * own ledger. Processes that start at the same moment take turns. It may be replaced by `prisma migrate deploy`, which
- * agrees with the ledger, but loads Prisma's schema engine.
+ * own ledger. Processes that start at the same moment take turns. May be replaced by `prisma migrate deploy`, which uses the same
+ * ledger, but loads Prisma's schema engine.
  */
 
 import { createHash, randomUUID } from 'node:crypto';
@@ -15,7 +15,7 @@ import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
 const checkedIn = new URL('prisma/migrations/', root);
 
-/** The key of the advisory lock under which one process migrates: any number that nothing else on the server uses. */
+/** The key of the advisory lock for migrations: any number that no other program on the server uses. */
 export const migrationLock = 0xd07e7a11;
 
 /** How long, in milliseconds, a statement of a migration may take. */
@@ -35,8 +35,8 @@ interface Migration {
 }
 
 /**
- * Applies the pending migrations and returns their names. If nothing is pending, this only reads, so it needs no right but
- * to read the ledger.
+ * Applies the pending migrations and returns their names. If none is pending, it only needs the right to read the
+ * ledger.
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database has migrations of another version.
  */
 export async function migrate(
@@ -48,7 +48,7 @@ export async function migrate(
   const { client, connect, close } = createSession(connection, longestMigration);
   try {
     await connect();
-    // That of the embedded engine is never somebody else's.
+    // The embedded database never belongs to another program.
     if (connection.connectionString !== undefined)
       reject('DATABASE_URL', await findForeignTables(client, migrations));
     let pending = await readPending(client, migrations);
@@ -91,7 +91,7 @@ async function beginAlone(client: pg.ClientBase, { waiting }: MigrationListener)
 
 async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<void> {
   await client.query(sql).catch((error: Error) => {
-    // What PostgreSQL adds to an error, such as the key of a row that there are two of.
+    // The detail of the error, such as a duplicate key.
     const detail = error instanceof pg.DatabaseError && error.detail ? ` (${error.detail})` : '';
     const named = new Error(`${name}: ${error.message}${detail}`, { cause: error });
     throw Object.assign(named, { code: systemCodeOf(error) });
@@ -127,7 +127,7 @@ const createLedger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
-/** Reads the ledger, which may be that of another program: which migrations it has, and whether each was applied completely. */
+/** Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program. */
 async function readLedger(client: pg.ClientBase) {
   const { rows: tables } = await client.query(
     `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
@@ -140,13 +140,13 @@ async function readLedger(client: pg.ClientBase) {
   return rows;
 }
 
-/** Describes a database that has tables, none of which a migration of ours has made. */
+/** Describes a database whose tables belong to another program: no migration of ours was applied to it. */
 export async function findForeignTables(
   client: pg.Client,
   migrations?: readonly Migration[],
 ): Promise<Diagnosis | undefined> {
-  // Everything that is called a table, except for what an extension has brought. It is read before the ledger: another gateway
-  // may have made all of it in between.
+  // Tables and views, except those of extensions. They are read before the ledger: another gateway may create all of it
+  // in between.
   const { rows } = await client.query<{ name: string }>(`
     SELECT to_json(relname)::text AS name FROM pg_class c
     WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
@@ -164,7 +164,7 @@ export async function findForeignTables(
   };
 }
 
-/** How many migrations the database has, which are pending, and which it has of another version. */
+/** The number of applied migrations, the pending ones, and those that this version does not know. */
 export async function readProgress(client: pg.ClientBase, migrations?: readonly Migration[]) {
   const all = migrations ?? (await readMigrations(checkedIn));
   const ledger = await readLedger(client);

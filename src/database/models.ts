@@ -1,17 +1,17 @@
 /**
- * The one table of models: what the gateway has to know of each besides its columns and relations, which Prisma's data model says
- * (`reader/dataModel.ts`). A type's file in `src/schema/types` says the rest.
+ * The one table of models: who may see the rows of each, the order of its lists, and the like. Prisma's data model has the columns and
+ * relations (`reader/dataModel.ts`), and `src/schema/types` the fields.
  */
 
 import type PrismaTypes from './generated/pothos.ts';
 import { type ModelName, Slot, type Where } from './reader/query.ts';
 
-/** Whose rows a condition is about: the viewer's, or those of the slot in a query that is planned once for all viewers. */
+/** The viewer in a condition: an actual one, or a slot in a query that is planned once for all viewers. */
 export interface ViewerRef {
   readonly id: number;
 }
 
-/** The viewer of the operation: each run of a query fills the slot. To the types it is the id that it stands for. */
+/** The viewer of the operation: each run of a query fills the slot. For the types, the slot is the id. */
 export const currentViewer: ViewerRef = { id: new Slot('viewer') as unknown as number };
 
 interface Model<M extends ModelName> {

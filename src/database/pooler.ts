@@ -1,26 +1,26 @@
 /**
- * What changes where a pooler such as PgBouncer stands between the gateway and its server. In transaction mode each
- * transaction may run in another session, which other clients use as well: nothing may be left in one.
+ * Detects a pooler such as PgBouncer between the gateway and its server, and makes the settings of sessions. In transaction mode each
+ * transaction may run in another session, which other clients use as well: it must leave nothing there.
  */
 
 import type pg from 'pg';
 import { SetupError } from '../errors.ts';
 
-/** Whether a pooler stands in between: it tells each client a process id of its own making. */
+/** Whether there is a pooler in between: it gives each client an invented process id. */
 export async function isPooled(client: pg.Client): Promise<boolean> {
   return (await sessionOf(client)) !== toldSession(client);
 }
 
 /**
- * Whether a pooler is seen to give one session to both connections, or several sessions to one of them. That it is
- * not seen proves nothing: where many clients come and go, a connection may get the same session again by chance.
+ * Whether a pooler gave one session to both connections, or several sessions to one of them, in a few attempts. False
+ * proves nothing: a connection may get the same session again by chance.
  */
 export async function shareSessions(one: pg.Client, other: pg.Client): Promise<boolean> {
   const ofOne = new Set<number | undefined>();
   const ofOther = new Set<number | undefined>();
   for (let round = 0; round < 5; round++) {
     ofOne.add(await sessionOf(one));
-    // Twice, so that they do not take turns where sessions do as well.
+    // Twice: two sessions that a pooler hands out in turn would otherwise look like one for each connection.
     ofOther.add(await sessionOf(other));
     ofOther.add(await sessionOf(other));
   }
@@ -38,7 +38,7 @@ function toldSession(client: pg.Client): number | null {
   return (client as pg.Client & { readonly processID: number | null }).processID;
 }
 
-/** The settings of a session that statements rely on, whatever the server or the role has for a default: value, and which will do. */
+/** The settings of a session that statements rely on: the value to set, and the accepted values. Server or role may have other defaults. */
 const reliedOn: Readonly<Record<string, readonly [value: string, accepted: RegExp]>> = {
   // Times are read as PostgreSQL writes them.
   DateStyle: ['ISO', /^ISO/],
@@ -52,8 +52,8 @@ const reliedOn: Readonly<Record<string, readonly [value: string, accepted: RegEx
 };
 
 /**
- * The statements that make the settings of a session that nobody else uses. The server never ends it for being idle: the
- * gateway listens in it, or has it in its pool. Not everything that speaks for a server knows that setting.
+ * The statements that set up a session that no other client uses. They also switch off its idle timeout: the gateway listens in it,
+ * or keeps it in its pool. Not every server has that setting.
  */
 export function sessionSettings(more: Readonly<Record<string, string>> = {}): string {
   const values = Object.entries(reliedOn).map(([name, [value]]) => [name, value] as const);
@@ -63,15 +63,15 @@ export function sessionSettings(more: Readonly<Record<string, string>> = {}): st
   ].join('; ');
 }
 
-/** Makes those settings on a connection to a server, unless a pooler gives its session to other clients as well. */
+/** Sets up the session of a connection to a server, unless there is a pooler: other clients may use the session as well. */
 export async function makeSessionSettings(client: pg.Client, server: pg.ClientConfig): Promise<void> {
-  // The embedded engine has no defaults but its own.
+  // The embedded engine has only its own defaults.
   if (server.connectionString === undefined || (await isPooled(client))) return;
   await client.query(sessionSettings());
 }
 
 /**
- * Makes sure that the gateway can work through a pooler, where it must not make settings.
+ * Makes sure that the gateway can work through a pooler, without settings of its own.
  * @throws {SetupError} with a line that says what to change.
  */
 export async function checkPooler(client: pg.Client): Promise<void> {

@@ -1,4 +1,4 @@
-/** Which rights the role of a gateway lacks, of those that docs/deployment.md has, and which of the triggers are not at work. */
+/** Finds the rights of docs/deployment.md that the role of a gateway lacks, and triggers that do not fire. */
 
 import type pg from 'pg';
 import type { Diagnosis } from '../errors.ts';
@@ -6,13 +6,13 @@ import { announcedTables, tables } from './models.ts';
 
 export interface MissingRight {
   readonly table: string;
-  /** As GRANT takes it. */
+  /** In the form for GRANT. */
   readonly right: string;
 }
 
 const readable = [...tables, '_prisma_migrations'];
 
-/** The rights that the role of the connection lacks on tables that there are. */
+/** The rights that the role of the connection lacks on existing tables. */
 export async function findMissingRights(client: pg.ClientBase): Promise<MissingRight[]> {
   const { rows } = await client.query<MissingRight>(
     `SELECT name AS table, needed AS right
@@ -30,8 +30,8 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
 }
 
 /**
- * The tables with row-level security that applies to the role, and no policy that shows it all rows: it finds nothing in them
- * and is told of no error.
+ * The tables with row-level security for the role, and without a policy that shows it all rows. PostgreSQL hides rows without an
+ * error.
  */
 export async function findHiddenTables(client: pg.ClientBase): Promise<string[]> {
   const { rows } = await client.query<{ table: string }>(
@@ -47,7 +47,7 @@ export async function findHiddenTables(client: pg.ClientBase): Promise<string[]>
   return rows.map(({ table }) => table);
 }
 
-/** Describes why the tables of a database without any cannot be created. */
+/** Describes why the tables cannot be created in an empty database. */
 export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
   const { rows } = await client.query<
     Record<'role' | 'path' | 'grantee' | 'quoted', string> & { schema: string | null }
@@ -59,7 +59,7 @@ export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosi
   const [found] = rows;
   if (!found) return undefined;
   const role = JSON.stringify(found.role);
-  // A schema that the role may not use is passed over as if it were not there.
+  // PostgreSQL skips schemas that the role may not use.
   if (found.schema === null)
     return {
       says: `its search_path is ${found.path}, and it has no schema that the role ${role} may use`,
@@ -74,15 +74,15 @@ export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosi
 export interface SilentTrigger {
   readonly table: string;
   readonly trigger: string;
-  /** Missing, as after a table was made anew; disabled; or enabled for some sessions alone, as after a restore. */
+  /** Missing, as after a table was created again; disabled; or enabled only for some sessions, as after a restore. */
   readonly state: 'missing' | 'disabled' | 'sometimes';
-  /** Whether it announces changes, or keeps a rule that no constraint can say. */
+  /** Whether it announces changes, or keeps a rule that no constraint can express. */
   readonly does: 'announce' | 'keep';
 }
 
-/** The triggers that are missing, or do not fire: in every session those that announce, in ordinary ones those that keep rules. */
+/** The triggers that are missing or do not fire. Those that announce have to fire in every session, the others in ordinary ones. */
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
-  // A new ApiToken concerns no response that was sent. Tables that others begin to see rows of have one more.
+  // A new ApiToken changes no response. Tables whose rows other users can begin to see also have `await_writers`.
   const { rows } = await client.query<SilentTrigger>(
     `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' WHEN tgenabled = 'D' THEN 'disabled' ELSE 'sometimes' END AS state, does
      FROM (

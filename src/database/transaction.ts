@@ -3,16 +3,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
-/** What PostgreSQL has given up only in favour of another transaction: `serialization_failure`, `deadlock_detected`. */
+/** The errors of a transaction that only has to be repeated: `serialization_failure`, `deadlock_detected`. */
 const givenUp = new Set<unknown>(['40001', '40P01']);
 
-/** How long, in milliseconds, what was given up waits before it is tried again. */
+/** The pause, in milliseconds, before the repetition. */
 const pause = 50;
 
 /**
- * Runs a transaction, and once more if PostgreSQL has given it up so that another could go on. It is at READ COMMITTED,
- * whatever the default of the role or the database: each statement sees what was committed before it, and one that had
- * to wait for a row goes on with the row as it is then.
+ * Runs a transaction, and repeats it once after a conflict with another one. It uses READ COMMITTED, even if the role or the
+ * database has another default: each statement sees what was committed before it, and a statement that had to wait for a row
+ * continues with the new version of the row.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -21,13 +21,13 @@ export async function inTransaction<T>(
   return retryOnConflict(() => runOnce(pool, run));
 }
 
-/** Does something, and once more if PostgreSQL has given it up so that another transaction could go on. */
+/** Runs a function, and repeats it once if PostgreSQL has cancelled its transaction in favour of another. */
 export async function retryOnConflict<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || !givenUp.has(error.code)) throw error;
-    // The other has to take first what was let go for it.
+    // The other transaction has to take the released locks first.
     await sleep(pause);
     return run();
   }
@@ -47,11 +47,11 @@ async function runOnce<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    // A connection that does not even take this, such as one that waits for the server, is of no more use.
+    // If even this fails, such as on a silent connection, the connection is closed.
     await client.query('ROLLBACK').catch(onLost);
     throw error;
   } finally {
-    // The pool closes what is given back with an error, and listens itself from here on.
+    // With an error, the pool closes the connection. From here on the pool listens to its errors.
     client.release(unusable);
     client.off('error', onLost);
   }

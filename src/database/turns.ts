@@ -1,29 +1,28 @@
 /**
  * Load shedding: one fair queue, by user, before a bounded number of statements.
  *
- * At most as many statements run at once as there are connections. The others wait, and users take turns, so a user who sends a
- * thousand requests waits behind their own statements only. A request may begin unless too many wait already. One that has
- * begun is never rejected, and each of its statements gets its turn, however many other requests come: nothing but a turn
- * stands between a statement and a connection. It may be replaced by the queue of the connection pool, which knows no users
- * and no bound.
+ * At most as many statements run at once as there are connections. The others wait, and users take turns: a user who sends a
+ * thousand requests mostly waits for their own statements. A request may begin unless too many wait already. Once it has begun, it
+ * is never rejected, and each of its statements gets its turn. A statement with a turn has a connection at once. May be replaced by
+ * the queue of the connection pool, which has neither users nor a bound.
  */
 
 import { unserved } from '../errors.ts';
 import type { Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
-/** Names a user, or the address of a client whose user is not known yet, which has no statements. */
+/** The id of a user, or the address of a client whose user is not known yet. An address has no statements. */
 export type User = number | string;
 
-/** Runs a statement when it is the user's turn. Rejects with a 503 if the turn takes as long to come as a connection may. */
+/** Runs a statement when it is the user's turn. Rejects with a 503 if that takes longer than a connection may take. */
 export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;
 
 export interface Turns {
   /** Lets a request begin, or counts it as rejected. @returns whether it may begin. */
   admit(user: User): boolean;
-  /** What runs the statements of one request. Call it for each request. */
+  /** Makes the runner for the statements of one request. Call it for each request. */
   forRequest(user: User): RunInTurn;
-  /** What runs those of a live query. They take turns with those of requests, and keep no request from beginning. */
+  /** The same for a live query. Its statements alternate with those of requests, and cause no rejections. */
   forLiveQuery(user: User): RunInTurn;
   /** For the metrics. */
   readonly figures: {
@@ -40,15 +39,15 @@ export interface TurnsOptions {
   readonly maxWaiting: number;
 }
 
-/** For `lasts` ms after the queue was empty, `factor` times as many requests may wait: a burst is no overload. */
+/** For `lasts` ms after the queue was empty, `factor` times as many requests may wait: a short burst is no overload. */
 const burst = { lasts: 100, factor: 3 };
 
 /** Overload ends this many milliseconds after the last request was rejected. */
 const overloadLasts = 1_000;
 
 /**
- * How many requests may wait under overload, as a share of the connections, and at least. A queue that does not get empty
- * delays every request and serves no more of them, so it is kept just long enough for all connections to be busy.
+ * How many requests may wait under overload: a share of the connections, and the least number. A longer queue would delay every
+ * request without serving more of them. This one is just long enough to keep all connections busy.
  */
 const shortQueue = { share: 0.75, least: 3 };
 
@@ -71,7 +70,7 @@ export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
     }
   }
 
-  /** Starts waiting statements while there is room: one of a request and one of a live query in turn, where both wait. */
+  /** Starts waiting statements while there is room. If both wait, requests and live queries alternate. */
   function serve(): void {
     while (running < connections) {
       const [first, second] = isTurnOfLive ? [live, requests] : [requests, live];
@@ -85,7 +84,7 @@ export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
   function runnerBy(queue: FairQueue, user: User): RunInTurn {
     const request = { waiting: 0 };
     return (statement) => {
-      // While there is room nobody waits.
+      // While there is room, no statement waits.
       if (running < connections) return start(statement);
       return new Promise((settle, fail) => {
         let isLate = false;
@@ -176,7 +175,7 @@ function createFairQueue() {
       const [line] = lines.values();
       const entry = line?.entries.shift();
       if (!line || !entry) return undefined;
-      // To the end.
+      // Moves the line to the end.
       lines.delete(line.user);
       if (line.entries.length > 0) lines.set(line.user, line);
       if (--entry.request.waiting === 0) {
@@ -188,7 +187,7 @@ function createFairQueue() {
   };
 }
 
-/** The database by a runner: each statement waits for its turn. */
+/** The SQL interface with a runner: each statement waits for its turn. */
 export function inTurn(sql: Sql, run: RunInTurn): Sql {
   return {
     findMany: (model, query, given) => run(() => sql.findMany(model, query, given)),

@@ -1,7 +1,7 @@
 /**
- * The version of each viewer's data: a number that every announced change, and every write through this process, raises. What
- * was made of a viewer's data may be used again while the version is the same, announcements are proved to arrive, and every
- * change that the viewer may have seen has been announced. Without it nothing can be cached.
+ * The version of each viewer's data: a number that every announced change, and every write through this process, raises. A result
+ * from a viewer's data may be used again while three things are true: the version is the same, announcements are proved to arrive,
+ * and every change that the viewer may have seen has been announced. Without versions nothing can be cached.
  */
 
 import type { ChangeFeed } from './feed/changeFeed.ts';
@@ -47,7 +47,7 @@ export function createViewerVersions(feed: ChangeFeed) {
   const barrier = createReadBarrier(feed);
   return {
     ...barrier,
-    /** The version, or undefined while nothing that is made of the viewer's data may be cached. */
+    /** The version; undefined while no result from the viewer's data may be cached. */
     versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
     /** Must be called after a write through this process, before it is acknowledged. */
     invalidate: versions.raise,

@@ -1,14 +1,14 @@
-/** Waiting: for a while, or for somebody to say so. */
+/** Waits for a time, for a signal, or for a result with a timeout. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../errors.ts';
 
-/** Waits, in milliseconds. Gives false at once when the signal aborts. */
+/** Waits this many milliseconds. Returns false at once if the signal is aborted. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
   return sleep(milliseconds, true, { signal }).catch(() => false);
 }
 
-/** Why a signal was aborted, if whoever did it has said so. */
+/** The reason why a signal was aborted, if there is one. */
 export function abortReason({ reason }: AbortSignal): string | undefined {
   return reason instanceof Error && reason.name !== 'AbortError' ? errorText(reason) : undefined;
 }
@@ -22,7 +22,7 @@ export function createSignal() {
   return { promise, settle };
 }
 
-/** What something comes to, if it does within so many milliseconds; undefined otherwise, and if it fails. */
+/** The result of a promise; undefined after a timeout, and if the promise rejects. */
 export async function resultWithin<Result>(
   milliseconds: number,
   awaited: Promise<Result> | undefined,

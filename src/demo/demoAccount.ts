@@ -1,7 +1,7 @@
 /**
- * The front of this folder: the demo account, which has data for every query. No other account is ever changed. A file with SQL
- * may take its place, if its times are set when it is loaded. A new embedded database starts with it; `dovetail demo` loads it
- * into any other database. It is written by SQL: a first start would take a quarter of a second longer with Prisma's client.
+ * The main file of this folder: the demo account, which has data for every query. No other account is ever changed. A new embedded
+ * database starts with it; `dovetail demo` loads it into any other database. It is written by SQL: a first start would take a
+ * quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times when it is loaded.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';

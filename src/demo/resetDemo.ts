@@ -1,6 +1,6 @@
 /**
- * Replaces the demo account, whatever its present data, by a new one. This is SQL, since it empties tables and loads the account,
- * as a first start does, in one transaction.
+ * Replaces the demo account and all its data by a new one. It is SQL: one transaction empties the tables, and loads the account as a
+ * first start does.
  */
 
 import type pg from 'pg';
@@ -14,8 +14,8 @@ import { demoUsername, loadDemoData } from './demoData.ts';
 const demoUsers = [demoUsername, 'coach'];
 
 /**
- * All tables but the counts of requests, quoted. They are emptied by name, since CASCADE would also empty tables of somebody else
- * that refer to one of these.
+ * All tables except the counts of the rate limit, quoted. They are emptied by name: CASCADE would also empty tables of other programs
+ * that refer to them.
  */
 const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
 
@@ -57,7 +57,7 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
   // The locks keep others from adding users or mirrors until the transaction ends.
   await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
   reject((await client.query<Census>(census)).rows);
-  // As JSON, so that all columns are restored, whichever there are.
+  // As JSON, so that all columns are restored.
   const { rows: tokens } = await client.query<{ token: string }>(
     `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
     [demoUsername],

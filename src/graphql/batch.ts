@@ -26,8 +26,8 @@ import {
 const largestBatch = 10;
 
 /**
- * The batch in the body of a POST, or the response that says why it is rejected; undefined for a body that is no
- * list.
+ * The batch in the body of a POST, or the response that rejects it; undefined for a body that is
+ * no list.
  */
 export function readBatch(
   { BATCHING, MAX_COMPLEXITY }: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>,
@@ -69,7 +69,7 @@ function problemWith(operations: readonly unknown[], isOn: boolean): string | un
   return hasTooManyValues(variables) ? tooManyValues : undefined;
 }
 
-/** An operation of a batch, with its complexity: that of one which is rejected is 0, since it is never executed. */
+/** An operation of a batch, with its complexity. It is 0 for a rejected operation, which is never executed. */
 interface CountedPart extends BatchPart {
   readonly complexity: number;
 }

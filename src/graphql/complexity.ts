@@ -1,6 +1,6 @@
 /**
- * How much an operation may make a response have, and how many fields it selects. Both are counted in the document alone,
- * before any record is read: each selection and each fragment is visited once, however often a fragment is spread.
+ * How large the response to an operation may become, and how many fields the operation selects. Both are counted from the document
+ * alone, before any record is read. Each selection and each fragment is visited once, however often a fragment is spread.
  */
 
 import {
@@ -33,10 +33,10 @@ import { fragmentsOf, hasVariable, type Values } from '../schema/compiledDocumen
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
 
-/** What a list without a size of its own counts for: the segments of a session. */
+/** How many items count for a list that has no size argument, such as the segments of a session. */
 const unsizedList = 5;
 
-/** The complexity of operations that have the same with any variables: no list takes its size or filter from one. */
+/** The complexity of operations whose variables do not change it: no size and no filter of a list is a variable. */
 const fixed = new WeakMap<OperationDefinitionNode, number>();
 
 /**
@@ -71,7 +71,7 @@ export function complexityOf(
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids')
       ? within(length('ids'))
-      : // By `representations` a federation gateway names records. The field itself rejects too many.
+      : // A federation gateway names records in `representations`. The field itself rejects too many.
         takes('representations')
         ? length('representations')
         : listSize;
@@ -83,7 +83,7 @@ export function complexityOf(
     }
     return {
       times,
-      // A connection has as many items as its arguments say. Where `last` is given, `first` may have its default
+      // The arguments of a connection give its size. `last` comes first, since `first` may have its default value
       // beside it.
       listSize: takes('first') ? within(size('last') ?? size('first') ?? pageSize.default) : unsizedList,
       cost,
@@ -128,18 +128,18 @@ export function countSelectedFields(schema: GraphQLSchema, document: DocumentNod
 const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): number =>
   typeof weight === 'number' ? weight : 0;
 
-/** The size, moved into the bounds. The field itself rejects one that is out of bounds. */
+/** The size, limited to the bounds. The field itself rejects a size that is out of bounds. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
 const numberIn = (value: unknown) => (typeof value === 'number' ? value : undefined);
 
 /**
- * How many items a value has as a list; a value that is no list stands for a list of one. At least 1, since a factor of 0
- * would hide what is selected beneath the field.
+ * The length of a list; 1 for a value that is no list, which GraphQL coerces to a list of one. At least 1: a factor of 0 would
+ * hide the selections beneath the field.
  */
 const lengthOf = (value: unknown): number => (Array.isArray(value) ? Math.max(1, value.length) : 1);
 
-/** @param listSize the size of a list that has no size of its own, where the field stands. */
+/** @param listSize the size of this field if it is a list without a size of its own. */
 type Weigh = (type: GraphQLField<unknown, unknown>, field: FieldNode, listSize: number) => Weight;
 
 interface Weight {
@@ -193,7 +193,7 @@ function countFields(
   return root ? countIn(operation.selectionSet, root, 1) : 0;
 }
 
-/** The field of that name, those of the introspection included; undefined for `__typename`. */
+/** The field of that name, which may be one of introspection; undefined for `__typename`. */
 function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
   if (isObjectType(type) || isInterfaceType(type)) return type.getFields()[name] ?? introspectionField(name);
   return undefined;

@@ -1,6 +1,6 @@
 /**
- * Parses the documents that clients send, checks them against the limits, validates and caches them. However a document comes, it
- * is rejected with the same messages. How many fields the response may have is counted by `complexity.ts`.
+ * Parses the documents of clients, checks them against the limits, validates and caches them. The error messages are the same for
+ * all transports. `complexity.ts` counts the fields that the response may have.
  */
 
 import {
@@ -47,7 +47,7 @@ export interface Documents {
 export interface CheckedDocument {
   readonly text: string;
   readonly document: DocumentNode;
-  /** Prepares one of its operations: the only one, unless it is named. Undefined if that is not there. */
+  /** Prepares the operation of that name, or without a name the only one. Undefined if there is none. */
   operation(name: string | undefined): PreparedOperation | undefined;
   /** How many fields of compiled code it may take. */
   readonly compilable: number;
@@ -58,7 +58,7 @@ export interface Rejected {
   readonly errors: readonly GraphQLError[];
 }
 
-/** How much memory the cached documents may take, in bytes. What one takes is estimated, on the high side. */
+/** How much memory the cached documents may take, in bytes. The memory of each is estimated, rather too high. */
 const maxMemory = 64 * 1024 * 1024;
 const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
@@ -67,7 +67,7 @@ const largestCompiled = 1_000;
 
 /**
  * @param config the limits, and whether the schema may be read.
- * @param schema if it is not the gateway's own.
+ * @param schema by default the gateway's own.
  */
 export function createDocuments(config: Config, schema: GraphQLSchema = ownSchema): Documents {
   const known = new LRUCache<string, CheckedDocument | Rejected>({
@@ -176,7 +176,7 @@ function errorsIn(
     if (conditions.length > 0) return conditions.slice(0, 1);
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
     nameArguments(document, errors);
-    // Nobody reads the stacks. V8 makes the text of a stack when it is read, and until then holds everything that the stack refers to.
+    // The stacks are never read. V8 formats a stack when it is read, and until then keeps everything alive to which the stack refers.
     for (const error of errors) error.stack = '';
     return errors.map((error) =>
       // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
@@ -192,8 +192,8 @@ function errorsIn(
 }
 
 /**
- * The root field of a subscription has no condition (GraphQL, September 2025, section 5.2.4.1), nor has a fragment around it.
- * graphql-js 16 does not check that, and a rule of its own throws where the condition is a variable.
+ * The root field of a subscription may have no `@skip` or `@include`, nor may a fragment around it (GraphQL, September 2025,
+ * section 5.2.4.1). graphql-js 16 does not check that, and one of its rules throws if the condition is a variable.
  */
 const noConditionOnRoot: ValidationRule = (context) => {
   const check = (node: SelectionNode) => {
@@ -210,7 +210,7 @@ const noConditionOnRoot: ValidationRule = (context) => {
 const subgraphField = '_service';
 
 /**
- * Whether a document asks for nothing but the schema. Operations with a fragment at their root count as asking for
+ * Whether a document asks for nothing but the schema. An operation with a fragment at its root counts as asking for
  * more.
  */
 function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
@@ -228,10 +228,10 @@ function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean
   );
 }
 
-/** In characters. Aliases that tools make of a client's by a prefix are shorter. */
+/** In characters. Tools that put a prefix before the aliases of a client make shorter ones. */
 const longestAlias = 100;
 
-/** How often one name of the response may come in a selection: the validation compares all fields of a name in pairs. */
+/** How often a selection may have the same response name: validation compares all fields of a name in pairs. */
 const mostRepeated = 50;
 
 /**
@@ -241,8 +241,8 @@ const mostRepeated = 50;
 const linesPerToken = 2;
 
 /**
- * How many characters the arguments of an operation may have for each of its `MAX_TOKENS`. An argument that turns out
- * to be wrong is printed whole, once for each record.
+ * How many characters the arguments of an operation may have for each of its `MAX_TOKENS`. Error messages print a wrong
+ * argument whole, once for each record.
  */
 const argumentCharactersPerToken = 20;
 
@@ -250,7 +250,7 @@ const argumentCharactersPerToken = 20;
 const mostAliases = 30;
 const mostDirectives = 30;
 
-/** An error for each limit that the document exceeds. It need not be valid. */
+/** An error for each limit that the document exceeds. The document need not be valid. */
 export function overLimits(document: DocumentNode, { MAX_DEPTH, MAX_TOKENS }: Config): GraphQLError[] {
   const lines = document.loc?.endToken.line ?? 0;
   const maxLines = linesPerToken * MAX_TOKENS;
@@ -292,7 +292,7 @@ export function overLimits(document: DocumentNode, { MAX_DEPTH, MAX_TOKENS }: Co
   return found.filter((message) => message !== false).map(requestError);
 }
 
-/** How often the selection has its most frequent name of the response; 0 if it is too small to exceed the limit. */
+/** How often the selection has its most frequent response name; 0 if it is too small to exceed the limit. */
 function countMostFrequent(selections: readonly SelectionNode[]): number {
   if (selections.length <= mostRepeated) return 0;
   const counts = new Map<string, number>();

@@ -1,10 +1,10 @@
 /**
- * The one way in which operations are executed, whoever asks for them: by POST or GET, in a batch, through a WebSocket, as a
- * subscription, as a tool. The document is found, parsed, limited and validated once for as long as it is cached. The variables
- * are coerced once, for the limits and for the execution. The operation is executed exactly once, whatever comes of it.
+ * The one way to execute operations: those of POST and GET, of batches, WebSockets, subscriptions and tools. A document is parsed,
+ * checked against the limits and validated once, as long as it is cached. The variables are coerced once, for the limits and
+ * for the execution. The operation is executed exactly once, with or without success.
  *
- * It may be replaced by `parse`, `validate` and `execute` of graphql-js, in that order. What would be missing are the limits, the
- * caches and the speed.
+ * May be replaced by `parse`, `validate` and `execute` of graphql-js, in that order, without the limits, the caches and the
+ * speed.
  */
 
 import { type ExecutionResult, GraphQLError, OperationTypeNode } from 'graphql';
@@ -25,11 +25,11 @@ import {
 } from './overHttp.ts';
 import type { PersistedOperations } from './persisted.ts';
 
-/** Who asks for an operation. */
+/** The client of an operation. */
 export interface Client {
   /** Null for an anonymous client, which may ask for nothing but the schema. */
   readonly viewer: Viewer | null;
-  /** The header, which says why there is no viewer. */
+  /** The header `Authorization`: it tells why there is no viewer. */
   readonly authorization: string | undefined;
   /** Whether the request may write, unlike a GET. */
   readonly mayWrite: boolean;
@@ -44,7 +44,7 @@ export interface Operation {
   readonly complexity: number;
   /** The text of its document. */
   readonly text: string;
-  /** Executes it. Whatever goes wrong is in the result. */
+  /** Executes it. Errors are in the result. */
   execute(context: Context | undefined): Promise<ExecutionResult>;
 }
 

@@ -1,4 +1,4 @@
-/** GraphiQL: one self-contained page from the package, with an example in each tab. It loads nothing from other servers. */
+/** GraphiQL: one page of the package, with an example in each tab. It loads nothing from other servers. */
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -58,8 +58,8 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
 const pageHead = `<link rel="icon" href="data:image/svg+xml,${icon}"><meta name="viewport" content="width=device-width, initial-scale=1">`;
 
 /**
- * GraphiQL moves a tab when it is pressed for the first time, away from under the pointer, so that the click is lost. The first
- * rule stops that. On a telephone the response comes below the query. The logo is Yoga's.
+ * The first rule: GraphiQL moves a tab away when it is first pressed, so that the click is lost. The second hides Yoga's
+ * logo. The others put the response below the query on a telephone.
  */
 const style = `
 .graphiql-tab { transform: none !important }
@@ -83,9 +83,9 @@ const otherToken = (whose: string) => `// ${whose} is sent unless
 `;
 
 /**
- * A function that runs in the browser when the page is opened, and adapts the options to three things: the address, in
- * which links of the console have a query and its variables; the tabs that GraphiQL has stored; and the token of somebody
- * who is signed in to the console in the same tab of the browser (`console/src/session.ts`).
+ * A function that runs in the browser when the page is opened. It adapts the options to three things: the address, which may have
+ * a query and its variables (links of the console do); the tabs that GraphiQL has stored; and the token of a user who is
+ * signed in to the console in the same tab of the browser (`console/src/session.ts`).
  *
  * GraphiQL selects a stored tab only if its query, variables and headers are given exactly, and adds a new tab otherwise,
  * even an empty one. If no tabs are stored, it gives the query in the options the title of the first tab.

@@ -1,9 +1,9 @@
 /**
- * GraphQL over HTTP: handles requests to `/graphql`. It promises that every well-formed request for an operation, by POST or GET, is
- * executed in the one way (`execution.ts`), and that what cannot be executed gets an error that says why. Browsers get GraphiQL.
+ * GraphQL over HTTP: handles requests to `/graphql`. Promises that `execution.ts` executes every well-formed request, by POST or
+ * GET, and that an error says why any other cannot be executed. Browsers get GraphiQL.
  *
- * It may be replaced by GraphQL Yoga, with `execution.ts` as its executor. What would be missing are cached responses, batches, and
- * half of the speed.
+ * May be replaced by GraphQL Yoga, with `execution.ts` as its executor, but without cached responses, without batches, and at
+ * half the speed.
  */
 
 import { setImmediate } from 'node:timers/promises';
@@ -46,8 +46,8 @@ import {
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 
 /**
- * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
- * this type a browser asks by a CORS preflight.
+ * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: a browser sends a CORS
+ * preflight before such a request.
  */
 const postType = /^application\/json *(;|$)/i;
 
@@ -66,12 +66,12 @@ export interface GraphqlOptions extends SubscribeOptions {
   readonly schema?: GraphQLSchema | undefined;
 }
 
-/** What is to be run for a request, or the response to one that cannot be read. */
+/** The work for a request, or the response to a request that cannot be read. */
 type Handled = HttpResponse | Task | Batch;
 
 export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
-/** A client that asks for one event stream for all its operations begins with a PUT. */
+/** GraphQL over SSE: a client that wants one event stream for all its operations begins with a PUT. */
 const otherMethod =
   'GraphQL is asked by GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
@@ -114,7 +114,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
 /** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
 type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
 
-/** Who asks, and by which exchange. */
+/** A request for an operation. */
 interface Received {
   readonly exchange: Exchange;
   readonly viewer: Viewer | null;
@@ -137,13 +137,13 @@ function createTasks(
 ): Tasks {
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
-  /** What equal requests of a viewer have in common; undefined for those whose response is never cached. */
+  /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
   function cacheKeyOf(type: ResultType, given: Given): string | undefined {
     if (!isWholeType(type)) return undefined;
     if ('target' in given) return `GET ${persistedFile.generation} ${type} ${given.target}`;
     const text = 'body' in given ? undefined : exactText(given.content);
     const body = 'body' in given ? given.body : text && Buffer.from(text);
-    // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
+    // Latin-1 maps each byte to one character, and is the fastest way from bytes to a string.
     return body && `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
   }
 
@@ -163,7 +163,7 @@ function createTasks(
       const prepareWork = () =>
         workOf({ exchange, viewer, type }, prepare(exchange, viewer, readGiven(given)));
       if (viewer) return { cacheKey: cacheKeyOf(type, given), prepare: prepareWork };
-      // Requests of anonymous clients run one after the other, and all other work goes before the next.
+      // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
       const run = () =>
         inTurn('anonymous', async () => {
           const done = await prepareWork().run();
@@ -184,7 +184,7 @@ function readGiven(given: Given): ReadRequest {
   return readRequest('body' in given ? parseJson(given.body.toString()) : given.content);
 }
 
-/** A function that decides how a request is run. */
+/** Makes a function that decides how a request is run. */
 function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
   const { createContext } = options;
   const subscribe = createSubscribe(options);

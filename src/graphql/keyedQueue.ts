@@ -1,7 +1,7 @@
 /**
- * A queue for each key, so that one client's work does not keep the processor from everybody else's. It runs work of the same key
- * one after the other, and work of different keys at the same time.
- * @param pause settles when the next work of the key may begin. It is given how long the last took, in milliseconds.
+ * A queue for each key, so that one client cannot keep the processor busy for all others. Work of the same key runs one after the
+ * other, and work of different keys concurrently.
+ * @param pause settles when the next work of the key may begin. Called with the milliseconds that the last work took.
  */
 export function createKeyedQueue<Key>(pause: (took: number) => Promise<unknown>) {
   /** Settles when the work that was added last for a key is done, and its pause is over. */

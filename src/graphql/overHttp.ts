@@ -1,6 +1,6 @@
 /**
- * What GraphQL over HTTP has around an operation: the parameters of a request, which are passed on as they were read; errors about a
- * request as a whole, of which nothing is run; and responses, with their media types and statuses.
+ * GraphQL over HTTP, around an operation: reads the parameters of a request, makes the errors of requests that are not run, and
+ * makes responses with their media types and statuses.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -32,7 +32,7 @@ export interface OperationRequest {
 
 const parameters = new Set(['query', 'documentId', 'operationName', 'variables', 'extensions']);
 
-/** A request, or what is wrong with one that is not well-formed. */
+/** A request, or the error of a request that is not well-formed. */
 export type ReadRequest = OperationRequest | GraphQLError;
 
 export function readRequest(given: unknown): ReadRequest {
@@ -106,8 +106,8 @@ export function hasTooManyValues(values: unknown, most = mostValues): boolean {
 }
 
 /**
- * The JSON text that names a value which was read from JSON, and names no other. Undefined where there is none: of values that are
- * too deep to be written, and of numbers such as 1e999, which are read as `Infinity` and written as null.
+ * The JSON text of a value that was read from JSON; no other value has the same text. Undefined for a value that is too deep to be
+ * written, or has a number such as 1e999, which is read as `Infinity` and written as null.
  */
 export function exactText(value: unknown): string | undefined {
   if (isRequestTooDeep(value)) return undefined;
@@ -125,17 +125,17 @@ export function exactText(value: unknown): string | undefined {
  */
 export const badRequest = { status: 400, spec: true };
 
-/** An error of the request as a whole, which says what the request would have to be. */
+/** An error of the request as a whole. */
 export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
 }
 
-/** An error of a request that cannot be understood: a 400 whatever media type the client accepts. */
+/** An error of a request that cannot be read. Its status is 400 for every accepted media type. */
 export function unreadableRequest(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
-/** A response to a request that does not get as far as its operation. */
+/** The response to a request that is rejected before its operation. */
 export function requestFailure(
   status: number,
   message: string,
@@ -151,17 +151,17 @@ export function unauthorizedFailure({ headers }: IncomingMessage): HttpResponse 
   return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
 }
 
-/** The response to a request for more of something than may be open at once. */
+/** The response to a request that would exceed a limit of what may be open at once. */
 export const tooManyFailure = (message: string): HttpResponse =>
   requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
 
-/** Is told of every error that is hidden from the client. */
+/** Called with every error that is hidden from the client. */
 export type Report = (error: unknown) => void;
 
 /** The request headers on which a response depends. */
 export const vary = 'Authorization, Accept';
 
-/** How many errors a response has at most: as many as a page has records. Where a field fails, it often does for each of a list. */
+/** How many errors a response has at most: as many as a page has records. A failing field often fails for each record of a list. */
 const mostErrors = 100;
 
 /** Lets through the errors that are meant for clients, with their codes, and masks all others. */
@@ -221,7 +221,7 @@ export const graphqlType = 'application/graphql-response+json';
 const wholeTypes = [jsonType, graphqlType] as const;
 
 export type WholeType = (typeof wholeTypes)[number];
-/** A query or mutation can also be had as a stream with one result. */
+/** The response to a query or mutation can also be a stream with one result. */
 export type ResultType = WholeType | Framing;
 
 export const isWholeType = (type: ResultType): type is WholeType => typeof type === 'string';
@@ -236,7 +236,7 @@ const knownTypes = new LRUCache<string, { type: ResultType | undefined }>({ max:
 
 /**
  * The media type of the response to a query or mutation; undefined where the client accepts none. It is decided before the
- * operation runs. A client that accepts a whole response never gets a stream, whatever it prefers: Apollo Client names the
+ * operation runs. A client that accepts a whole response never gets a stream, even if it prefers one: Apollo Client names the
  * stream for subscriptions before all other types.
  */
 export function resultTypeFor(accept = ''): ResultType | undefined {

@@ -1,6 +1,6 @@
 /**
- * Finds the document that a request wants to run. The request sends it, or names a persisted operation of the file, or the
- * hash of a query that the viewer's clients have registered. The file is read at the start, and again when it has changed.
+ * Finds the document that a request wants to run. The request sends it, names a persisted operation of the file, or names the
+ * hash of a query that a client of the viewer has registered. The file is read at the start, and again after each change.
  */
 
 import { hash as digest } from 'node:crypto';
@@ -21,7 +21,7 @@ type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' 
 
 export interface PersistedOperations {
   /**
-   * The document that a request sends or names, an error if it may not or does so wrongly, or undefined if it does neither.
+   * The document that a request sends or names; an error if it may not, or does so wrongly; undefined if it does neither.
    * @param viewer null for an anonymous client, which has registered nothing.
    */
   find(request: DocumentParameters, viewer: UserRef | null): string | GraphQLError | undefined;
@@ -44,7 +44,7 @@ interface PersistedOptions {
   readonly file: Pick<PersistedFile, 'operations'>;
 }
 
-/** How much memory the registered queries may take, in bytes. What one takes is estimated, on the high side. */
+/** How much memory the registered queries may take, in bytes. The memory of each is estimated, rather too high. */
 const maxMemory = 64 * 1024 * 1024;
 const memoryOf = (query: string) => 200 + 2 * query.length;
 
@@ -135,7 +135,7 @@ function protocolError(message: string, code: ErrorCode): GraphQLError {
 }
 
 export interface PersistedFile {
-  /** How often its operations were replaced: ids may stand for other documents than before, and cached responses be wrong. */
+  /** How often its operations were replaced. After that an id may name another document, and a cached response be wrong. */
   readonly generation: number;
   /** The documents by their ids. */
   readonly operations: Operations;
@@ -205,8 +205,8 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
     const reread = () => {
       last = last.then(() => readAgain(path));
     };
-    // A file that is being written is left alone until it was the same for a while. `watchFile` looks it up by its name, and so
-    // notices every kind of change: a write, a rename, a link that points elsewhere, a write from another machine.
+    // The file is read only when it has not changed for a while: it may still be written. `watchFile` looks it up by its name, and
+    // so notices every kind of change: a write, a rename, a link with a new target, a write from another machine.
     const settled = setTimeout(reread, interval).unref();
     const waitUntilSettled = () => void settled.refresh();
     watchFile(path, { interval, persistent: false }, waitUntilSettled);

@@ -1,6 +1,6 @@
 /**
  * Runs subscriptions: an operation is executed again after each change of the viewer's data. Equal subscriptions of a viewer share
- * each result by the response cache, as equal queries do.
+ * each result in the response cache, as equal queries do.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,13 +33,13 @@ const longestRest = 1_000;
 const heartbeat = 12_000;
 
 export interface SubscribeOptions {
-  /** What the results are made by. Their context need not be that of requests. */
+  /** The parts that make the results. Their context may be another one than that of requests. */
   readonly changes: {
     readonly watchViewer: WatchViewer;
     createContext(viewer: Viewer): Context;
     readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
   };
-  /** With how many subscriptions each user may have open. Each may run again at every change of the user's data. */
+  /** Has the limit of open subscriptions of a user. Each of them may run again after every change of the user's data. */
   readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
@@ -58,10 +58,10 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
   const { changes, config, isValid, closing } = options;
   const open = createUserQuota(config.MAX_SUBSCRIPTIONS);
   const tooMany = `There are ${open.limit} subscriptions open; at most ${open.limit} are allowed`;
-  // A user with many subscriptions delays nobody else: they are executed one after the other, with a pause as long as each took.
+  // The subscriptions of a user are executed one after the other, each followed by a pause as long, so they delay no other user.
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
 
-  /** A function that gives the current result of a subscription, and executes it if that is not known. */
+  /** Makes a function that returns the current result of a subscription: from the cache, or by executing it. */
   function createRun({ report }: Exchange, viewer: Viewer, operation: Parameters<Subscribe>[2]) {
     const { cache, createContext } = changes;
     const { operationName, variables } = operation.request;
@@ -95,7 +95,7 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
 }
 
 export interface FollowOptions {
-  /** Gives the current result. */
+  /** Returns the current result. */
   run(): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
   watch(observer: Parameters<WatchViewer>[1]): ReturnType<WatchViewer>;
   /** Why the results have ended with the token. */
@@ -103,9 +103,9 @@ export interface FollowOptions {
 }
 
 /**
- * The results of a subscription, none twice in a row. A client that reads slowly misses results, and gets the newest. After a
- * failure that may pass, the operation is executed again a while later. The results end with the token, and after one which
- * says that the request is wrong, since every further one would say the same.
+ * The results of a subscription, never the same twice in a row. A client that reads slowly misses results, and gets the newest.
+ * After a temporary failure the operation is executed again later. The results end with the token, and after a result with
+ * the error that the request is wrong: it would come again each time.
  */
 export function followChanges({ run, watch: watchBy, reason }: FollowOptions): Results {
   /** Whether something may have changed since the last execution began. */
@@ -135,7 +135,7 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
   async function runOnce(): Promise<string | undefined> {
     isDue = false;
     const { body, errorCode } = await run();
-    // While the token is checked, nothing is delivered. Once it is known to be valid, `changed` is called.
+    // While the token is checked, no result is delivered. When it is found valid, `changed` is called.
     if (isOver || !watch.isTrusted) return undefined;
     const text = body.toString();
     const codes = errorCode === undefined ? [] : codesIn(text);

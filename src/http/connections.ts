@@ -1,7 +1,7 @@
 /**
- * Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. Of the protocols
- * that a client may offer to change to (RFC 9110, section 7.8) the gateway accepts WebSockets. It handles a request that offers
- * anything else as if it had no `Upgrade`.
+ * Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes their connections. A
+ * client may offer to upgrade to another protocol (RFC 9110, section 7.8). The gateway accepts WebSockets, and handles a request
+ * with any other offer as if it had no `Upgrade`.
  */
 
 import { readFileSync } from 'node:fs';
@@ -42,16 +42,16 @@ const lastWords = 1_000;
 /** How long, in milliseconds, an idle connection waits for one more request when the gateway closes. */
 const lastRequest = 1_000;
 
-/** How many descriptors stay free for files, for an upstream and for whatever else a process opens. */
+/** How many descriptors stay free for files, for an upstream and for other uses. */
 const reserve = 200;
 
-/** How many clients may be connected: one for each descriptor that the process may have, without its `own` connections. */
+/** How many clients may be connected: one for each descriptor of the process, except its `own` connections and the reserve. */
 export function mostConnections(own: number): number {
   try {
     const [, descriptors] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     return Math.max(Number(descriptors ?? Number.POSITIVE_INFINITY) - reserve - own, reserve);
   } catch {
-    // Only Linux says it there.
+    // Only Linux has this file.
     return Number.POSITIVE_INFINITY;
   }
 }
@@ -78,7 +78,7 @@ export function watchConnections(
     const error = httpErrorOf(code);
     const { latest } = connections.get(socket) ?? {};
     if (latest && !latest.request.complete) cutShort(socket, latest, error);
-    // The error is in what came after the request, so the request gets its response first.
+    // The error is in data after the request, so the request gets its response first.
     else if (latest && !latest.response.writableFinished)
       latest.response.once('finish', () => endWith(socket, error));
     else endWith(socket, error);
@@ -106,7 +106,7 @@ export function watchConnections(
     detach(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
-  // `close` calls it, and would cut off what a client has not read yet, or a request that is on its way.
+  // `close` calls it. It would cut off a response that the client has not read yet, or a request on its way.
   server.closeIdleConnections = () => {};
   closing.addEventListener('abort', () => close(server, connections, grace));
 
@@ -141,8 +141,8 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
 }
 
 /**
- * Notes the address of a connection. If one address has so many that others might get none, its oldest idle connection that sent
- * no valid token is ended.
+ * Notes the address of a connection. If one address has too many connections, its oldest idle one without a valid token is
+ * ended.
  */
 function noteAddress(
   connections: Map<Duplex, Connection>,
@@ -168,7 +168,7 @@ function noteAddress(
   }
 }
 
-/** Whether it has sent no request yet, or has its response to each. */
+/** Whether the client has sent no request yet, or has got the response to each. */
 const isIdle = ({ latest }: Connection) =>
   !latest || (latest.request.complete && latest.response.writableFinished);
 
@@ -189,8 +189,8 @@ function endQueued({ queued = new Set() }: Connection): void {
 }
 
 /**
- * Closes the connections. Responses from now on say so to their clients. An idle connection waits for one more request, since one
- * may be on its way. What is still open after the grace is cut, except for connections that wait for a response.
+ * Closes the connections. From now on responses have `Connection: close`. An idle connection waits for one more request, since one
+ * may be on its way. After the grace period, connections are cut unless they wait for a response.
  */
 function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, grace: number): void {
   const began = performance.now();
@@ -234,7 +234,7 @@ function endWith(socket: Duplex, error: HttpError): void {
   end(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }
 
-/** Ends a connection, and cuts it after a while: a client that is still sending when it is cut would lose the response. */
+/** Ends a connection, and cuts it after a while: if it were cut at once, a client that is still sending would lose the response. */
 export function end(socket: Duplex, text?: string): void {
   if (!socket.writable) return;
   socket.end(text);
@@ -253,11 +253,11 @@ const offered = Symbol('upgrade');
 
 /**
  * The class of the requests of the gateway's server. Once a server listens to upgrades, Node treats every request whose
- * property `upgrade` is true as one, and never reads its body. Here the property is true of WebSockets and of `CONNECT`, which
- * counts as an upgrade as well. Other offers may be ignored: Java's client makes one of HTTP/2 with each request.
+ * property `upgrade` is true as an upgrade, and never reads its body. Here the property is true for WebSockets and for `CONNECT`,
+ * which counts as an upgrade as well. Other offers may be ignored: Java's client offers HTTP/2 with each request.
  */
 export class GatewayRequest extends IncomingMessage {
-  /** The constructor of the class above sets it, so it must have no initial value here. */
+  /** The constructor of the base class sets it, so it must have no initial value here. */
   declare [offered]: unknown;
 
   get upgrade(): boolean {
@@ -275,9 +275,9 @@ export class GatewayRequest extends IncomingMessage {
 }
 
 /**
- * Ends a connection with the response to a request whose offer of an upgrade is ignored. Node's parser stops at the end of
- * such a request, and loses what it has read beyond it: the beginning of the next request, whose body would be taken for a
- * request. So nothing that follows on the connection is handled, or even read.
+ * Ends a connection with the response to a request whose offer of an upgrade is ignored. Node's parser stops at the end of such a
+ * request, and loses the data after it: the head of the next request, whose body would then be parsed as a request. So nothing
+ * that follows on the connection is handled, or even read.
  */
 export function endAfterIgnoredOffers(
   handle: RequestListener<typeof GatewayRequest>,

@@ -10,7 +10,7 @@ import type { HttpResponse } from './response.ts';
 export const usualMethods = ['GET', 'HEAD', 'POST'];
 export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** The log names at most this many rejected origins: a client can make up any number of them. */
+/** The log names at most this many rejected origins: a client can invent any number of them. */
 const maxTold = 100;
 
 export type Cors = ReturnType<typeof createCors>;
@@ -34,7 +34,7 @@ export function createCors(
   function reject(endpoint: Endpoint, origin: string, headers?: Record<string, string>): HttpResponse {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
-    // Only the log gets the list of allowed origins: anybody may send a preflight.
+    // Only the log gets the list of allowed origins: any client can send a preflight.
     const forClient = (added: string) => (origins ? `add ${added} to CORS_ORIGINS` : forLog(added));
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
@@ -49,8 +49,8 @@ export function createCors(
 
   return {
     /**
-     * Sets the CORS headers of the response. They allow no credentials: a page sends its token in a header, and a page without
-     * a token has none to send.
+     * Sets the CORS headers of the response. They allow no credentials, such as cookies: a page sends its token in a
+     * header.
      * @returns the response to a preflight, undefined for any other request.
      */
     respond(exchange: Exchange): HttpResponse | undefined {
@@ -78,8 +78,8 @@ export function createCors(
     },
 
     /**
-     * The error response to a page whose origin is not named, also if it is the gateway's own: by DNS rebinding another site
-     * could have that origin. Undefined for any other client.
+     * The error response to a page whose origin is not named, even the gateway's own origin: by DNS rebinding another site
+     * could have that one. Undefined for any other client.
      */
     rejectForeignPage({ endpoint, request: { headers } }: Exchange): HttpResponse | undefined {
       const { origin = '' } = headers;
@@ -103,8 +103,8 @@ function hintFor(origin: string, remedy: (added: string) => string): string {
 }
 
 /**
- * Pages of these origins may send any header: libraries send some of their own, such as those of Apollo Client and of
- * tracing. There are no credentials that a header could add to, and what the gateway does not know it does not read.
+ * Pages of these origins may send any header: libraries such as Apollo Client, and tracing, add their own. That is safe: no
+ * credentials are allowed, and the gateway ignores unknown headers.
  */
 function createHeaders(origins: readonly string[], methods: readonly string[]) {
   const set = corsHeaders({

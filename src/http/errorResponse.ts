@@ -1,4 +1,4 @@
-/** Error responses, in the envelope of the API that was meant. */
+/** Error responses, in the envelope of the API of the request. */
 
 import { GraphQLError } from 'graphql';
 import { isAway } from '../database/connectionError.ts';
@@ -17,7 +17,7 @@ export interface HttpError {
   readonly retryAfter?: number | undefined;
 }
 
-/** What the table of errors calls by other names than HTTP does. */
+/** Errors of HTTP, with their codes and messages. */
 export const httpErrors = {
   badRequest: { code: 'BAD_USER_INPUT', message: messages.badRequest },
   methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
@@ -29,7 +29,7 @@ export const httpErrors = {
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
 
-/** The error as a response of the endpoint that was meant. */
+/** The error as a response of the endpoint. */
 export function errorResponse(
   endpoint: Endpoint,
   { message, code, status = statusOf[code], rpcCode = -32_000, retryAfter }: HttpError,
@@ -43,7 +43,7 @@ export function errorResponse(
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 
-/** The response to a request that failed: what the error says to clients, or else a 500, whose error is logged. */
+/** The response to a failed request: the error, if it is meant for clients, or else a 500 whose error is logged. */
 export function failureResponse({ endpoint, report }: Exchange, failure: unknown): HttpResponse {
   const error = isAway(failure) ? unserved('databaseAway') : failure;
   const code = error instanceof GraphQLError ? codeOf(error) : undefined;

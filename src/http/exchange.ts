@@ -1,10 +1,10 @@
-/** One request on its way through the gateway, and what its response has to carry. */
+/** One request on its way through the gateway, and the headers of its response. */
 
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 
-/** What a request is meant for. */
+/** The part of the gateway that handles a request. */
 export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
 
 /** The path of the REST API. */
@@ -15,7 +15,7 @@ const mcpPath = '/mcp';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
-  /** What a body would have, parsed from JSON. It is never written as JSON again, which has no `Infinity`. */
+  /** The content of a body, parsed from JSON. It is never written as JSON again, since JSON has no `Infinity`. */
   readonly content: unknown;
   /** Responds at once, without waiting for the operation to end. */
   cutShort(response: HttpResponse): void;
@@ -40,11 +40,11 @@ export interface Exchange {
   errorCode: string | undefined;
   /** Whether the response came from the cache; undefined for requests whose response is never cached. */
   cache: 'hit' | 'miss' | undefined;
-  /** The transport that carries the results, whose opening request has this name in the log; undefined where the response does. */
+  /** The transport that carries the results; undefined if the HTTP response does. */
   transport: 'websocket' | undefined;
-  /** Set for an operation that came through a transport, and not in a request of its own. */
+  /** Set for an operation that has no request of its own: one of a WebSocket or of a tool call. */
   readonly message: OperationMessage | undefined;
-  /** Whether load shedding has let it begin, by its viewer. */
+  /** Whether load shedding has admitted it, for its viewer. */
   hasBegun: boolean;
   /** The timer that ends a request without a response; undefined where no deadline has begun. */
   deadline: NodeJS.Timeout | undefined;
@@ -77,7 +77,7 @@ export interface ExchangeListener {
   ended(outcome: Outcome): void;
 }
 
-/** A request id that a client may choose. Any other could forge a line of the log, or put a token into it. */
+/** The form of a request id that a client may choose. Any other text could forge a log line, or put a token into it. */
 const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
 export const openExchange = (
@@ -113,7 +113,7 @@ export function openMessage(
   return exchange;
 }
 
-/** A request that came by the connection and for the host of another one. A header without a value is left out. */
+/** A request with the connection and the host of another one. A header without a value is left out. */
 function requestWithin(
   outer: IncomingMessage,
   method: string,
@@ -135,8 +135,8 @@ export interface InnerRequest {
 }
 
 /**
- * Creates the exchange of a request that is made inside another one, such as that of the route which a call of a tool stands
- * for. The client and the log see the outer exchange only.
+ * Creates the exchange of a request inside another one, such as the REST request that a tool call makes. The client and the log
+ * see the outer exchange only.
  */
 export function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
   const request = requestWithin(outer.request, method, target, {
@@ -230,7 +230,7 @@ function targetOf({ url = '/' }: IncomingMessage): string {
 export type Deadlines = ReturnType<typeof createDeadlines>;
 
 /**
- * @param longest how long a request may take, in milliseconds, not counting what its own client takes to send it.
+ * @param longest how long, in milliseconds, a request may take, without the time in which the client sends it.
  * @param onTimeout called with a request that takes longer, and has no response yet.
  */
 export function createDeadlines(longest: number, onTimeout: (exchange: Exchange) => void) {
@@ -244,7 +244,7 @@ export function createDeadlines(longest: number, onTimeout: (exchange: Exchange)
 
   /** Has no effect on a request whose deadline has begun already. */
   function begin(exchange: Exchange): void {
-    // Must not keep a process alive that stops: what is under way has a connection that does.
+    // The timer must not keep a stopping process alive: the connection of the request does.
     if (!exchange.isOver) exchange.deadline ??= setTimeout(expire, longest, exchange).unref();
   }
 

@@ -1,6 +1,6 @@
-/** Reads JSON that somebody else wrote. */
+/** Reads JSON from outside the gateway. */
 
-/** The value that the text stands for, or undefined if the text is not JSON. */
+/** The value of the text, or undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

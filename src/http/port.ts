@@ -1,4 +1,4 @@
-/** Listening on a port: where the server is reached then, and which program has a port that is taken. */
+/** Listens on ports: the address at which a server is reached, and the program that uses a taken port. */
 
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -7,15 +7,15 @@ import type { Config } from '../config/config.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 
 /**
- * The origin by which this machine reaches a server: one that listens on every address is reached by its own. An IPv6
- * address stands in brackets (RFC 3986, section 3.2.2).
+ * The origin by which this machine reaches a server. If it listens on every address, that is the loopback address. An IPv6
+ * address is written in brackets (RFC 3986, section 3.2.2).
  */
 export function originOf(host: string, port: number): string {
   const bracketed = host.includes(':') ? `[${host}]` : host;
   return `http://${ownAddress[canonicalHost(bracketed)] ?? bracketed}:${port}`;
 }
 
-/** Where a server is found that listens everywhere; the last is the first as IPv6 writes it. */
+/** The loopback address for each address that means every address. The last is the first in IPv6 notation. */
 const ownAddress: Readonly<Record<string, string>> = {
   '0.0.0.0': '127.0.0.1',
   '[::]': '[::1]',
@@ -43,7 +43,7 @@ export type PortState =
   | { readonly is: 'taken' }
   | { readonly is: 'unusable'; readonly reason: string };
 
-/** Listens for a moment: nothing else tells what may be listened on. */
+/** Listens for a moment. There is no other way to find out whether a port can be used. */
 export async function lookAtPort(host: string, port: number): Promise<PortState> {
   const server = createServer();
   try {
@@ -58,7 +58,7 @@ export async function lookAtPort(host: string, port: number): Promise<PortState>
 
 /**
  * @param setting the name of the setting that the port comes from.
- * @throws {SetupError} when the port cannot be listened on, with who has it and what to do.
+ * @throws {SetupError} if the port cannot be used. The message names its user, and what to do.
  */
 export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', port: number): Promise<void> {
   const state = await lookAtPort(host, port);
@@ -73,7 +73,7 @@ export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', 
   throw new SetupError(`${setting} ${port} is taken by ${holder}. ${next}`);
 }
 
-/** How long, in milliseconds, whoever has a port may take to say what they are. */
+/** How long, in milliseconds, the program on a port may take to respond. */
 const timeout = 2_000;
 
 async function isGateway(host: string, port: number): Promise<boolean> {
@@ -101,7 +101,7 @@ export async function listen(
   const { HOST, [setting]: asked } = config;
   server.listen(asked, HOST);
   await once(server, 'listening').catch(async (error) => {
-    // Whoever listens there may have been faster by a moment.
+    // Another program may have taken the port a moment before.
     await checkPort(HOST, setting, asked ?? 0);
     throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${error.message}`);
   });

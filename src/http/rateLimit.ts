@@ -1,23 +1,23 @@
-/** Rate limits: how often somebody has asked in this minute, whether that was too often, and which address a request comes from. */
+/** Rate limits: counts the requests of each token and address in a minute. Also finds the address of a request. */
 
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import type pg from 'pg';
 import proxyAddr from 'proxy-addr';
-// By its own file: the index loads the limiters of all databases there are.
+// Imported by its own file: the index loads the limiters of all databases.
 import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
- * Counts a request, or as many as that, and returns whether they are too many. Sets the `RateLimit` headers of the response.
- * @param key what requests of the same token are counted under; undefined for an anonymous client.
+ * Counts one or more requests, and returns whether they exceed the limit. Sets the `RateLimit` headers of the response.
+ * @param key the key for requests of the same token; undefined for an anonymous client.
  */
 export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => boolean;
 
 /**
  * The limits of each token, and of each address without one.
- * @param shared where gateways that share a database tell each other what they counted; undefined for one alone.
+ * @param shared the database in which several gateways share their counts; undefined for a single gateway.
  */
 export function createRateLimits(
   config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_ANONYMOUS' | 'TRUST_PROXY'>,
@@ -36,11 +36,11 @@ export function createRateLimits(
 }
 
 export interface RateLimitOptions {
-  /** What the headers call it. */
+  /** Its name in the headers. */
   readonly name: string;
   /** Requests a minute; 0 for no limit. */
   readonly limit: number;
-  /** Where gateways over the same database tell each other what they counted; undefined for one alone. */
+  /** The database in which several gateways share their counts; undefined for a single gateway. */
   readonly shared: pg.Pool | undefined;
 }
 
@@ -49,33 +49,33 @@ export type RateLimit = ReturnType<typeof createRateLimit>;
 /** In seconds. */
 const window = 60;
 
-/** A gateway tells the others what it counted in this many portions of the limit. */
+/** A gateway shares its counts in portions: this many make the limit. */
 const portions = 20;
 
 /**
- * In milliseconds by a clock that nobody sets. Whole ones, with which sums are exact: of a time with a fraction, a window may
- * end after 60.00000000000001 seconds, which a client would be told as 61.
+ * In milliseconds, by a clock that nobody can set. They are whole, so that sums are exact: with fractions, a window could end after
+ * 60.00000000000001 seconds, which the header would round up to 61.
  */
 const currentTime = () => Math.floor(performance.now());
 
-/** What was counted in a window, which begins with its first request. */
+/** The count of a window, which begins with its first request. */
 interface Count {
   points: number;
-  /** Those of them that other gateways have not been told of. */
+  /** The part that is not shared with other gateways yet. */
   untold: number;
-  /** Those of them that came after the last attempt to tell the others. */
+  /** The part that was counted after the last attempt to share. */
   recent: number;
   /** By `currentTime`. */
   ends: number;
 }
 
 /**
- * Counts in memory, so that no request waits for the database. Gateways that share one tell it a portion at a time
- * and hear what all of them counted: together they let through at most a portion each more than the limit, and what comes
- * before they hear. A gateway that cannot reach the database counts for itself, and tells the others later.
+ * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
+ * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
+ * cannot reach the database counts alone, and shares later.
  */
 export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
-  /** The ones that end first come first, as all windows are as long; those that were heard of from others end sooner. */
+  /** In the order in which they end, since all windows have the same length. Windows that other gateways began end sooner. */
   const counts = new Map<string, Count>();
   const store = shared && limit > 0 ? createStore(name, limit, shared) : undefined;
   const portion = Math.ceil(limit / portions);
@@ -88,16 +88,16 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
       counts.delete(old);
     }
     const begun = { points: 0, untold: 0, recent: 0, ends: now + window * 1_000 };
-    // Behind all others, where it may have had a place among them.
+    // Moves it to the end.
     counts.delete(key);
     counts.set(key, begun);
     return begun;
   }
 
-  /** Adds the points to what all gateways counted, and counts on from there if that is more. */
+  /** Adds the points to the count of all gateways, and takes over that count if it is higher. */
   async function tell(key: string, points: number, ends: number): Promise<void> {
-    // Where nobody else counts yet, the common window must not end after ours: clients have been told when that ends. The
-    // store takes whole seconds, and 0 for a window without an end.
+    // If no other gateway counts yet, the common window must not end after ours: clients know the end of ours. The store takes
+    // whole seconds, and 0 for a window without an end.
     const customDuration = Math.max(1, Math.floor((ends - currentTime()) / 1_000));
     const told = await store?.penalty(key, points, { customDuration });
     const now = currentTime();
@@ -115,7 +115,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
     const points = count.untold;
     count.untold = 0;
     count.recent = 0;
-    // After a failure with the next portion, so that not each request asks a database that is away.
+    // After a failure the next portion tries again, rather than each request.
     tell(key, points, count.ends).catch(() => {
       count.untold += points;
     });
@@ -124,7 +124,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
     /**
-     * Counts a request, or as many as that.
+     * Counts one or more requests.
      * @returns the headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded.
      */
     spend(key: string, requests = 1) {
@@ -139,17 +139,17 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
         RateLimit: `"${name}";r=${Math.max(limit - count.points, 0)};t=${reset}`,
       };
       if (isExceeded) headers['Retry-After'] = String(reset);
-      // Requests over the limit are not told: a client that asks too often must not make the gateway write.
+      // Requests over the limit are not shared: a client over its limit must not make the gateway write.
       else if (store) share(key, count, requests);
       return { isExceeded, headers };
     },
   };
 }
 
-/** What all gateways over the database have counted. */
+/** The counts of all gateways over the database. */
 const createStore = (name: string, limit: number, pool: pg.Pool) =>
   new RateLimiterPostgres({
-    // Without the names that it gives its statements, which a pooler may not know.
+    // Leaves out the names of prepared statements, which not every pooler supports.
     storeClient: {
       query: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
     },
@@ -162,9 +162,9 @@ const createStore = (name: string, limit: number, pool: pg.Pool) =>
   });
 
 /**
- * Where the request comes from, as far as the proxies that are trusted tell: each of them adds the address that it
- * was called from at the end of `X-Forwarded-For`. Of IPv6 only the network counts, since whoever has one address of
- * a network has all of them.
+ * The address of the client, as far as the trusted proxies report it: each adds the address of its own client at the end of
+ * `X-Forwarded-For`. An IPv6 address is reduced to its network, since the owner of one address of a network has all of
+ * them.
  */
 export function addressOf(request: IncomingMessage, trustedProxies: number): string {
   return networkOf(proxyAddr(request, (_address, hop) => hop < trustedProxies) ?? '');
@@ -173,12 +173,12 @@ export function addressOf(request: IncomingMessage, trustedProxies: number): str
 /** How many of the eight groups of an IPv6 address name the network. */
 const networkGroups = 4;
 
-/** What is no address counts as it is written. */
+/** A text that is no address stays as it is. */
 function networkOf(hop: string): string {
   // Some proxies add the port.
   const written = hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1').replace(/^\[([^\]]*)\](:\d+)?$/, '$1');
   if (!ipaddr.isValid(written)) return written;
-  // `process` gives the IPv4 address that an IPv6 one may stand for.
+  // `process` converts an IPv4-mapped IPv6 address to IPv4.
   const address = ipaddr.process(written);
   if (address instanceof ipaddr.IPv4) return address.toString();
   return address.parts

@@ -1,4 +1,4 @@
-/** The package declares the types of its index alone. */
+/** The package declares types only for its index. */
 
 declare module 'rate-limiter-flexible/lib/RateLimiterMemory.js' {
   export { RateLimiterMemory as default } from 'rate-limiter-flexible';

@@ -1,6 +1,6 @@
 /**
- * What the gateway needs to know of a request: whether it reads, asks for a page, or names its host and token exactly once; which
- * media types the client accepts; and its body, up to a limit.
+ * Reads requests: whether one only reads, asks for a page, or has its host and token exactly once; which media types the client
+ * accepts; and the body, up to a limit.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -15,7 +15,7 @@ export function isRead({ request: { method } }: Exchange): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** The media types of what the addresses of pages serve. Of types with equal weights the client gets the first. */
+/** The media types at the addresses of pages. Among types of equal weight the client gets the first. */
 const pageTypes = [
   'application/json',
   'application/graphql-response+json',
@@ -24,8 +24,8 @@ const pageTypes = [
 ] as const;
 
 /**
- * Whether a browser asks for a page. A request with a token never does, whatever it accepts: a browser that opens an address
- * sends none, while Java's clients accept HTML first unless they are told otherwise.
+ * Whether a browser asks for a page. A request with a token never does: a browser that opens an address sends none. The `Accept`
+ * header alone is not enough, since Java's clients prefer HTML by default.
  */
 export function asksForPage(exchange: Exchange): boolean {
   const { accept, authorization } = exchange.request.headers;
@@ -38,7 +38,7 @@ const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
 
 /**
  * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
- * Node takes the first of several, while a proxy in front may have taken another.
+ * Node uses the first of several, but a proxy in front may have used another.
  */
 export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
@@ -63,15 +63,15 @@ export interface MediaRange {
 }
 
 /**
- * Reads which media types a client accepts (RFC 9110, section 12.5.1). Another charset than UTF-8 is not available. Other parameters
- * do not decide whether a type is accepted, since clients name what is sent anyway.
+ * Reads which media types a client accepts (RFC 9110, section 12.5.1). Only the charset UTF-8 is available. Other parameters are
+ * ignored here: clients use them to name what is sent anyway.
  * @param accept the header; everything is accepted without one.
  */
 export function readAccept(accept: string | undefined): MediaRange[] {
   return (accept || '*/*').split(',').map(readRange).filter(isInUtf8);
 }
 
-/** The types among these that are accepted: by their weight, then as the client names them, then as they stand here. */
+/** The accepted ones of these types, in the order of their weight, then of the header, then of this list. */
 export function acceptedOf<Type extends string>(
   types: readonly Type[],
   ranges: readonly MediaRange[],
@@ -85,7 +85,7 @@ export function acceptedOf<Type extends string>(
     .map(({ type }) => type);
 }
 
-/** Where among the ranges the one is that says most exactly whether the type is accepted; -1 for none. */
+/** The index of the most specific range for the type; -1 if there is none. */
 function rangeIndexOf(type: string, ranges: readonly MediaRange[]): number {
   const [group] = type.split('/', 1);
   for (const range of [type, `${group}/*`, '*/*']) {
@@ -114,8 +114,8 @@ export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolea
 export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
 
 /**
- * The whole body, or undefined if it has more bytes than the limit. What is left of a body that is too large
- * is not read: the response should close the connection. Never settles for a client that leaves before the end.
+ * The whole body, or undefined if it has more bytes than the limit. The rest of a body that is too large is not read, so the
+ * response should close the connection. Never settles if the client leaves before the end.
  */
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
@@ -132,7 +132,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
       }
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    // The client has left, so that nobody needs the body or a response.
+    // The client has left, and needs no response.
     request.on('error', () => {});
   });
 }

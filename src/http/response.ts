@@ -1,7 +1,7 @@
 /**
- * HTTP responses, whole ones and streams: making, compressing and sending them. Compression (RFC 9110, section 8.4.1) is for clients
- * that accept it. Each form of a response has a tag of its own, and a client never gets a form that it does not accept where there is
- * one that it does. Streams are not compressed. A proxy in front can do the same (`COMPRESSION=off`).
+ * Makes, compresses and sends HTTP responses, whole ones and streams. Compression (RFC 9110, section 8.4.1) is for clients that accept
+ * it. Each form of a response has a tag of its own. A client gets a form that it accepts, if there is one. Streams are not
+ * compressed. A proxy in front can compress instead (`COMPRESSION=off`).
  */
 
 import { createHash } from 'node:crypto';
@@ -40,8 +40,8 @@ export interface StreamedResponse {
 }
 
 /**
- * Tells a response from what a step gives instead of one, such as the viewer or the task of a request. That must be nothing whose
- * members a client chooses.
+ * Distinguishes a response from another result of a step, such as the viewer or the task of a request. The other result must not
+ * have members that a client chooses.
  */
 export function isResponse<Other extends object>(given: Other | HttpResponse): given is HttpResponse {
   return 'status' in given;
@@ -93,7 +93,7 @@ export function revalidated(
   return { ...given, headers: { ...given.headers, ...headers }, validator: { etag, headers } };
 }
 
-/** The largest body, in bytes, for which copying it takes less time than a write of its own. */
+/** The largest body, in bytes, that is faster to copy than to write separately. */
 const largestText = 8 * 1024;
 
 /** Sends the response, or a 304 without a body if the client already has it. */
@@ -117,7 +117,7 @@ export function send(exchange: Exchange, given: HttpResponse): void {
 
 type Headers = HttpResponse['headers'];
 
-/** Names and values in turn: the form of headers that Node handles fastest. To make it so is several times as fast as `flat`. */
+/** Alternating names and values, the form of headers that Node handles fastest. This loop is several times as fast as `flat`. */
 function flattened(headers: Headers): (string | number)[] {
   const all = [];
   for (const name in headers) all.push(name, headers[name] ?? '');
@@ -144,8 +144,8 @@ export function matches(condition: string, etag: string): boolean {
 }
 
 /**
- * Sends the stream piece by piece, no faster than the client reads it, until it ends, or the client leaves. Of a client that
- * stops reading, the connection is closed (`connections.ts`).
+ * Sends the stream piece by piece, no faster than the client reads it, until it ends or the client leaves. If a client stops
+ * reading, its connection is closed (`connections.ts`).
  */
 export async function sendStream(
   exchange: Exchange,
@@ -169,7 +169,7 @@ export async function sendStream(
   }
 }
 
-/** The forms of a response that were asked for. */
+/** The forms of a response that were made so far. */
 export interface Forms {
   plain?: HttpResponse;
   /** A promise while it is being compressed. */
@@ -179,7 +179,7 @@ export interface Forms {
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallestCompressed = 1024;
 
-/** The largest body, in bytes, that is compressed in this thread. For smaller ones handing them to another thread takes longer than compressing. */
+/** The largest body, in bytes, that is compressed in this thread: handing it to another thread would take longer. */
 const largestGzippedHere = 64 * 1024;
 
 /** The request header that the form depends on. */
@@ -239,7 +239,7 @@ function forbidsTransform(cacheControl: string | undefined): boolean {
   return cacheControl !== undefined && /(^|[\s,])no-transform\b/i.test(cacheControl);
 }
 
-/** Whether the response is JSON of the gateway's own. Pages are compressed elsewhere, and forwarded responses stay as the upstream sent them. */
+/** Whether the response is JSON of this gateway. Static pages have `forms`, and forwarded responses stay as the upstream sent them. */
 function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpResponse): boolean {
   if (endpoint === 'page' || isForwarded) return false;
   const type = String(headerOf(headers, 'Content-Type') ?? '');
@@ -251,11 +251,11 @@ function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpRespo
   );
 }
 
-/** The level above which more time saves little. All responses use the same, since a tag stands for exact bytes. */
+/** A higher level takes more time and saves little. All responses use the same level, since a tag identifies exact bytes. */
 const gzipOptions = { level: 3 };
 const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
-/** Compresses the response, in another thread where that would hold up other requests. */
+/** Compresses the response, in another thread if it would delay other requests. */
 function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<HttpResponse> {
   const finish = (body: Buffer): HttpResponse => {
     const form = encoded(plain, withOwnMemory(body));
@@ -291,7 +291,7 @@ export function withOwnMemory(bytes: Buffer): Buffer {
 }
 
 /**
- * A strong tag stands for exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). It is made from that of the
+ * A strong tag identifies exact bytes, so each form has its own (RFC 9110, section 8.8.3.3). It is made from that of the
  * uncompressed form: both change with the text and only with it.
  */
 function validatorOfGzip(validator: Validator): Validator {

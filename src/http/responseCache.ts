@@ -1,10 +1,10 @@
 /**
- * The response cache: responses of reads, per viewer, until something of the viewer's changes.
+ * The response cache: responses of reads, per viewer, until data of the viewer changes.
  *
  * A response is stored under the version of the viewer's data at which its computation began, and is valid only while that is
- * still the version. So a response that a change has overtaken is never served. Nothing is served either before every change
- * that the viewer may have seen has been announced. A maximum age limits how long a missed announcement can matter. To do
- * without it, set `RESPONSE_CACHE_MB=0`.
+ * still the version. So a response that is older than a change is never served. A cached response is also not served before every
+ * change that the viewer may have seen has been announced. A maximum age limits the effect of a missed announcement. May be
+ * switched off by `RESPONSE_CACHE_MB=0`.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -12,7 +12,7 @@ import type { createViewerVersions } from '../database/viewerVersions.ts';
 import { type HttpResponse, withOwnMemory } from './response.ts';
 import type { Computed } from './task.ts';
 
-/** What is known of the viewers' data. */
+/** The versions of the viewers' data. */
 type DataVersions = ReturnType<typeof createViewerVersions>;
 
 export type ResponseCache = ReturnType<typeof createResponseCache>;
@@ -20,12 +20,12 @@ export type ResponseCache = ReturnType<typeof createResponseCache>;
 export interface ResponseCacheOptions {
   /** How much memory the responses may take; 0 caches none. */
   readonly maxBytes: number;
-  /** How long a response is cached, in seconds, whatever the feed says. */
+  /** How long, in seconds, a response is cached at most. */
   readonly maxAge: number;
 }
 
 export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions) {
-  /** `shared` are misses that shared a computation, and `overtaken` those not stored since something changed meanwhile. */
+  /** `shared` counts misses that shared a computation, `overtaken` those that were not stored because data changed meanwhile. */
   const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createStore(options);
   /** Computations that equal requests may share. */
@@ -59,8 +59,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
     },
 
     /**
-     * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
-     * cacheable and nothing of the viewer's changed in the meantime, with the forms that it is asked for in.
+     * Computes the response of a read, or shares the computation of an equal request. The response is stored with its
+     * forms if it is cacheable and no data of the viewer has changed meanwhile.
      */
     async compute(
       viewerId: number,
@@ -73,8 +73,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       if (options.maxBytes === 0 || version === undefined) return (await run()).response;
 
       const key = `${viewerId} ${request}`;
-      // With the version and the number of the last read: a request that begins after a change, or after the viewer may have
-      // seen one, must not share a computation that began before.
+      // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
+      // have seen one, must not share a computation that began before it.
       const shareKey = `${version} ${versions.lastReadOf(viewerId)} ${key}`;
       const shared = running.get(shareKey);
       if (shared) {

@@ -1,12 +1,12 @@
-/** What an API makes of a request, for the pipeline to run: see `server/pipeline.ts`. */
+/** The work of a request, which an API prepares and the pipeline runs (`server/pipeline.ts`). */
 
 import type { HttpResponse, StreamedResponse } from './response.ts';
 
 /** A request that an API has read. */
 export interface Task {
-  /** What equal requests of a viewer have in common; undefined for those whose response is never cached. */
+  /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
   readonly cacheKey: string | undefined;
-  /** Finds out what is asked for. Called when there is no cached response, and the load allows. */
+  /** Prepares the work. Called if there is no cached response, and the request is not shed. */
   prepare(): Work;
 }
 
@@ -14,23 +14,23 @@ export interface Task {
 export interface Batch {
   /** How many requests it counts as. */
   readonly size: number;
-  /** Finds out what is asked for, or why nothing of it is done. Called when the limits and the load allow. */
+  /** Prepares the parts, or returns the response that rejects all. Called if the request is within the limits and not shed. */
   prepare(): readonly BatchPart[] | HttpResponse;
-  /** The response to all, of those to the parts in their order. */
+  /** Joins the responses to the parts, in their order, into one. */
   join(responses: readonly HttpResponse[]): HttpResponse;
 }
 
 export interface BatchPart {
-  /** Whether it has to be done after all parts before it, and before all behind it. */
+  /** Whether it has to run after all parts before it, and before all parts after it. */
   readonly isInOrder: boolean;
-  /** What is to be done, or the response to what cannot be. */
+  /** Its work, or the response to a part that cannot run. */
   readonly task: Task | HttpResponse;
 }
 
-/** What a request asks for. */
+/** The prepared work of a request. */
 export type Work = Query | OtherWork;
 
-/** A read of the viewer's data alone: equal ones may share a response. */
+/** Work that only reads the viewer's data: equal queries may share a response. */
 export interface Query {
   readonly kind: 'query';
   run(): Promise<Computed>;
@@ -39,7 +39,7 @@ export interface Query {
 export interface OtherWork {
   readonly kind: 'other';
   run(): Promise<HttpResponse | StreamedResponse>;
-  /** Whether it may have changed data of the viewer's: known once `run` has settled. */
+  /** Whether it may have changed data of the viewer. Call it once `run` has settled. */
   mayHaveWritten(): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Tools that run GraphQL: any query that the model writes, and persisted operations that have a description. */
+/** Tools that run GraphQL: one for any query of the model, and one for each persisted operation with a description. */
 
 import {
   type ExecutionResult,
@@ -87,8 +87,8 @@ function persistedTool({ id, name, operation, isQuery }: Persisted): Tool {
 }
 
 /**
- * Why the document may not be run, if so. All its operations have to be queries, so that it does not matter which one
- * `operationName` chooses.
+ * Why the document may not be run; undefined if it may. All its operations have to be queries, since `operationName` may choose
+ * any of them.
  */
 function problemWithQuery(query: unknown, maxTokens: number): string | undefined {
   if (typeof query !== 'string') return 'The argument query must be a string';
@@ -99,8 +99,8 @@ function problemWithQuery(query: unknown, maxTokens: number): string | undefined
     );
     return isQuery ? undefined : messages.onlyQueries;
   } catch (error) {
-    // What is wrong with its syntax, whoever runs it says as well. What is too deep for this parser might not be for
-    // theirs.
+    // The API reports errors of syntax by itself. A document that is too deep for this parser is rejected here: the parser of
+    // the API might read it.
     return error instanceof GraphQLError ? undefined : 'The query is nested too deeply to be read';
   }
 }

@@ -1,10 +1,9 @@
 /**
- * The front of this folder. It offers tools to language models by the Model Context Protocol (Streamable HTTP, without
- * sessions). A call of a tool runs as the request of the REST or GraphQL API that it stands for. The module is loaded only where
- * `MCP` is set.
+ * The main file of this folder. It offers tools to language models by the Model Context Protocol (Streamable HTTP, without
+ * sessions). A tool call makes a request of the REST or GraphQL API. The module is loaded only where `MCP` is set.
  *
- * A tool can do nothing that its request could not, and counts as that request. A server of the SDK beside the gateway may take
- * its place, which sends these requests itself.
+ * A tool can do nothing that its request could not, and counts as that request. May be replaced by a server of the SDK beside the
+ * gateway, which sends these requests itself.
  */
 
 import {
@@ -34,13 +33,13 @@ export interface McpOptions {
   readonly config: Config;
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
   readonly hasEnded: HasEnded;
-  /** Runs the request of an API that a call stands for, as if the client had sent that request. */
+  /** Runs the request that a tool call makes, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
 
 export type McpHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse>;
 
-/** The methods of the protocol, which the log has as the operation. */
+/** The methods of the protocol. The log has them as the operation. */
 const methods = new Set([
   'initialize',
   'ping',
@@ -194,7 +193,7 @@ interface Message {
 
 /**
  * Reads the message of a request. A list of messages is rejected: it would count as one request.
- * @returns the message inside an object, since the client could give it the members of a response.
+ * @returns the message inside an object: a client could give the message itself the members of a response.
  */
 async function readMessage(
   exchange: Exchange,

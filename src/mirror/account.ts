@@ -1,4 +1,4 @@
-/** Finds out whose account it is that a token of the upstream opens. */
+/** Finds the account of a token of the upstream. */
 
 import { z } from 'zod';
 import { getOptional, type Upstream, UpstreamError, unreadable } from '../upstream/upstream.ts';
@@ -8,7 +8,7 @@ import { firstIssue, readPages } from './list.ts';
 /** The account's row. */
 export type Account = z.output<typeof user>;
 
-/** Finds out whose account the token of an upstream opens. */
+/** Finds the account of the token that the upstream client sends. */
 export type IdentifyAccount = (upstream: Upstream, signal?: AbortSignal) => Promise<Account>;
 
 /** The id of the token's user. Nothing else of the response has to be valid. */
@@ -17,21 +17,21 @@ export async function readAccountId(upstream: Upstream, signal?: AbortSignal): P
 }
 
 /**
- * The user of the token, by `/users/me`. Where many users have tokens, no other operation will do: a token may also read
- * records of users who are linked with its own.
- * @throws {UpstreamError} when the response does not say.
+ * The user of the token, by `/users/me`. If many users have tokens, no other operation is safe: a token may also read records of
+ * users who are linked with its own.
+ * @throws {UpstreamError} if the response does not name the user.
  */
 export const identifyByUsersMe: IdentifyAccount = async (upstream, signal) =>
   parsed('/users/me', user, await upstream.get('/users/me', signal));
 
 /**
  * The user of the token, by `/users/me`, or else by the owner of a record: the interface documents only `/users/{id}`.
- * @throws {UpstreamError} when neither tells.
+ * @throws {UpstreamError} if neither names the user.
  */
 export const identifyByAnyRoute: IdentifyAccount = async (upstream, signal) => {
   const me = await getOptional(upstream, '/users/me', signal);
   if (me !== undefined) return parsed('/users/me', user, me);
-  // A list may also have imported templates, but the token cannot read their owners: the one that it can read is its user.
+  // A list may also have imported templates, but the token cannot read their owners. The owner that it can read is its user.
   for (const owner of await ownersOfRecords(upstream, signal)) {
     const path = `/users/${owner}`;
     const found = await getOptional(upstream, path, signal);

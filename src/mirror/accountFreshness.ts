@@ -1,13 +1,13 @@
 /**
- * How fresh an account is, as far as this process knows: it reads the account, and so may others over the same database.
- * Times here are those of `performance.now()`, which nobody sets.
+ * How fresh an account is, as far as this process knows: other processes over the same database may read the account as well.
+ * Times here are those of `performance.now()`, a clock that nobody can set.
  */
 
 import { createSharedRuns } from '../database/sharedRuns.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
 
-/** What a write may have changed. */
+/** The parts of an account that a write may have changed. */
 export interface WriteScope {
   /** The lists that may have changed. */
   readonly parts: readonly Part[];
@@ -15,7 +15,7 @@ export interface WriteScope {
   readonly session?: number | undefined;
 }
 
-/** The age, in milliseconds, of what was read before the database's clock was set back, and may have any age: a day. */
+/** The age, in milliseconds, that counts for lists whose age is unknown, since the clock of the database was set back: a day. */
 const unknownAge = 24 * 60 * 60_000;
 
 export type AccountFreshness = ReturnType<typeof createAccountFreshness>;
@@ -33,25 +33,25 @@ function createLoader<Result>(load: () => Promise<Result>) {
   return {
     /** Loads it after the call. */
     reload: loads.begin,
-    /** Loads it if that was not done since it may have changed. */
+    /** Loads it, unless that was done since it may last have changed. */
     ensureLoaded: async () => void (await (isCurrent ? loads.current : loads.begin())),
-    /** Takes note that it may have changed. */
+    /** Notes that it may have changed. */
     markStale(): void {
       isCurrent = false;
     },
   };
 }
 
-/** @param onChanged called when lists were read, by whichever process: rows may have changed here. */
+/** @param onChanged called when any process has read lists: rows may have changed. */
 export function createAccountFreshness(store: FreshnessStore, onChanged: () => void) {
   let refreshedAt: number | undefined;
   let stored: Pick<StoredFreshness, 'refreshedAt' | 'mark'> = { refreshedAt: undefined, mark: undefined };
-  /** Writes through this process that were not found in the database: not yet, or because it has failed. */
+  /** Writes through this process that are not in the database, or not yet. */
   const unnoted = new Set<object>();
-  /** The mark of the last write through this process, and the lists that it and those before may have changed. */
+  /** The mark of the last write through this process, and the lists that this process has changed since they were read. */
   let own: { mark: number | undefined; parts: readonly Part[] } = { mark: undefined, parts: [] };
 
-  /** Reads the database, where another process may have noted more. Each returns whether a run reads lists. */
+  /** Reads the state in the database, which other processes change as well. Returns whether a run reads lists. */
   const loader = createLoader(async (): Promise<boolean> => {
     const askedAt = performance.now();
     const { age, isLeased, ...found } = await store.read();
@@ -64,11 +64,11 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
   });
 
   return {
-    /** When the lists that are here were read; undefined until all of them were. */
+    /** When all lists were last read; undefined before the first time. */
     get refreshedAt() {
       return refreshedAt;
     },
-    /** How old, in milliseconds, what is here may be: infinitely, if nothing is. */
+    /** How old, in milliseconds, the rows may be; infinite before the first read. */
     get age() {
       return performance.now() - (refreshedAt ?? Number.NEGATIVE_INFINITY);
     },
@@ -84,12 +84,12 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
       const { mark, previous } = await store.noteWrite(session);
       const before = previous === undefined ? [] : previous === own.mark ? own.parts : allParts;
       own = { mark, parts: [...new Set([...before, ...parts])] };
-      // A read that is under way may have begun before.
+      // A read in flight may have begun before the write.
       await loader.reload();
       unnoted.delete(write);
     },
     /**
-     * Begins a run. Returns the lists that it has to read, the mark of the last write, and what must be called once it has read them.
+     * Begins a run. Returns the lists that it has to read, the mark of the last write, and a function to call after they are read.
      * @param isWhole whether it has to read all lists, whatever was written.
      */
     begin(isWhole: boolean) {
@@ -103,7 +103,7 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
         parts,
         /** @param askedAt when the run began. @param began the same by the database's clock, in milliseconds since the epoch. */
         end(askedAt: number, began: number): void {
-          // Another process may have brought what the run has found here, and its announcement may be late.
+          // Another process may have written the rows that the run has found, and its announcement may be late.
           onChanged();
           for (const write of writes) unnoted.delete(write);
           if (stored.mark === mark) stored = { ...stored, mark: undefined };

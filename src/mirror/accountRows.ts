@@ -1,4 +1,4 @@
-/** What is stored of an account itself: the ids of its records, which of its templates are active, and how far it was read. */
+/** The rows of an account itself: the ids of its records, its active templates, and how far it was read. */
 
 import type pg from 'pg';
 import type { Kind } from './records.ts';
@@ -15,7 +15,7 @@ export const readIds = (pool: pg.Pool, { table }: Kind, accountId: number): Prom
     [accountId],
   );
 
-/** The ids of the account's sessions that are newer than the oldest of the given ones, or simply all, newest first. */
+/** The ids of the account's sessions that are newer than all of the given ones, or all if it has none of these. Newest first. */
 export const readSessionsDownTo = (pool: pg.Pool, accountId: number, lowest: readonly number[]) =>
   selectIds(
     pool,
@@ -76,7 +76,7 @@ export async function areSessionsComplete(pool: pg.Pool, accountId: number): Pro
 }
 
 /**
- * Notes whether older sessions may be missing here, or gone upstream. None is missing only if no client has written since the run began.
+ * Notes whether the mirror has all older sessions. A run cannot know that if a client has written since the run began.
  * @param mark of the last write before it.
  */
 export const noteSessions = (

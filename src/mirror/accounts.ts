@@ -22,7 +22,7 @@ export interface AccountsOptions extends MirroredAccountOptions {
   /** Requests a minute for each account. */
   readonly rate: number;
   readonly logger: Logger;
-  /** Finds out whose token it is. */
+  /** Finds the account of a token. */
   readonly identify: IdentifyAccount;
   /** The advice that is logged once an account has been read; undefined for none. */
   readonly next: string | undefined;
@@ -32,7 +32,7 @@ export interface AccountsOptions extends MirroredAccountOptions {
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
-/** How many requests that no client waits for may be in flight. */
+/** How many background requests, for which no client waits, may be in flight. */
 const maxRequests = 32;
 
 /** A changed row of User means that an account has been added, removed or renamed. */
@@ -80,7 +80,7 @@ export function createAccounts(options: AccountsOptions) {
   let requests = 0;
   const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
 
-  /** The account of a user upstream, whether it is here already or not. */
+  /** The account of an upstream user. Adds it if this process does not know it. */
   function getOrAdd(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
@@ -103,7 +103,7 @@ export function createAccounts(options: AccountsOptions) {
     /** The account of a user that this process knows of. */
     known: (userId: number) => accounts.get(userId),
     getOrAdd,
-    /** Must be called when the database may say otherwise of an account than was announced. */
+    /** Must be called if an account may have changed in the database without an announcement. */
     noteChange: (userId: number) => accounts.get(userId)?.freshness.markStale(),
     /** Must be called with errors outside of the runs. */
     noteFailure: runLog.fail,

@@ -35,17 +35,17 @@ export interface ActivationOptions {
   accountOf(
     viewer: Viewer,
   ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
-  /** Called as soon as the upstream has activated a template: what is stored of the account is older. */
+  /** Called as soon as the upstream has activated a template: stored responses of the account are outdated. */
   onPosted(viewer: Viewer): Promise<unknown>;
   /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
-  /** The error if no token can be used: clients bring none, or the one of the settings is not accepted. */
+  /** The error if no token can be used: no client has sent one, or the upstream rejects that of the settings. */
   readonly unreachable: GraphQLError;
 }
 
 /**
  * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
- * them: then the same template is active here and there.
+ * them. Then the mirror and the upstream have the same active template.
  */
 export function createActivation({
   pool,
@@ -59,7 +59,7 @@ export function createActivation({
     const found = await accountOf(viewer);
     if (!found) return undefined;
     if (!found.upstream) throw unreachable;
-    // It may be newer than the last refresh.
+    // The template may be newer than the last refresh.
     if (!(await isOwn(pool, templateId, viewer.id))) {
       if (!(await found.refresh())) throw clientError('BAD_GATEWAY', messages.upstreamAway);
       if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
@@ -86,8 +86,8 @@ export function createActivation({
         });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
-      // After a retry the response is that of the last attempt, and one before it may have changed the type. The interface
-      // knows only true and false, and a true too many only makes a client look once more.
+      // The response is that of the last attempt, but an earlier attempt may have changed the type. The interface has only true and
+      // false, and a wrong true only makes a client look once more.
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();

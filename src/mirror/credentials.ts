@@ -1,6 +1,6 @@
 /**
- * The tokens of the upstream that requests are sent with: those that clients bring or, with `UPSTREAM_TOKEN`, that one alone. This
- * module is the only one that knows which.
+ * The tokens that are sent to the upstream: those of the clients or, if it is set, `UPSTREAM_TOKEN` alone. No other module knows
+ * which.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,7 @@ export interface CredentialsOptions {
   readonly idle: number;
   /** After how many milliseconds a token is checked upstream again. */
   readonly maxAge: number;
-  /** The pause between two checks of the configured token until the upstream says whose it is, in milliseconds. */
+  /** The pause, in milliseconds, between two checks of the configured token until the upstream accepts it. */
   readonly interval: number;
 }
 
@@ -42,7 +42,7 @@ export type Credentials = ReturnType<typeof openCredentials>;
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
-/** What clients get without a token that can be used. */
+/** The error for clients if no token can be used. */
 const unreachable = (isOne: boolean) =>
   isOne
     ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
@@ -52,7 +52,7 @@ export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
   const isOne = configured !== undefined;
   const closing = new AbortController();
-  /** Whose the configured token was first. */
+  /** The first account of the configured token. */
   let accountId: number | undefined;
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
@@ -60,7 +60,7 @@ export function openCredentials(options: CredentialsOptions) {
       if (!isOne && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
       const checked = await askWhose(options, token, viewer?.id, closing.signal);
       const isOthers = isOne && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
-      // Its clients have tokens of the first account: nothing is read or forwarded with it any more.
+      // Clients have tokens of the first account, so this token is no longer used.
       return isOthers && !viewer ? { kind: 'invalid' } : checked;
     },
     onBegin(credential) {
@@ -86,7 +86,7 @@ export function openCredentials(options: CredentialsOptions) {
   });
 
   let own: Viewer | undefined;
-  /** Checks the configured token for as long as the gateway runs. Its account is refreshed whether it is used or not. */
+  /** Checks the configured token as long as the gateway runs. Its account is refreshed even if no client uses it. */
   async function follow(token: string): Promise<void> {
     while (!closing.signal.aborted) {
       const found = await tokens.authenticate(`Bearer ${token}`, 'UPSTREAM_TOKEN');
@@ -101,7 +101,7 @@ export function openCredentials(options: CredentialsOptions) {
   const following = configured === undefined ? undefined : follow(configured);
 
   return {
-    /** The tokens that clients bring; undefined if they have only tokens of the gateway's own. */
+    /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens: isOne ? undefined : tokens,
     /** The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. */
     of(viewer: Viewer): Credential | undefined {
@@ -119,14 +119,14 @@ export function openCredentials(options: CredentialsOptions) {
   };
 }
 
-/** Asks the upstream whose token it is. @param userId the user of a token that is known. */
+/** Asks the upstream for the user of a token. @param userId the user of a token that is already known. */
 async function askWhose(
   { base, accounts, configured, timing }: CredentialsOptions,
   token: string,
   userId: number | undefined,
   signal: AbortSignal,
 ): Promise<TokenCheck> {
-  // Not delayed by the budget: a revoked token would stay valid for as long as somebody spends the budget.
+  // Not delayed by the budget: as long as a client uses up the budget, a revoked token would stay valid.
   if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
   try {
     const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });

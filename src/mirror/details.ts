@@ -1,5 +1,5 @@
 /**
- * Reads the details that lists leave out, record by record: those that a run reads, and those that a client asks for before. Any number
+ * Reads the details that lists leave out, record by record: for runs, and for clients that ask before the run comes to them. Any number
  * of readers may read the same details at once.
  */
 
@@ -27,10 +27,10 @@ export interface DetailsReader {
 }
 
 /**
- * Fetches details, and writes those that are still pending by then, and of which no list has said anything new meanwhile. The others
- * stay as they are: somebody else has read them, or they are pending for something newer.
- * @returns what was written, the ids of the records that the upstream does not have, and by the ids of unusable records why.
- * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+ * Fetches details. Writes those that are then still pending and unchanged in the list. The others stay as they are: another reader
+ * has written them, or the record has changed and is pending again.
+ * @returns the counts of written records, the ids that the upstream does not have, and the reasons for unusable records by id.
+ * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
 export async function readDetails(
   { pool, accountId, transaction, fetch }: DetailsReader,
@@ -59,7 +59,7 @@ export async function readDetails(
     read,
     { concurrency },
   );
-  // Also after an error: what was read need not be fetched again.
+  // Also after an error, so that nothing has to be fetched twice.
   const onRejected = ({ row }: MirrorRecord, reason: string) => unusable.set(row.id, reason);
   const written = await writeRecords(transaction, { kind, records, accountId, asked, onRejected });
   end.signal.throwIfAborted();
@@ -74,8 +74,8 @@ export interface DetailsOnDemandOptions {
 }
 
 /**
- * Fetches details that a client reads before a run has read them, as far as the account's budget allows: a client that asks again
- * finds the others here.
+ * Fetches details that a client wants before a run has read them, as far as the budget of the account allows. A client that asks
+ * again gets the others.
  */
 export function createDetailsOnDemand({
   pool,

@@ -1,6 +1,6 @@
 /**
- * Schemas of the fields of records: what an upstream may send, and PostgreSQL can store. A value that makes no sense, such as a
- * negative distance, is null here.
+ * Schemas of the fields of records: values that an upstream may send and PostgreSQL can store. A value that makes no sense, such as
+ * a negative distance, becomes null.
  */
 
 import { z } from 'zod';
@@ -28,7 +28,7 @@ export const recordId = numeric(z.int32().min(1));
 
 export const number = numeric(z.number());
 
-/** What PostgreSQL can store: no NUL, and no halves of surrogate pairs. */
+/** Text that PostgreSQL can store: without NUL, and without half surrogate pairs. */
 const storable = z
   .string()
   .max(10_000)
@@ -58,7 +58,7 @@ const unless =
 /** In seconds. */
 export const duration = int.transform((value) => Math.max(value, 0));
 
-/** Gives a record with a blank title one of its own. @param kind what the record is called. */
+/** Makes a title for a record whose title is blank. @param kind the name of its kind. */
 export const withTitle = <Row extends { readonly id: number; readonly name: string }>(
   kind: string,
   row: Row,
@@ -74,7 +74,7 @@ export const amount = number.nullish().transform(notNegative);
 
 export const percent = number.nullish().transform(unless((value) => value >= 0 && value <= 100));
 
-/** A MAC address, in upper case and with colons, however it was written. */
+/** A MAC address, normalised to upper case with colons. */
 export const macAddress = name.nullish().transform((value) => {
   if (value == null) return value;
   const digits = value.replace(/[-:.\s]/g, '').toUpperCase();

@@ -1,4 +1,4 @@
-/** Removes an account from a mirror, with all that it alone has. */
+/** Removes an account from a mirror, with everything that no other account shares. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -12,8 +12,8 @@ import { acquireSharedLock, selectIds } from './rows.ts';
 export type WhichAccount = { readonly username: string } | { readonly id: number };
 
 /**
- * What the rows that an account owns are called, by their table and in the order in which they are removed. Templates are
- * removed separately, since other accounts may have imported them.
+ * The names of the rows that an account owns, by their tables, in the order in which they are removed. Templates are removed
+ * separately, since other accounts may have imported them.
  */
 const owned = {
   DttSession: 'DTT sessions',
@@ -24,20 +24,20 @@ const owned = {
   OssmDevice: 'OSSM devices',
 };
 
-/** How many accounts are named to whoever has named another. */
+/** How many accounts an error names if there is none of the given name. */
 const named = 10;
 
-/** How long, in milliseconds, gateways have to hear that an account is to be forgotten. */
+/** How long, in milliseconds, the command waits until all gateways have received the announcement. */
 const longestDelivery = 1_000;
 
-/** For how long, in seconds, none of them reads it again: until it is gone. */
+/** How long, in seconds, no gateway may read the account again. It is gone by then. */
 const turn = 60;
 
 /**
- * Removes an account. First of all gateways hear that it is not here: no response may have a part of its rows.
- * @returns the account, how many rows are gone, by what they are called, and how many templates stay with others who have them in
- * their library.
- * @throws {SetupError} for a database that is no mirror, and for an account that it does not have.
+ * Removes an account. First it is marked as unread and all gateways are told, so that no response has only a part of its rows.
+ * @returns the account, the numbers of removed rows by their names, and how many templates stay, since other accounts have imported
+ * them.
+ * @throws {SetupError} if the database is no mirror, or does not have the account.
  */
 export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
   await inTransaction(pool, async (client) => {
@@ -47,7 +47,7 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
        WHERE "userId" = $1`,
       [id, turn],
     );
-    // Which is announced, as every change of a user is.
+    // A trigger announces every change of a user.
     await client.query('UPDATE "User" SET username = username WHERE id = $1', [id]);
   });
   await sleep(longestDelivery);
@@ -63,7 +63,7 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
     const ids = await selectIds(client, library, [account.id]);
     await removeTemplates(client, ids, account.id);
     const { rows: left } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
-    // What else there is of it goes along, such as its tokens.
+    // Foreign keys delete the other rows with it, such as its tokens.
     await client.query('DELETE FROM "User" WHERE id = $1', [account.id]);
     return {
       ...account,

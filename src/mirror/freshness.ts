@@ -1,4 +1,4 @@
-/** Holds a request back until the viewer's account has been read, and is as fresh as the request needs it. */
+/** Delays a request until the viewer's account has been read, and is as fresh as the request needs it. */
 
 import { resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
@@ -13,19 +13,19 @@ export interface WaitLimits {
   readonly arrival: number;
   /** Until the account is as fresh as the request wants it. */
   readonly freshness: number;
-  /** Until an account that was not used for long is fresh again. */
+  /** Until an account that was unused for a while is fresh again. */
   readonly awakening: number;
   /** Until the upstream responds to a request that is forwarded. */
   readonly forwarding: number;
 }
 
-/** What a request has to know of an account. */
+/** The parts of an account that this module uses. */
 type WaitedFor = Pick<
   MirroredAccount,
   'freshness' | 'budget' | 'progress' | 'isUnreachable' | 'touch' | 'arrival' | 'refresh'
 >;
 
-/** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again, undefined otherwise. */
+/** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
 export async function waitUntilFresh(
   exchange: Exchange,
   account: WaitedFor,
@@ -63,7 +63,7 @@ async function makeFresh(exchange: Exchange, account: WaitedFor, longest: WaitLi
     await resultWithin(longest.freshness, account.refresh(performance.now() - oldest));
 }
 
-/** Waits for an account to be here for the first time. Returns the response to a request that has to ask again. */
+/** Waits for the first read of an account. Returns a response if the client has to ask again. */
 async function awaitArrival(
   exchange: Exchange,
   account: WaitedFor,
@@ -84,8 +84,8 @@ function askAgain(exchange: Exchange, message: string): HttpResponse {
 }
 
 /**
- * How old, in milliseconds, a response may be at most by the request's `Cache-Control` (RFC 9111, section 5.2.1); undefined
- * if it does not say.
+ * The maximum age, in milliseconds, of a response by the `Cache-Control` of the request (RFC 9111, section 5.2.1); undefined
+ * if it has none.
  */
 export function freshnessOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;

@@ -21,7 +21,7 @@ import {
 import { pendingRecord } from './pending.ts';
 import type { Kind } from './records.ts';
 
-/** The field that says whose a record is: nothing but the account's id. */
+/** The owner of a record: only the id of the account is valid. */
 type OwnerId = z.ZodType<number>;
 
 const dttDevices = (ownerId: OwnerId): Kind => ({
@@ -58,7 +58,7 @@ const templateFields = {
   handsFreeMode: z.boolean(),
   targetDepth: number,
   targetWindow: number,
-  // What an identifier of a toy looks like is documented nowhere.
+  // The format of toy identifiers is not documented.
   toyId: text.nullish(),
   createdDate: instant,
   updatedAt: instant,
@@ -129,8 +129,8 @@ const trainerSegment = z.object({
 });
 
 /**
- * Gives each segment its place. The field `order` says it, unless a segment has none, two have the same, or one is below 0: then
- * the segments have the order of the response.
+ * Gives each segment its place: by the field `order` or, if a segment has none, two have the same, or one is below 0, by the order
+ * of the response.
  */
 function inOrder<Segment extends { order?: number | null | undefined }>(given: readonly Segment[]) {
   const said = given.flatMap(({ order }) => order ?? []);
@@ -160,7 +160,7 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
         name: record.name ?? null,
         passed: record.passed ?? null,
         createdAt: record.created_at,
-        // The writer links them to what is here.
+        // The writer links them to the rows that exist.
         trainerId: null,
         goneTrainerId: record.trainer_id,
         templateId: null,

@@ -1,6 +1,6 @@
 /**
- * Leases, by which one run at a time writes an account. A run renews its lease until it ends. A run through details, which may
- * take an hour, gives its lease up to a run through lists, for which a client may be waiting.
+ * Leases: only the run that holds the lease of an account writes it. A run renews its lease until it ends. A run through details,
+ * which may take an hour, loses its lease to a run through lists, for which a client may be waiting.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -20,13 +20,13 @@ class LeaseTakenOver extends SetupError {
 /** How long, in milliseconds, a lease lasts if it is not renewed. */
 const usualDuration = 30_000;
 
-/** Whether an account is leased. A lease for longer than any lasts was taken before the clock was set back. */
+/** Whether an account is leased. A lease that ends too late does not count: the clock was set back after it was taken. */
 export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '1 min', false)`;
 
 /**
- * Does something while no other run of an account does.
- * @param run is given transactions, which fail once another run has taken over the lease.
- * @returns false while another run holds the lease and does not give it up, and if another has taken over one for details.
+ * Runs a function under the lease of an account.
+ * @param run called with a function that runs transactions. They fail once another run has taken over the lease.
+ * @returns false if another run holds the lease and keeps it, or if another run has taken over a lease for details.
  */
 export async function whileLeased(
   pool: pg.Pool,
@@ -65,7 +65,7 @@ export async function whileLeased(
     throw error;
   } finally {
     clearInterval(heartbeat);
-    // If the database cannot be reached then, the run has ended all the same, and the lease expires.
+    // If the database cannot be reached, the lease expires by itself.
     await pool
       .query(
         'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $1 AND "heldBy" = $2',

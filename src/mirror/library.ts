@@ -28,7 +28,7 @@ export const inLibrary = async (client: pg.PoolClient, ids: readonly number[], a
     ),
   );
 
-/** Prepares templates for another owner: sessions of the present owners name them by their numbers alone from now on. */
+/** Prepares templates for another owner: sessions of the present owners keep only the number of the template, without the reference. */
 export async function takeTemplates(client: pg.PoolClient, ids: readonly number[]): Promise<void> {
   await client.query(
     `UPDATE "DttSession" AS session SET "goneTemplateId" = "templateId", "templateId" = NULL
@@ -38,7 +38,7 @@ export async function takeTemplates(client: pg.PoolClient, ids: readonly number[
   );
 }
 
-/** Adds templates to an account's library. A template of somebody else that the account can read is one that it has imported. */
+/** Adds templates to an account's library. If the account can read a template of another owner, it has imported it. */
 export async function addImports(
   client: pg.PoolClient,
   ids: readonly number[],
@@ -57,7 +57,7 @@ export async function removeTemplates(
   ids: readonly number[],
   accountId: number,
 ): Promise<void> {
-  // An activation locks the template first too: the same order avoids deadlocks.
+  // An activation locks the template first too. The same order avoids deadlocks.
   await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) ORDER BY id FOR UPDATE', [ids]);
   await dereference(client, 'DttTemplate', ids, accountId);
   await client.query(
@@ -92,7 +92,7 @@ const references = {
   },
 } as const;
 
-/** Turns numbers into foreign keys in the account's sessions, where it has the records by now. */
+/** Turns numbers into foreign keys in the account's sessions, if the account has the records now. */
 export async function link(client: pg.PoolClient, table: string, accountId: number): Promise<void> {
   for (const [referred, { key, gone, isHad }] of Object.entries(references))
     if (table === referred || table === 'DttSession')

@@ -1,4 +1,4 @@
-/** Reads lists and single records of an upstream. It notices when a list changes meanwhile, and ends even if the list does not. */
+/** Reads lists and single records of an upstream. Notices if a list changes meanwhile, and stops even if a list never ends. */
 
 import { z } from 'zod';
 import {
@@ -13,7 +13,7 @@ import {
 import { numeric, recordId } from './fields.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 
-/** The most that the REST interface gives at once (docs/rest.md#paging). */
+/** The largest page of the REST interface (docs/rest.md#paging). */
 const pageSize = 100;
 
 /** No account has a million records of a kind. */
@@ -75,7 +75,7 @@ export async function* readPages(
       continue;
     }
 
-    // An upstream may have a lower limit than the one asked for, and says so. More than a page is the whole list.
+    // An upstream may have a lower limit, and state it in `pagination`. A response with more than a page is the whole list.
     const isLast =
       items.length > pageSize || items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
     // The next page has to begin with a record that has an id. Items after the last such record are read again with that page.
@@ -99,7 +99,7 @@ export async function* readPages(
 export const concurrency = 4;
 
 /**
- * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
+ * A record by its id, or a text about what is wrong with it. Undefined if the upstream does not have it.
  * @throws {UpstreamError} when the upstream cannot be used.
  */
 export async function fetchRecord(

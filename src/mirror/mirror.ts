@@ -14,7 +14,7 @@ import { acquireSharedLock, findDiffering, upsert } from './rows.ts';
 /**
  * Adds an account to the mirror if it is not here yet. An empty database becomes a mirror.
  * @returns whether the account is new.
- * @throws {SetupError} for a database that holds anything else than a mirror of this upstream.
+ * @throws {SetupError} if the database has other accounts, or mirrors another upstream.
  */
 export function addAccount(pool: pg.Pool, source: string, account: Row): Promise<boolean> {
   return inTransaction(pool, async (client) => {
@@ -65,7 +65,7 @@ export async function isMirrored(pool: pg.Pool | pg.PoolClient, userId: number):
   return rowCount === 1;
 }
 
-/** Writes what the upstream says of an account's user. @param isNew whether this run has added the account. */
+/** Writes the row of an account's user. @param isNew whether this run has added the account. */
 export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
   const row = await withFreeName(client, user);
   const updated = (await findDiffering(client, { table: 'User' }, [{ row }])).size;
@@ -75,8 +75,8 @@ export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean
 }
 
 /**
- * Returns the account with a username that it can have here. If another account has exactly this name, it was renamed upstream
- * since it was read last, and loses the name. If the names differ by case, the account gets its id behind its name.
+ * Returns the account with a username that is free here. If another account has exactly this name, that one was renamed upstream since
+ * it was read, and loses the name. If the names differ only by case, this account gets its id after its name.
  */
 async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
   const { id, username } = account;
@@ -92,7 +92,7 @@ async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
   return account;
 }
 
-/** Renames the other account that has this name: it has its id behind the name until its new name is read. */
+/** Renames the other account with this name: its id follows the name until its new name is read. */
 async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
   await client.query(
     `UPDATE "User" AS stale SET username = (

@@ -24,7 +24,7 @@ export interface MirroredAccountOptions {
   /** For how long after its last use an account is refreshed, in milliseconds. */
   readonly idle: number;
   /**
-   * Called with what the upstream says of the token of a run.
+   * Called with the status that the upstream gives the token of a run.
    * @param askedAt when the request was sent, by `performance.now()`.
    */
   onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
@@ -33,7 +33,7 @@ export interface MirroredAccountOptions {
 interface Surroundings extends MirroredAccountOptions {
   readonly id: number;
   readonly budget: Budget;
-  /** Limits how many requests that no client waits for are in flight, for all accounts together. */
+  /** Limits the background requests in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
   readonly stored: FreshnessStore;
@@ -48,7 +48,7 @@ interface Surroundings extends MirroredAccountOptions {
 const pollInterval = 250;
 const longestPoll = 10_000;
 
-/** What the functions below share. */
+/** The state that the functions below share. */
 interface AccountState extends Surroundings {
   readonly credentials: Set<Credential>;
   readonly freshness: AccountFreshness;
@@ -56,7 +56,7 @@ interface AccountState extends Surroundings {
   /** The runs through the lists. They return whether the account is fresh then, and never reject. */
   readonly refreshes: SharedRuns<boolean>;
   askedAt: number;
-  /** As in `refresh`: the latest that was asked for. */
+  /** The latest `since` that `refresh` was called with. */
   since: number;
   /** Starts the next run. Undefined while a run is under way, and while no client uses the account. */
   timer: NodeJS.Timeout | undefined;
@@ -80,7 +80,7 @@ export function createMirroredAccount(options: Surroundings) {
     freshness,
     refreshes,
     closing: new AbortController(),
-    // Only what is asked of the copy is a use of it.
+    // Only a request for the mirror is a use: forwarded requests are none.
     askedAt: Number.NEGATIVE_INFINITY,
     since: Number.NEGATIVE_INFINITY,
     timer: undefined,
@@ -106,7 +106,7 @@ export function createMirroredAccount(options: Surroundings) {
     arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
     /**
      * Notes, for all gateways, that a client has written upstream. The next run reads what the write may have changed. It begins at
-     * once if clients use what is here.
+     * once if clients use the mirror.
      */
     noteWrite: (scope: WriteScope) => noteWrite(self, scope),
     /**
@@ -195,7 +195,7 @@ async function run(self: AccountState): Promise<boolean> {
     return false;
   });
   if (closing.signal.aborted) return false;
-  // The rest is due as before if only a part was read, or another process has read the lists.
+  // If only a part was read, or another process has read the lists, the next run is due when it was due before.
   const isDueBefore = hasSucceeded && (freshness.refreshedAt ?? 0) < began;
   scheduleRun(self, isDueBefore ? Math.max(interval - freshness.age, 0) : interval);
   return hasSucceeded;

@@ -1,6 +1,6 @@
 /**
- * Records whose details are pending: the mirror has what a list says of them, and not yet what only the record by its id has.
- * The column `detailsPending` marks them, so that the next run goes on where a run was cut off.
+ * Records whose details are pending: the mirror has the fields of the list, but not yet those that only the record by its id has.
+ * The column `detailsPending` marks them, so that the next run continues where a run was cut off.
  */
 
 import { createHash } from 'node:crypto';
@@ -72,13 +72,13 @@ export function pendingRecord(record: MirrorRecord): MirrorRecord {
   return {
     ...record,
     row: { ...row, detailsPending: true, listedDigest: listedDigest(record) },
-    // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
+    // A list has the segments of a session without their place and time. It has no segments of a template.
     ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
   };
 }
 
 function listedDigest({ row, children = [] }: MirrorRecord): string {
-  // In the others two accounts may see the same template differently.
+  // Two accounts see the same template with different values in these two columns.
   const common = Object.entries(row).filter(([name]) => name !== 'ownerId' && name !== 'foreignOwnerId');
   const ordered = [...children].sort((one, other) => one.id - other.id);
   return createHash('sha256')
@@ -90,14 +90,14 @@ function listedDigest({ row, children = [] }: MirrorRecord): string {
 export type Held = Row & { readonly listedDigest: string | null };
 export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
 
-/** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */
+/** Whether a record in a list is the same as before. @param held undefined if the account does not have the record. */
 export function isUnchanged(held: Row | undefined, record: MirrorRecord, accountId: number): boolean {
   if (held?.listedDigest !== record.row.listedDigest) return false;
   const { row } = withOwner(record, held, accountId);
   return held?.ownerId === row.ownerId && held?.foreignOwnerId === row.foreignOwnerId;
 }
 
-/** The account's templates, or those of its sessions that have these ids; none of kinds whose lists leave out nothing. */
+/** The account's templates, or its sessions with these ids; none for kinds whose lists are complete. */
 export async function readHeld(
   pool: pg.Pool,
   { table, summary }: Kind,

@@ -1,6 +1,6 @@
 /**
- * Reads the list of one kind of records, writes what is new in it, and removes what it lacks. Details that the list leaves out are
- * pending from then on: details.ts reads them.
+ * Reads the list of one kind of records, writes new and changed ones, and removes missing ones. Details that the list leaves out are
+ * then pending: details.ts reads them.
  */
 
 import type pg from 'pg';
@@ -15,7 +15,7 @@ import { addWriteCounts, type RunReport, type SyncListener } from './report.ts';
 import { findDiffering } from './rows.ts';
 import { isAboutData, removeRecords, type Transaction, writeRecords } from './writer.ts';
 
-/** One run through an account, which nobody else writes meanwhile. */
+/** One run through an account. No other run writes the account meanwhile. */
 export interface Run {
   readonly pool: pg.Pool;
   readonly upstream: Upstream;
@@ -31,8 +31,8 @@ export interface Run {
   /** Begins a transaction. It fails if another run has taken over. */
   readonly transaction: Transaction;
   /**
-   * Asks the upstream again whose the token is, before anything is removed, or written that does not name its owner: a token may
-   * come to mean another account during the run. @throws {AnotherAccount} if it does.
+   * Asks the upstream again for the user of the token. Must be called before records are removed, or written without an owner in
+   * them: the token may become that of another account during the run. @throws {AnotherAccount} if it has.
    */
   confirm(): Promise<void>;
   readonly report: RunReport;
@@ -49,7 +49,7 @@ export interface PullOptions {
 }
 
 /**
- * Pulls the list of a kind, and removes what it no longer has.
+ * Pulls the list of a kind, and removes records that are gone from it.
  * @returns false if more records may be gone than were checked.
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
@@ -97,7 +97,7 @@ function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRe
   });
 }
 
-/** Returns the records that are new or changed, or not to be trusted in a full run. */
+/** Returns the records that are new or changed. A full run marks the details of all others as pending. */
 async function findNews(
   { pool, account, full, transaction }: Run,
   kind: Kind,
@@ -113,7 +113,7 @@ async function findNews(
     const differing = await findDiffering(pool, kind, records);
     return records.filter(({ row }) => differing.has(row.id));
   } catch (error) {
-    // Writing them one by one finds out which value the database does not take.
+    // Writing them one by one finds the value that the database rejects.
     if (isAboutData(error)) return records;
     throw error;
   }
@@ -143,12 +143,12 @@ const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row
 const maxMissing = 100;
 
 /**
- * Removes the records that are missing from a list, and by their ids as well: a list that changes while it is read can hide one.
+ * Removes the records that are missing from a list and cannot be fetched by id: a list that changes while it is read can hide one.
  * @param listed the ids that the list has.
- * @param lowest the last page that was read, or nothing for the end of the list, if reading has stopped because nothing was new. Then
- * only sessions down to there are checked, up to the first that exists all the same: the list may have another order, or leave some
- * out, and to check all of them at every run would be too much.
- * @returns whether all were checked. After a fault that cuts a list short, that would take more requests than an upstream allows.
+ * @param lowest set if reading has stopped at a page without news: that page, or empty if it was the last. Then only sessions down to
+ * that page are checked, up to the first that still exists. The list may have another order or leave some out, and checking
+ * all of them at every run would take too many requests.
+ * @returns whether all were checked. If a fault cuts the list short, that takes more requests than an upstream allows.
  */
 async function removeMissing(
   run: Run,

@@ -52,7 +52,7 @@ async function pullUser({ account, isNew, transaction, report, listener }: Run):
   listener?.finished?.('user', counts);
 }
 
-/** Pulls templates, and finds out which of them is the active one. */
+/** Pulls templates, and finds the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
   const { version } = await readActive(pool, account.id);
@@ -63,8 +63,8 @@ async function pullTemplates(run: Run): Promise<void> {
     },
   });
   const [id = null, ...others] = active;
-  // Two are active only if one was activated while the list was read, and a record that was skipped may be active as well. The next
-  // run reads which one.
+  // Two are active only if one was activated while the list was read, and a skipped record may be active as well. Then only the next
+  // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
   if (isKnown && (await readActive(pool, account.id)).id !== id) {
@@ -73,7 +73,7 @@ async function pullTemplates(run: Run): Promise<void> {
   }
 }
 
-/** Pulls lock templates and sessions, and finds out which template the active session was started from. */
+/** Pulls lock templates and sessions, and finds the template of the active session. */
 async function pullLocks(run: Run): Promise<void> {
   const { account, kinds, transaction } = run;
   const template = await readActiveLockTemplate(run);
@@ -110,7 +110,7 @@ async function pullSessions(run: Run): Promise<void> {
       return false;
     },
   });
-  // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
+  // Also if some records were skipped: otherwise every run would read the whole list.
   if (!isComplete && areAllChecked) {
     await confirm();
     await noteSessions(transaction, account.id, true, mark);

@@ -8,7 +8,7 @@ import type { Run } from './pull.ts';
 import type { Kind } from './records.ts';
 import { addWriteCounts } from './report.ts';
 
-/** How many records are written at once: every write makes the gateway run the account's subscriptions again. */
+/** How many records are written at once. Every write makes the gateway run the account's subscriptions again. */
 const batchSize = 12;
 
 /** How many records in a row may fail before the upstream counts as away. */
@@ -17,15 +17,15 @@ const maxFailures = 3;
 /** Details that could not be read are not requested again for this many milliseconds. */
 const failureLasts = 60 * 60_000;
 
-/** By kind and id, when the details of a record could not be read last. */
+/** The last time that the details of a record could not be read, by kind and id. */
 export type FailedDetails = Map<string, number>;
 
 /**
  * Fetches all details that are pending, and counts them. A record that cannot be read by its id, or that the upstream does not have by
- * its id, stays as the list has it.
- * @param failed of earlier runs of this process. With it a record is given up only if the upstream does not have it an hour later
- * either: a fault that lasts a moment must not make details null.
- * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+ * its id, keeps the values of the list.
+ * @param failed of earlier runs of this process. With it, details are given up only if the upstream does not have them an hour later
+ * either: a short fault must not make them null.
+ * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
 export async function pullDetails(run: Run, failed?: FailedDetails): Promise<void> {
   for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) await pullDetailsOf(run, kind, failed);
@@ -67,7 +67,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   listener?.finished?.(name, counts);
 }
 
-/** Fetches records, and goes on after a few that the upstream fails to give. It gives up when it seems to be away. */
+/** Makes a function that fetches records. It tolerates a few failures in a row; after more, the upstream counts as away. */
 function createFetcher(
   { upstream, signal: end }: Run,
   kind: Kind,
@@ -83,7 +83,7 @@ function createFetcher(
       return found;
     } catch (error) {
       if (endsRun(error) || signal.aborted) throw error;
-      // Also if this ends the run: otherwise the next one would end at the same records.
+      // Even if this ends the run: otherwise the next run would end at the same records.
       noteFailed(id);
       if (++failures > maxFailures) throw error;
       return 'it cannot be had';
@@ -91,7 +91,7 @@ function createFetcher(
   };
 }
 
-/** Takes note that records are missing. @param denied those whose details are given up. */
+/** Notes that records are missing. @param denied those whose details are given up. */
 async function noteMissing(
   { account, transaction, confirm, report }: Run,
   kind: Kind,

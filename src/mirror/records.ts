@@ -1,6 +1,6 @@
 /**
- * What the mirror knows of every kind of record: how a record of the REST interface becomes rows, and where they go. What a
- * response leaves out is left out of the row as well, so that the mirror's value stays.
+ * Describes each kind of record: how a record of the REST interface becomes rows, and in which tables. A field that a response leaves
+ * out is left out of the row as well, so that the mirror keeps its value.
  */
 
 import type { z } from 'zod';
@@ -19,7 +19,7 @@ export interface MirrorRecord {
 
 /** A kind of records: the paths that the upstream has for them, the schemas that read them, and the tables that store them. */
 export interface Kind {
-  /** What reports call it. */
+  /** Its name in reports. */
   readonly name: string;
   readonly table:
     | 'DttDevice'
@@ -33,13 +33,13 @@ export interface Kind {
   readonly children?: { readonly table: string; readonly parent: string };
   /** Columns that are null in a new row, in place of their default, if the upstream does not send them. */
   readonly nullUntilKnown?: readonly string[];
-  /** Path of the list. That of a record has its id behind it. */
+  /** The path of the list. The path of a record has its id after it. */
   readonly list: string;
-  /** Whether an upstream may do without the list, which is not documented. */
+  /** Whether an upstream may lack the list, which is not documented. */
   readonly isOptional?: true;
   /**
-   * The schema of a record in a list that leaves out details, which only the record by its id has. Records of other kinds say that
-   * they are the account's: a template may be anybody's, and a DTT session does not say.
+   * The schema of a record in a list that leaves out details: only the record by its id has them. Both kinds that have one do not
+   * prove the owner: a template may belong to any account, and a DTT session names no owner.
    */
   readonly summary?: z.ZodType<MirrorRecord>;
   /** The schema of a record by its id, and in a list that leaves out nothing. */

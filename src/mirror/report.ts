@@ -1,4 +1,4 @@
-/** What a run has done, counted by kinds of records, and in words. */
+/** The report of a run: counts by kinds of records, and notes. */
 
 import { requiredTier } from '../auth/tokens.ts';
 import { commandLine, shellWord } from '../config/config.ts';
@@ -27,7 +27,7 @@ export function addWriteCounts(total: WriteCounts, { created, updated, unchanged
   total.unchanged += unchanged;
 }
 
-/** Hears of the progress of a run. */
+/** Called with the progress of a run. */
 export interface SyncListener {
   /** @param expected how many records there may be in the end, if that is known. */
   advanced?(kind: string, fetched: number, expected?: number): void;
@@ -39,7 +39,7 @@ const maxNotes = 20;
 
 export type RunReport = ReturnType<typeof createRunReport>;
 
-/** What a run notes while it goes on. */
+/** Collects the counts and notes of a run. */
 export function createRunReport() {
   /** By the names of the kinds. */
   const countsByKind = new Map<string, RecordCounts>();
@@ -87,7 +87,7 @@ export function describeChanges({ countsByKind }: Pick<SyncReport, 'countsByKind
   return changes.length > 0 ? changes.join('; ') : undefined;
 }
 
-/** How to get at the mirror. Tokens of the upstream are not valid here: they are never stored. */
+/** How to query the mirror. Tokens of the upstream are not valid here: they are never stored. */
 export function nextStep(
   { username, subscriptionTier }: Account,
   config: Parameters<typeof commandLine>[0],
@@ -102,5 +102,5 @@ export function nextStep(
 export const tokenStep = (username: string, config: Parameters<typeof commandLine>[0]) =>
   commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 
-/** Names come from upstream: no control characters, and nothing that a shell would run. */
+/** A name from upstream, quoted and without control characters. */
 export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
-/** Columns that the mirror has for itself, and references, which `link` writes: they do not make a record differ. */
+/** Columns of the mirror itself, and references, which `link` writes. They do not make a record differ. */
 const uncompared = new Set([
   'detailsPending',
   'listedDigest',
@@ -49,7 +49,7 @@ export async function selectIds(
   return rows.map(({ id }) => id);
 }
 
-/** Selects the parents, of those given, whose rows in a table are not the given ones. A column that is left out does not differ. */
+/** Selects those of the parents whose rows in the table differ from the given rows. A column that is left out does not differ. */
 async function selectDiffering(
   client: pg.Pool | pg.PoolClient,
   { table, parent }: NonNullable<Kind['children']>,
@@ -69,7 +69,7 @@ async function selectDiffering(
 }
 
 /**
- * Adds rows, or changes those that are there.
+ * Adds rows, or changes existing ones.
  * @param nullUntilKnown columns that are null in new rows that do not have them.
  */
 export async function upsert(
@@ -105,7 +105,7 @@ export async function insert(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
   );
-  // The database must not give out the ids that came from upstream.
+  // The sequence must not return ids that came from upstream.
   const sequence = `pg_get_serial_sequence('"${table}"', 'id')`;
   await client.query(`SELECT setval(${sequence}, greatest(max(id), 1)) FROM "${table}"`);
 }
@@ -125,8 +125,8 @@ const columnList = (columns: readonly string[]) => columns.map((column) => `"${c
 const sharedLock = 0xd07e7a13;
 
 /**
- * Waits for the turn to write what the accounts of a mirror share: templates, which one owns and others import, and names, which no
- * two have. Each sees what the one before has left. The turn ends with the transaction.
+ * Takes the lock for data that the accounts of a mirror share: templates, which one account owns and others import, and usernames,
+ * which are unique. The lock ends with the transaction.
  */
 export async function acquireSharedLock(client: pg.PoolClient): Promise<void> {
   await client.query('SELECT pg_advisory_xact_lock($1)', [sharedLock]);

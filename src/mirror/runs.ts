@@ -25,14 +25,14 @@ const sumOf = (counts: ReadonlyMap<string, number>) =>
 
 export type AccountRuns = ReturnType<typeof createRuns>;
 
-/** The runs of an account. Of each kind one runs at a time, in all processes over the database. */
+/** The runs of an account. One run of each kind at a time, in all processes over the database. */
 export function createRuns({ pool, userId, logger, next, identify }: RunsOptions) {
   let isInStep = false;
-  /** As the last run found it. */
+  /** The account as the last run has read it. */
   let account: Account | undefined;
   /** How many records of each list the last run has read. */
   const fetched = new Map<string, number>();
-  /** How many records of each list were skipped, and the details that could not be read, with their number after the last run. */
+  /** The skipped records of each list; the details that could not be read, and how many they were after the last run. */
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
   let skippedDetails = 0;
@@ -58,7 +58,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
-      // Not logged here, since they contain ids and values: `dovetail sync` prints them.
+      // The notes have ids and values, so they are not logged. `dovetail sync` prints them.
       const { requests, notes, countsByKind, began } = report;
       for (const [kind, counts] of countsByKind) {
         // A run reads only the newest sessions: those that an earlier run left out are still left out.
@@ -81,7 +81,7 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       tellSkipped();
     },
     progress: () => sumOf(fetched),
-    /** How many records of the upstream are left out: they could not be understood, or are not the account's. */
+    /** How many records of the upstream are left out: they could not be read, or belong to another account. */
     skipped,
   };
 }

@@ -1,4 +1,4 @@
-/** The mirror as a part of the gateway: it holds requests back until what is here is fresh, and sends others to the upstream. */
+/** The mirror as a part of the gateway: it delays requests until the account is fresh, and carries out others upstream. */
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -30,13 +30,13 @@ import { announceWrite } from './storedFreshness.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
-  /** The upstream's tokens; undefined if clients have only tokens of the gateway's own. */
+  /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
   readonly tokens: UpstreamTokens | undefined;
   /** Whether the upstream token of a viewer is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
   /** Must be called with a viewer who knows of a change that may not have been announced here. */
   noteChange(viewerId: number): void;
-  /** Waits until the viewer's account is here and fresh. Returns a response if the request has to ask again. */
+  /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
   waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
   /** How requests of the REST API are forwarded; undefined if they are not. */
   readonly forwarding: UpstreamAccounts | undefined;
@@ -56,7 +56,7 @@ export interface MirrorServiceOptions {
   readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
   readonly idle?: number;
-  /** After how many milliseconds a token is checked upstream again, at the latest; a minute unless given. */
+  /** After how many milliseconds, at the latest, a token is checked upstream again. By default a minute. */
   readonly tokenMaxAge?: number;
 }
 
@@ -139,10 +139,10 @@ export async function openMirrorService(
   };
 }
 
-/** Notes writes of clients: here, where listeners are called with the id of the account, and for all gateways. */
+/** Announces writes of clients: to listeners in this process, with the id of the account, and to all gateways. */
 function createWrites(accounts: Accounts, pool: pg.Pool) {
   const listeners = new Set<(accountId: number) => void>();
-  /** Has all gateways read by REST what the upstream has now. */
+  /** Makes all gateways drop the stored REST responses of the account. */
   function announce(accountId: number): Promise<unknown> {
     for (const listener of listeners) listener(accountId);
     return resultWithin(longestNote, announceWrite(pool, accountId));
@@ -150,7 +150,7 @@ function createWrites(accounts: Accounts, pool: pg.Pool) {
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
     announce,
-    /** Announces the write, and has the mirror read again what it may have changed. */
+    /** Announces the write, and makes the mirror read again what it may have changed. */
     note(accountId: number, scope: WriteScope): Promise<unknown> {
       const reading = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
       return Promise.all([announce(accountId), resultWithin(longestNote, reading)]);
@@ -192,7 +192,7 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
   };
 }
 
-/** The operations that resolvers carry out upstream. */
+/** The operations of resolvers that need the upstream. */
 function createUpstreamAccount(parts: Parts): UpstreamAccount {
   const { pool, logger, timing, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {

@@ -1,6 +1,6 @@
 /**
- * How fresh an account is, as the database has it for all gateways. Its clock may be set at any time, so no time is compared with
- * another one: a run reads back the last write if that is still the last one when the run ends.
+ * How fresh an account is, stored in the database for all gateways. Its clock may be set at any time, so two times are never compared.
+ * A run has read back all writes if the last write before it is still the last one when the run ends.
  */
 
 import pRetry from 'p-retry';
@@ -9,7 +9,7 @@ import { isHeld } from './lease.ts';
 import type { Transaction } from './writer.ts';
 
 export interface StoredFreshness {
-  /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
+  /** When all lists were last read, in milliseconds since the epoch; undefined before the first time. */
   readonly refreshedAt: number | undefined;
   /** How long ago that was, in milliseconds; below 0 if the clock was set back since. */
   readonly age: number;
@@ -36,7 +36,7 @@ export async function readStoredFreshness(pool: pg.Pool, userId: number): Promis
     writtenAt: Date | null;
     isLeased: boolean | null;
   }>(
-    // Whose lease keeps a run from reading lists, `whileLeased` says.
+    // Only a lease for lists keeps a run from reading lists (`whileLeased`).
     `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
        ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
      FROM "MirroredAccount" WHERE "userId" = $1`,
@@ -81,14 +81,14 @@ export async function announceWrite(pool: pg.Pool, userId: number): Promise<void
   await untilNoted(() => pool.query(`SELECT announce($1::int || ' User')`, [userId]));
 }
 
-/** Repeats what all gateways have to know of a write, until the database takes it. */
+/** Repeats an announcement until the database accepts it: all gateways have to know of a write. */
 const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
   pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
 
 /**
  * Stores what a run has read.
  * @param began when the run began, if it has read all lists.
- * @param mark of the last write before it began. If there was none since, all writes are read back, which all gateways are told.
+ * @param mark of the last write before it began. If there was none since, all writes are read back, and all gateways are told.
  */
 export async function storeRead(
   transaction: Transaction,
@@ -105,7 +105,7 @@ export async function storeRead(
   });
 }
 
-/** What time it is by the database's clock. */
+/** The time by the clock of the database. */
 export async function readDatabaseTime(pool: pg.Pool): Promise<Date> {
   const { rows } = await pool.query<{ now: Date }>('SELECT clock_timestamp() AS now');
   return rows[0]?.now ?? new Date();

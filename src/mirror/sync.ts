@@ -1,6 +1,6 @@
 /**
- * One run, which updates the copy of an account to what the upstream has: whose account it is, its lists, and then the details that
- * lists leave out. It may end anywhere: what was read is stored, and the next run goes on.
+ * One run, which updates the mirror of an account: it identifies the account, reads its lists, and then the details that lists leave
+ * out. It may be cut off anywhere: what was read is stored, and the next run continues.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,9 +27,9 @@ export interface SyncOptions {
   readonly listener?: SyncListener;
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
-  /** Finds out whose account it is; by any operation that tells, unless given. */
+  /** Finds the account of the token. By default any operation that names it is used. */
   readonly identify?: IdentifyAccount;
-  /** Which lists to read; all unless given. */
+  /** Which lists to read. By default all. */
   readonly parts?: readonly Part[] | undefined;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
@@ -70,7 +70,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     await storeRead(leasedRun.transaction, account.id, { began: isWhole ? began : undefined, mark });
   });
   if (!isRead) return undefined;
-  // Also if other processes read some of the details, or have to read lists in between.
+  // Repeats if another process takes over the lease to read details or lists.
   while (!options.listsOnly && !(await leased(run, 'details', lease, pullDetails)))
     await sleep(pollInterval, undefined, { signal: run.signal });
   const { countsByKind } = run.report;
@@ -78,7 +78,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   return { account, began, requests, countsByKind, notes: run.report.notes() };
 }
 
-/** How often, in milliseconds, it is checked whether another run has ended. */
+/** The interval, in milliseconds, at which another run is polled for its end. */
 const pollInterval = 1_000;
 
 /** Reads the pending details of an account whose lists are here, unless another run is under way. */

@@ -1,6 +1,6 @@
 /**
- * The only way of records into the mirror, and out of it. Each write is one transaction, so that a run that is cut off anywhere
- * leaves nothing half-written, and a record that became outdated on its way here is left out.
+ * The only module that writes and removes records of the mirror. Each write is one transaction: a run that is cut off leaves nothing
+ * half-written. A record that became outdated after it was requested is not written.
  */
 
 import pg from 'pg';
@@ -29,8 +29,8 @@ export interface WriteOptions {
   /** Called for each record that is not written. */
   onRejected(record: MirrorRecord, reason: string): void;
   /**
-   * The records as they were here when the upstream was asked for them. Details are written only to records that are still the
-   * same, and pending. Without it no record has to be here.
+   * The records as they were here when the upstream was asked. Details are written only to records that are still the same, and
+   * pending. If undefined, all records are written.
    */
   readonly asked?: HeldRecords | undefined;
 }
@@ -60,7 +60,7 @@ export async function writeRecords(transaction: Transaction, options: WriteOptio
   return total;
 }
 
-/** Whether the database found fault with a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
+/** Whether the database rejected a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
 export function isAboutData(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && /^2[123]/.test(error.code ?? '');
 }
@@ -84,7 +84,7 @@ async function replaceRecords(
       ? !isUnchanged(heldOf(record), record, accountId)
       : differing.has(record.row.id),
   );
-  // Details are written even if they are as they were: they are no longer pending then.
+  // Details are written even if nothing has changed: that ends their pending state.
   const written = kind.summary ? [...new Set([...changed, ...whole])] : changed;
   if (written.length > 0) await replaceRows(client, kind, written, accountId);
   const ids = stored.map(({ row }) => row.id);
@@ -99,13 +99,13 @@ async function replaceRecords(
 const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
   held?.listedDigest === asked?.get(id)?.listedDigest;
 
-/** Whether the row of a record still waits for these details. Other records than details are always welcome. */
+/** Whether the row of a record still waits for these details. Always true for records that are no details. */
 const isAwaited = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
   !asked || row.detailsPending !== false || (held?.detailsPending === true && isAsAsked(row.id, held, asked));
 
 /**
- * Whether a template was written here, after the upstream was asked for it, by the run of another account that sees it, and that has
- * read a later version.
+ * Whether a template is older than the one here: the run of another account that sees it has written a later version after this one
+ * was requested.
  */
 const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
   !isAsAsked(row.id, held, asked) && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
@@ -113,7 +113,7 @@ const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined
 const timeOf = (value: Row[string]) =>
   typeof value === 'string' || value instanceof Date ? new Date(value).getTime() : 0;
 
-/** Reads and locks the rows that these records have here. */
+/** Reads and locks the existing rows of these records. */
 async function lockRows(
   client: pg.PoolClient,
   { table }: Kind,
@@ -127,9 +127,9 @@ async function lockRows(
 }
 
 /**
- * Makes sure that the account can have the records. A record that another account has here, and whose `ownerId` is this account's,
- * has moved upstream: it is removed from the other account. A DTT session names no owner, so that one of another account is rejected.
- * @returns the ids that the account had before, and the records that it can have.
+ * Makes sure that the account owns the records. If another account has a record here whose `ownerId` is this account, it has moved
+ * upstream, and is removed from the other account. A DTT session names no owner, so a session of another account is rejected.
+ * @returns the ids that the account had before, and the records that it may have.
  */
 async function claimRecords(
   client: pg.PoolClient,
@@ -203,7 +203,7 @@ async function deactivateOthers(
   );
 }
 
-/** Removes records that the account no longer has. Sessions go on naming removed trainers and templates by number, as upstream. */
+/** Removes records that the account no longer has. Sessions keep the numbers of removed trainers and templates, as upstream. */
 export async function removeRecords(
   client: pg.PoolClient,
   { table }: Kind,

@@ -9,10 +9,10 @@ import { canonicalHost, isEverywhere } from '../http/port.ts';
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
 
 /**
- * Another site can have its own name resolve to this gateway (DNS rebinding). If the pages had the token under any name, the
- * site's scripts could read it. So they have it only under names that nobody else can point here: those of the machine itself, and
- * HOST. If the gateway listens on every address, no page has the token: clients other than browsers could come from anywhere,
- * and send any name.
+ * Another site can have its own name resolve to this gateway (DNS rebinding), and its scripts could then read a token in a page.
+ * So pages have the token only under names that no other site can point here: those of the machine itself, and HOST. If the gateway
+ * listens on every address, no page has the token: clients other than browsers could come from anywhere, and send any
+ * name.
  */
 export function createDemoTokenFor(
   token: string | undefined,

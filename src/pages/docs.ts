@@ -16,7 +16,7 @@ const template = readTemplate('docs.html');
 
 /**
  * @param demoTokenFor gives the token that is filled in on the page.
- * @param navigation links to the pages that there are.
+ * @param navigation links to the other pages.
  */
 export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));

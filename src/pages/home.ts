@@ -37,7 +37,7 @@ const headers = { Vary: 'Accept, Authorization, Host' };
 
 /**
  * The page as HTML for browsers, and as text for terminals.
- * @param paths those that there are: settings switch some off.
+ * @param paths those that exist: settings switch some off.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
  */
 export function homePage(
@@ -90,8 +90,8 @@ function requestsTo(address: string, token: string): string[] {
 const template = readTemplate('home.html');
 
 /**
- * None of what is filled in has a character that HTML takes for its own.
- * @param tokens what is a token or gives one, each with what that is called.
+ * No value that is filled in has a character with a meaning in HTML.
+ * @param tokens each token, or command that prints one, with its title.
  * @param token sent by the queries of the page.
  */
 function asPage(
@@ -109,7 +109,7 @@ function asPage(
     tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
   };
   const page = template.fill(parts);
-  // Without a token of the demo account there is nothing to ask.
+  // Without the demo token the page cannot send queries.
   const html = token === undefined ? page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '') : page;
   return pageResponse(html, template.policy, headers);
 }

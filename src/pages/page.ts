@@ -1,6 +1,6 @@
 /**
- * Pages for browsers: HTML that may load and run only what its policy names, and responses that are always the same. Those are
- * created with the first request, and stored in each form that is asked for.
+ * Pages for browsers: HTML that may load and run only what its policy names, and static responses. A static response is created
+ * with the first request, and stored in each encoding that a client asks for.
  */
 
 import { extname } from 'node:path';
@@ -54,7 +54,7 @@ export function pageResponse(
 }
 
 /**
- * Creates a handler that always gives the same response.
+ * Creates a handler that always returns the same response.
  * @param vary the request headers that the response depends on.
  * @param others response headers to add or replace.
  */
@@ -84,7 +84,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Creates a handler that gives a file, whose name says its type. */
+/** Creates a handler that serves a file. The ending of its name gives its type. */
 export function staticFile(
   name: string,
   read: () => Promise<string | Buffer>,

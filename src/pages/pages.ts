@@ -53,7 +53,7 @@ export function createPages(
 
   return (exchange) => {
     const { path } = exchange;
-    // These two have further paths below them.
+    // These two have more paths below them.
     const [, parent = path] = /^(\/docs|\/console)\//.exec(path) ?? [];
     const page = pages.get(parent);
     if (!page) return textResponse(404, nothingAt(path));
@@ -63,7 +63,7 @@ export function createPages(
   };
 }
 
-/** A page that is loaded with its first request: most gateways never get one. */
+/** A page that is loaded with its first request. Most gateways never get one. */
 function onDemand(load: () => Promise<PageHandler>): PageHandler {
   let loaded: Promise<PageHandler> | undefined;
   return async (exchange) => {
@@ -84,9 +84,9 @@ function nothingAt(path: string): string {
 /** How long, in milliseconds, the database may take to respond to a probe. */
 const probeTimeout = 2_000;
 
-/** The page at `/readyz`. It says how fresh a mirror is, but without its upstream a gateway is ready all the same. */
+/** The page at `/readyz`. It reports how fresh a mirror is. A gateway is ready even if its upstream is away. */
 function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, watch: RunInTurn): PageHandler {
-  /** All probes meanwhile share one look at the database: a probe needs no token. */
+  /** Concurrent probes share one query: a probe needs no token, so there may be many. */
   let checking: Promise<boolean> | undefined;
   return async () => {
     const responds = () =>

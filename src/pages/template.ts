@@ -34,7 +34,7 @@ export function readTemplate(name: string): Template {
   };
 }
 
-/** A text as HTML. What stands between backticks is code. */
+/** A text as HTML. Text between backticks is code. */
 export function escapeHtml(text: string): string {
   const escaped = text
     .replaceAll('&', '&amp;')

@@ -17,14 +17,14 @@ const maxRequest = 64 * 1024;
 /** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
 const ofConnection = /^(connection|keep-alive|proxy-.+|te|trailer|transfer-encoding|upgrade|content-length)$/;
 
-/** Request headers about the gateway as the target, about browser pages, and those that are set here. */
+/** Request headers about the gateway or about browser pages, and headers that this module sets. */
 const notSent = /^(host|expect|authorization|cookie|origin|referer|dovetail-position|x-request-id)$/;
 
-/** Headers that tell the client's address and the proxies on the way. */
+/** Headers with the address of the client, or about proxies on the way. */
 const isAboutTheWay =
   /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-)/;
 
-/** Response headers about the upstream as a site, and the one that the gateway sets. */
+/** Response headers about the upstream as a web site, and the request id, which the gateway sets. */
 const notReturned =
   /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
@@ -48,13 +48,13 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
-  /** Why there is none. */
+  /** The gateway's own error response, if the upstream gave none. */
   readonly error?: HttpResponse;
   /** Whether the upstream may have got the request. */
   readonly wasSent: boolean;
 }
 
-/** What stands for the response of the upstream if there is none. */
+/** The result if the upstream gives no response. */
 export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
   status: error.status,
   headers: {},
@@ -63,10 +63,10 @@ export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse 
   wasSent,
 });
 
-/** A step up in a path, or what some server may take for one. */
+/** A step up in a path, or characters that some server may read as one. */
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
 
-/** Reads what a request asks of the upstream. Returns the error response to a request that cannot be forwarded. */
+/** Makes the request for the upstream. Returns the error response to a request that cannot be forwarded. */
 export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
   const { request, target } = exchange;
   const { method = 'GET' } = request;
@@ -98,7 +98,7 @@ export async function forward(
     const { statusCode: status = 0 } = response;
     const body = await readResponseBody(response);
     if (!body) return failed(restErrorResponse(502, messages.upstreamTooLarge), true);
-    // Such a status could not be sent on.
+    // A 1xx cannot be sent to the client as the response.
     if (status < 200) return failed(restErrorResponse(502, messages.upstreamUnreachable), true);
     return { status, headers: returned(response, body), body, wasSent: true };
   } catch (error) {
@@ -123,11 +123,11 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
     },
     signal,
   });
-  // An error that comes after the head of the response is one of its body too.
+  // The body of the response reports errors after its head as well.
   request.on('error', () => {});
   request.end(body);
   try {
-    // It is called with the response alone.
+    // The event has one argument, the response.
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     return response;
   } catch (error) {
@@ -138,11 +138,11 @@ async function send(given: UpstreamRequest, token: string, signal: AbortSignal):
   }
 }
 
-/** The names in a `Connection` header, which concern one connection too. */
+/** The header names in a `Connection` header: these headers concern one connection too. */
 const namesIn = (connection: string | undefined) =>
   new Set((connection ?? '').toLowerCase().split(/\s*,\s*/));
 
-/** The headers of a request that concern the upstream. The client's address and its way here are private. */
+/** The request headers for the upstream. The address of the client and the proxies on its way are private. */
 function headersOf({ headersDistinct: { connection, ...others } }: IncomingMessage): Headers {
   const named = namesIn(connection?.join());
   const isLeftOut = (name: string) =>
@@ -158,7 +158,7 @@ function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Heade
       ? []
       : [[name, value] as const],
   );
-  // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6).
+  // The response to a HEAD states the length that the body of GET would have (RFC 9110, section 8.6).
   const said = body.length === 0 && statusCode !== 304 ? headers['content-length'] : undefined;
   const length = body.length > 0 ? String(body.length) : said;
   return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };

@@ -1,15 +1,15 @@
-/** When a stored response may be used (RFC 9111), by the package http-cache-semantics. */
+/** Decides whether a stored response may be used (RFC 9111), by the package http-cache-semantics. */
 
 import CachePolicy from 'http-cache-semantics';
 import type { Headers, UpstreamRequest, UpstreamResponse } from './forward.ts';
 
-/** For how long after it has become stale, in seconds, a response is sent while the upstream gives none (RFC 5861, section 4). */
+/** How many seconds a stale response is still sent while the upstream fails (RFC 5861, section 4). */
 const staleIfError = 60 * 60;
 
 /** The statuses of responses that are stored. */
 const storedStatuses = [200, 404];
 
-/** Has ages by a clock that cannot be set, so that no response seems younger than it is. */
+/** Measures ages by a clock that nobody can set, so that no response seems younger than it is. */
 class MonotonicPolicy extends CachePolicy {
   now(): number {
     return performance.timeOrigin + performance.now();
@@ -39,11 +39,11 @@ const withControl = ({ headers }: RequestHeaders, control: string) => ({
   },
 });
 
-/** Whether a request wants a response that the upstream gives after it (RFC 9111, sections 5.2.1.4 and 5.4). */
+/** Whether the client wants a new response of the upstream (RFC 9111, sections 5.2.1.4 and 5.4). */
 export const wantsNewResponse = (request: RequestHeaders): boolean =>
   hasDirective(controlOf(request), 'no-cache') || /no-cache/i.test(request.headers.pragma ?? '');
 
-/** Adds for how many seconds a response is fresh, unless the upstream says so. */
+/** `Cache-Control` of a response, with our lifetime if the upstream states none. */
 function controlWithLifetime(response: UpstreamResponse, lifetime: number): string {
   const control = controlOf(response);
   const { expires, pragma = '' } = response.headers;
@@ -52,7 +52,7 @@ function controlWithLifetime(response: UpstreamResponse, lifetime: number): stri
   return isSaid ? control || pragma : `${control && `${control}, `}max-age=${lifetime}`;
 }
 
-/** What a response varies by. Servers that compress may not say that they vary by `Accept-Encoding`. */
+/** The request headers by which a response varies. Servers that compress may forget to name `Accept-Encoding`. */
 const varyOf = ({ headers }: UpstreamResponse): readonly string[] =>
   `${headers.vary ?? ''},${headers['content-encoding'] === undefined ? '' : 'accept-encoding'}`
     .toLowerCase()
@@ -62,8 +62,8 @@ const varyOf = ({ headers }: UpstreamResponse): readonly string[] =>
 
 /**
  * The policy of a response, or undefined if the response must not be stored.
- * @param lifetime for how many seconds it is fresh if the upstream does not say.
- * @param delay how long it took, in seconds, which counts as a part of its age (RFC 9111, section 4.2.3).
+ * @param lifetime how many seconds it is fresh if the upstream does not state it.
+ * @param delay how many seconds it took, which is a part of its age (RFC 9111, section 4.2.3).
  */
 export function policyFor(
   request: UpstreamRequest,
@@ -75,7 +75,7 @@ export function policyFor(
   if (request.method !== 'GET' || !storedStatuses.includes(status)) return undefined;
   const control = controlWithLifetime(response, lifetime);
   const vary = varyOf(response);
-  // The others would take memory for nothing.
+  // The other headers would waste memory.
   const varied = Object.entries(request.headers).filter(([name]) => vary.includes(name));
   const policy = new MonotonicPolicy(
     withControl({ headers: Object.fromEntries(varied) }, controlOf(request)),
@@ -95,16 +95,16 @@ export function policyFor(
   return {
     /** The memory that the headers take, in bytes. */
     bytes: JSON.stringify([varied, response.headers]).length,
-    /** Whether it may be sent to other tokens of the account: not what one token does not find, which it may not be allowed to see. */
+    /** Whether it may be sent to other tokens of the account. A 404 may not: it may only mean that this token may not see the record. */
     isForAllTokens: status === 200 && !vary.includes('authorization'),
     /** The age of the response in seconds, with the age that the upstream stated. */
     age: () => policy.age(),
     /** Whether the response may be sent to a request without asking the upstream. */
     satisfies: (given: RequestHeaders) => satisfies(given),
-    /** Whether it may be sent if the upstream gives no response, or one that says that the upstream is busy or broken. */
+    /** Whether it may be sent if the upstream is away, busy or broken. */
     mayReplaceError: (given: RequestHeaders) =>
       !hasDirective(control, 'no-cache') && satisfies(given, `,max-stale=${staleIfError}`),
-    /** The headers that ask the upstream whether the response is still the one to a request; none if it never was. */
+    /** The headers that ask the upstream whether the response is still current; none if it is for another request. */
     validatorsFor(given: RequestHeaders): Headers {
       const headers = policy.revalidationHeaders(given);
       const { 'if-none-match': tag, 'if-modified-since': time } = headers;

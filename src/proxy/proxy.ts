@@ -1,11 +1,11 @@
 /**
  * REST in front of an upstream: a caching reverse proxy. Clients get the upstream's status, headers and bytes.
  *
- * It promises that a read never gets a response from before the last write of its account, whichever gateway the write went
- * through. A write drops what is stored of its account in all gateways before its own response is sent; nothing is sent from
- * the cache before this gateway has heard every announcement that was made before the read came.
+ * Promises that no read gets a response from before the last write of its account, through whichever gateway it was written. Before
+ * the response to a write is sent, all gateways drop the stored responses of the account. Before a read gets a stored response, this
+ * gateway has received every announcement that was made before the read.
  *
- * It may be replaced by any reverse proxy that can forget the responses of one account.
+ * May be replaced by any reverse proxy that can forget the responses of one account.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -22,7 +22,7 @@ import { readRetryAfter } from '../upstream/upstream.ts';
 import { failed, forward, readRequest, type UpstreamRequest, type UpstreamResponse } from './forward.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
-/** With no memory for stored responses, none is stored. */
+/** `maxBytes` of 0 switches the cache off. */
 export interface ProxyOptions extends ReadCacheOptions {
   readonly accounts: UpstreamAccounts;
 }
@@ -33,7 +33,7 @@ export type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResp
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
 
-/** Headers by which some servers take a read for another method. Such a request counts as a write. */
+/** Headers with which some servers treat a read as another method. Such a request counts as a write. */
 const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override'];
 
 export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions): RestProxy {
@@ -65,11 +65,11 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
   };
 }
 
-/** How many reads of an account may be under way at the upstream, and how many more may wait for their turn. */
+/** How many reads of an account may be in flight, and how many more may wait. */
 const maxReads = 16;
 const maxWaiting = 200;
 
-/** Has the reads of each account take turns, so that one client cannot hold all connections. Writes do not wait. */
+/** Limits the concurrent reads of each account, so that one client cannot hold all connections. Writes do not wait. */
 function createTurns() {
   const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
   const tooMany = failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), false);
@@ -96,7 +96,7 @@ async function sendFor(
   if (status === 429) budget.pauseFor(readRetryAfter(headers['retry-after']));
   if (status !== 401) return given;
   access.noteRejected();
-  // The client's own token is valid: it is the gateway's that is not.
+  // The token of the client is valid. The configured token of the gateway is not.
   return tokenId === undefined ? given : failed(restErrorResponse(502, messages.upstreamUnusable), true);
 }
 
@@ -121,7 +121,7 @@ async function readThrough(
   { headers, ...request }: UpstreamRequest,
   send: Send,
 ): Promise<HttpResponse> {
-  // What is stored is the whole response; whether the client has it already is decided here.
+  // The cache has whole responses. Whether the client has the response already is decided here.
   const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
   const { target } = exchange;
   const result = await cache.read({ access, target, request: { ...request, headers: unconditional }, send });

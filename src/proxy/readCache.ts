@@ -1,7 +1,7 @@
 /**
- * The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). A token may have
- * become another account's when it is used: what one has read is sent to another only once the upstream has said, after
- * the read, that the first is the account's.
+ * The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). A token may become
+ * that of another account before a read. So a response that one token has read is sent to another token only when the
+ * upstream has confirmed, after the read, that the first token is the account's.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -31,7 +31,7 @@ export type ReadCache = ReturnType<typeof createReadCache>;
 
 export interface ReadCacheOptions {
   readonly feed: ChangeFeed;
-  /** For how many seconds a response is fresh if the upstream does not say. */
+  /** How many seconds a response is fresh if the upstream does not state it. */
   readonly lifetime: number;
   /** How much memory the stored responses may take, in bytes. */
   readonly maxBytes: number;
@@ -45,13 +45,13 @@ interface StoredResponse {
   readonly reads: AccountReads;
   /** By `performance.now()`. */
   readonly receivedAt: number;
-  /** Whether the upstream has said since then that the token is the account's. */
+  /** Whether the upstream has confirmed since then that the token is the account's. */
   isConfirmed: boolean;
 }
 
-/** What is known of one account since its last write. */
+/** The reads of one account since its last write. */
 interface AccountReads {
-  /** What the keys of its stored responses begin with. */
+  /** The first part of the keys of its stored responses. */
   readonly id: number;
   /** The newest stored response of each target, whichever token has read it. */
   readonly newest: Map<string, StoredResponse>;
@@ -68,7 +68,7 @@ const largestShare = 1 / 8;
 /** How many accounts have stored responses. */
 const maxAccounts = 10_000;
 
-/** The stored responses, within one bound for all accounts: what was not used for longest is dropped first. */
+/** The stored responses, with one limit of memory for all accounts. The least recently used is dropped first. */
 function createStore(maxBytes: number) {
   const accounts = new LRUCache<number, AccountReads>(atMost(maxAccounts));
   let lastId = 0;
@@ -94,7 +94,7 @@ function createStore(maxBytes: number) {
       return reads;
     },
     find: (reads: AccountReads, read: Read) => stored.get(keyOf(reads, read)),
-    /** Stores a response in place of the one before; none, if there is none to store. Of reads from before a write nothing is found. */
+    /** Replaces the stored response of a read, or only removes it. After a write, responses of earlier reads are never found. */
     store(reads: AccountReads, read: Read, response: StoredResponse | undefined): void {
       const key = keyOf(reads, read);
       stored.delete(key);
@@ -103,8 +103,8 @@ function createStore(maxBytes: number) {
       if (stored.has(key)) reads.newest.set(read.target, response);
     },
     /**
-     * Forgets an account, or all. What was stored can no longer be found, and leaves the memory when it is needed. What is being
-     * read is not stored either.
+     * Forgets an account, or all. Its stored responses can no longer be found, and are evicted later. Reads in flight are not stored
+     * either.
      */
     drop: (accountId?: number) =>
       void (accountId === undefined ? accounts.clear() : accounts.delete(accountId)),
@@ -130,7 +130,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     return response;
   }
 
-  /** What is stored for a read: the newest response to its target if that may be sent to it, or else what its token has read. */
+  /** The stored response for a read: the newest of any token if it may be sent, or else that of the read's own token. */
   async function find(reads: AccountReads, read: Read): Promise<StoredResponse | undefined> {
     const own = accounts.find(reads, read);
     const newest = reads.newest.get(read.target);
@@ -192,8 +192,8 @@ function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamR
 const longestWait = 250;
 
 /**
- * Whether every announcement has arrived here that was made before the call. Any gateway may have acknowledged a
- * write before then.
+ * Whether this gateway has received every announcement that was made before the call: any gateway may have
+ * acknowledged a write before it.
  */
 async function hasHeardAll(feed: ChangeFeed): Promise<boolean> {
   if (!feed.listening) return false;

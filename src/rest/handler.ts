@@ -1,9 +1,9 @@
 /**
- * The front of this folder: the REST API. It turns a URL into variables, runs the route's operation, and wraps the data in the
- * envelope.
+ * The main file of this folder: the REST API. It turns a URL into variables, runs the operation of the route, and wraps the data in
+ * the envelope.
  *
- * Its responses are those that openapi.json describes, which every test with a gateway checks. It has no data and no access
- * rules of its own, so any server may take its place that sends the operations of `operations.graphql` to `/graphql`.
+ * Promises the responses that openapi.json describes; every test with a gateway checks that. It has no data and no access rules of
+ * its own. May be replaced by any server that sends the operations of `operations.graphql` to `/graphql`.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -178,7 +178,7 @@ function success(data: unknown, pagination: Pagination | undefined): HttpRespons
 /** The largest body of a request, in bytes: many times what any operation needs. */
 const maxBody = 64 * 1024;
 
-/** The page of a list, in the client's own digits: an offset may be larger than any number of JavaScript. */
+/** The page of a list, with the digits of the client: an offset may be larger than any integer of JavaScript. */
 interface Pagination {
   readonly limit: string;
   readonly offset: string;
@@ -191,7 +191,7 @@ interface Input {
   readonly pagination: Pagination | undefined;
 }
 
-/** The header of the error for a body that was not sent as JSON, whose message is documented: which media type is accepted. */
+/** The header that names the accepted media type. The message of the error, which is documented, does not. */
 const acceptsJsonOnly = { Accept: 'application/json' };
 
 const firstPage: Pagination = { limit: String(pageSize.default), offset: '0' };
@@ -231,8 +231,8 @@ function readInput({ route, id: idText, parameters, viewer }: Call): Input | Htt
 }
 
 /**
- * Checks `targetUserId`, by which clients say whose data they ask for (docs/rest.md#who-sees-what). Only the viewer's own
- * id is valid: a response with the viewer's data to a request for another user's would be wrong.
+ * Checks `targetUserId`, with which clients name the user whose data they want (docs/rest.md#who-sees-what). Only the viewer's own
+ * id is valid. For another id, a response with the viewer's data would be wrong.
  */
 function findTargetError(parameters: URLSearchParams, viewer: Viewer): HttpResponse | undefined {
   for (const text of parameters.getAll('targetUserId')) {
@@ -275,7 +275,7 @@ async function findBodyError(
   return hasValues(content, values) ? undefined : restErrorResponse(400, error);
 }
 
-/** What a body has in JSON; undefined if it is anything else. */
+/** The value of a JSON body; undefined for any other body. */
 const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined);
 
 function isJson({ headers }: IncomingMessage): boolean {

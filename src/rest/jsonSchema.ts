@@ -27,7 +27,7 @@ export type Schema = SchemaObject | ReferenceObject;
 /** The selected properties of an object, by their names. */
 type Selected = Record<string, { readonly schema: Schema; readonly isOptional: boolean }>;
 
-/** What describing any part of an operation needs. */
+/** What all functions that describe a part of an operation need. */
 interface Scope {
   /** The operation's name, for errors. */
   readonly name: string;
@@ -86,8 +86,8 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
 }
 
 /**
- * A field that is null only with an error is never null in a successful response, and one that is null only in a mirror is never
- * null in a response of the REST API. An optional one is left out where it would be null.
+ * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
+ * field that is null only in a mirror, which REST does not serve; and an optional field, which is left out instead.
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =

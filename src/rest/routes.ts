@@ -27,7 +27,7 @@ import { schema } from '../schema/schema.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';
-  /** The path below `/api/v1`. `{id}` stands for an id, and is always the last segment. */
+  /** The path below `/api/v1`. `{id}` is a placeholder, and always the last segment. */
   readonly path: string;
   /** Method and path, for logs and metrics. */
   readonly label: string;
@@ -74,8 +74,8 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     const run = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     return (operation.directives ?? []).map((node): Route => {
-      // Each node by itself, since `getDirectiveValues` reads only the first of a repeated directive. The types of
-      // the values are those that `directives.graphql` declares.
+      // One node at a time: `getDirectiveValues` reads only the first of a repeated directive. `directives.graphql`
+      // declares the types of the values.
       const { method, path, missing, body } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
@@ -155,7 +155,7 @@ function optionalPaths(document: DocumentNode): string[][] {
   return below(getOperationAST(document)?.selectionSet, []);
 }
 
-/** The name in the response of the field with `@spread`, which stands directly below `data`. */
+/** The response name of the field with `@spread`, which is directly below `data`. */
 function spreadName(document: DocumentNode): string | undefined {
   const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
   const parts = data?.kind === Kind.FIELD ? (data.selectionSet?.selections ?? []) : [];
@@ -172,7 +172,7 @@ function leaveOutNull(value: unknown, path: readonly string[]): void {
   const [key, ...rest] = path;
   if (key === undefined || !isRecord(value)) return;
   if (rest.length > 0) leaveOutNull(value[key], rest);
-  // JSON leaves out what is undefined. An object from which a property is deleted takes longer to write.
+  // JSON leaves out undefined properties. `delete` would make the object slower to write.
   else if (value[key] === null) value[key] = undefined;
 }
 

@@ -1,8 +1,7 @@
 /**
- * Prepares operations, which are parsed and validated once and executed many times. Every execution coerces the variables once, and
- * runs once, whatever comes of it: by code that graphql-jit compiles, where that gives exactly the result of graphql-js, or else
- * by graphql-js. To do without the compiler, have `compile` return undefined; then remove it and `compilerSchema.ts`. No test of
- * a response has to change.
+ * Prepares operations, which are parsed and validated once and executed many times. Each execution coerces the variables once, and
+ * runs exactly once: by code of graphql-jit where that gives exactly the result of graphql-js, or else by graphql-js. To remove the
+ * compiler, have `compile` return undefined; then delete it and `compilerSchema.ts`. No test of a response has to change.
  */
 
 import {
@@ -38,7 +37,7 @@ export interface PreparedOperation {
   readonly type: OperationTypeNode;
   /** See `labelOf`. */
   readonly label: string;
-  /** The values of the operation's variables, with their defaults; or what is wrong with those that were sent. */
+  /** The values of the operation's variables, with their defaults; or the errors of the values that were sent. */
   coerce(variables: Values): { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] };
   /** Executes the operation with values that `coerce` has made. The result is that of graphql-js. */
   execute(coerced: Values, context: Context | undefined): Promise<ExecutionResult>;
@@ -130,7 +129,7 @@ export function prepare(
   };
 }
 
-/** The highest number of versions that may be compiled of an operation of a valid document: at least one. */
+/** How many versions of an operation of a valid document may be compiled: at least one. */
 export function countVersions(document: DocumentNode): number {
   const operations = Object.values(separateOperations(document));
   const counts = operations.map((operation) =>
@@ -148,9 +147,9 @@ interface Version {
 }
 
 /**
- * Returns a function that finds the version of an operation for given variables. Each combination of the conditions' values makes a
- * version without directives: graphql-jit stores conditions on nodes that several fields share, and what is read from the
- * database is planned once for each node.
+ * Returns a function that finds the version of an operation for given variables. Each combination of values of the conditions has a
+ * version without directives, for two reasons: graphql-jit stores conditions on nodes that several fields share, and the reads of a
+ * node are planned once.
  * @param document has no other operation.
  */
 function createVersions(
@@ -192,8 +191,8 @@ function compile(schema: GraphQLSchema, version: Version): CompiledQuery['query'
 }
 
 /**
- * Whether compiled code does the same as graphql-js. It does not for names of properties that every object inherits, such as
- * `__proto__`, and for arguments of the introspection. Mutations are not worth it, since they are rare.
+ * Whether to compile a document. Compiled code differs from graphql-js for names that every object inherits, such as `__proto__`,
+ * and for arguments of the introspection. Mutations are too rare to be worth it.
  */
 function compilesRightly(document: DocumentNode): boolean {
   let isRight = true;
@@ -209,7 +208,7 @@ function compilesRightly(document: DocumentNode): boolean {
 }
 
 /**
- * Names the argument or variable in errors of graphql-js, which only point into the document: sets `extensions.argument` and `extensions.variable` of each error where they can be determined.
+ * Names the argument or variable in errors of graphql-js, which only point into the document: sets `extensions.argument` and `extensions.variable` of each error where possible.
  */
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
   let known: ArgumentNode[] | undefined;

@@ -36,8 +36,8 @@ const typeNode: NamedTypeNode = {
 export const findCoercedType = (name: string) => (name === nameOfType ? coercedType : undefined);
 
 /**
- * Copies a valid document for coerced values of its variables, in which those that were not sent have their defaults. Every node is a
- * copy, since graphql-jit modifies nodes.
+ * Copies a valid document for coerced values of its variables. These include the defaults of variables that were not sent. Every node
+ * is a copy, since graphql-jit modifies nodes.
  * @param conditions the values of variables in `@skip` and `@include`: the copy has neither these directives nor what they
  * exclude. Without them, the directives stay.
  */

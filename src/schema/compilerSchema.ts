@@ -3,10 +3,10 @@
  *
  * - Compiled code calls the resolver of each field that has one. Here, a field that only reads a property of its parent has the
  *   name of that property and no resolver, so that compiled code reads the property directly.
- * - Compiled code would read arguments by itself: it would contain literals, where text of a client must not be, and it cannot read types
- *   that contain themselves, as filters do. Here, no field has arguments, and its resolver gets those that graphql-js reads.
- * - Compiled code serializes every value, unless that is disabled. It is disabled for scalars and enumerations. Enumerations, whose
- *   values have to be converted, and numbers that may be infinite have types of their own here, which are serialized.
+ * - Compiled code would read arguments by itself. Then it would contain text of clients, which it must not, and it cannot read types
+ *   that contain themselves, such as filters. Here, no field has arguments, and its resolver gets those that graphql-js reads.
+ * - Compiled code serializes every value, unless that is disabled. It is disabled for the types in `exactTypes`. All other scalars and
+ *   all enumerations have types of their own here, which are serialized.
  *
  * Resolvers and introspection never see these types.
  */
@@ -76,7 +76,7 @@ function createCompilerSchema(schema: GraphQLSchema): CompilerSchema {
       resolverInfoEnricher({ fieldName, ...info }) {
         const parentType = schema.getType(info.parentType.name);
         const field = isObjectType(parentType) ? parentType.getFields()[fieldName] : undefined;
-        // Only the fields of the introspection that every type has are not there, and they are the same in every schema.
+        // Only the introspection fields of all types are missing here. They are the same in every schema.
         return field ? { schema, parentType, returnType: field.type } : { schema };
       },
     },

@@ -1,4 +1,4 @@
-/** Types of records with the fields that most have: columns, queries for a record and for lists, and what a null means. */
+/** Helpers for types of records: columns, queries for a record and for lists, and the meaning of null. */
 
 import type { GraphQLField } from 'graphql';
 import type { ListedType, RecordType } from '../database/models.ts';
@@ -14,7 +14,7 @@ import {
 } from './loading/reads.ts';
 import type { RecordRef, RelationOf, Row } from './loading/rows.ts';
 
-/** A type of records, or the interface of devices. Pothos cannot say what all have in common, so they are treated alike. */
+/** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
 
 /** The arguments of a field that finds a record by its integer id. */
@@ -53,7 +53,7 @@ export const orNull = (description: string) => ({ nullable: true, description })
 /**
  * Options of a field that is null only in a mirror, where null means that the value is not known. In any other database a trigger
  * rejects null (`has_values` in the migration), so a REST response, which is never made from mirrored rows, has a value there.
- * @param description without a word about null. The REST interface has it as it is.
+ * @param description without a word about null, as the REST interface shows it.
  */
 export const nullOnlyInMirror = (description: string) =>
   ({
@@ -141,7 +141,7 @@ export function listedRecord<M extends ListedType>(
 /** The name of a query for a type. */
 export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 
-/** What belongs to the viewer alone. The only user that can be read is the viewer, so these are fields of `User` as well. */
+/** Fields of the viewer. The only user that can be read is the viewer, so they are fields of `User` as well. */
 export const ofViewer = {
   lists: new Map<string, ReturnType<typeof listField<unknown>>>(),
   fields: new Map<string, Parameters<typeof addViewerField>[1]>(),
@@ -163,7 +163,7 @@ export function addViewerField(
   ofViewer.fields.set(name, options);
 }
 
-/** A connection of the records of a type that a relation ties to the parent, as the arguments of `t.connection`. */
+/** A connection of the records that a relation joins to the parent, as the arguments of `t.connection`. */
 export const listBelow = <P extends RecordType>(
   parent: RecordRef<P>,
   relation: RelationOf<P>,
@@ -193,7 +193,7 @@ function listField<Parent>(
 const newConnection = (type: AnyRecord) => builder.connectionObject({ type, name: `${type.name}Connection` });
 const connections = new Map<string, ReturnType<typeof newConnection>>();
 
-/** The connection of a type: there is one, however many lists there are. */
+/** The connection of a type, which all its lists share. */
 function connectionOf(type: AnyRecord): ReturnType<typeof newConnection> {
   const connection = connections.get(type.name) ?? newConnection(type);
   connections.set(type.name, connection);

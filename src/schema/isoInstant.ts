@@ -13,7 +13,7 @@ export const isoInstant = z.preprocess(
 const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
 /**
- * Writes a time. One outside of the years of the format is clamped to the nearest time within, so that the record can be shown.
+ * Writes a time. A time outside of the years of the format becomes the nearest one within, so that the record can be shown.
  * A time that a `Date` cannot represent is a number, such as an infinite one.
  * @throws {RangeError} for an invalid date.
  */

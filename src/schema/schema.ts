@@ -1,9 +1,9 @@
 /**
- * The front of this folder: the GraphQL schema. Each import adds a type with its fields and its queries.
+ * The main file of this folder: the GraphQL schema. Each import adds a type with its fields and its queries.
  *
- * A record is read only on the condition that the table of models has for the viewer, and the number of statements for a
- * document does not depend on how many records there are. Types are Pothos', and what reads them (`loading/`) may be replaced by
- * the fields of Pothos' plugin for Prisma, which are slower (docs/decisions/sql-writer.md).
+ * Promises that every read of records has the viewer's condition of the table of models, and that the number of statements for a
+ * document does not grow with the number of records. `loading/`, which reads the records, may be replaced by the fields of Pothos'
+ * plugin for Prisma, which are slower (docs/decisions/sql-writer.md).
  */
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
@@ -20,7 +20,7 @@ import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
-// The filters are made of the types above.
+// The filters are made from the types above.
 import './filtering/types.ts';
 
 const built = builder.toSchema().toConfig();

@@ -1,4 +1,4 @@
-/** Watches the viewers of subscriptions: tells when a viewer's data has changed, and when their token is revoked. */
+/** Watches the viewers of subscriptions: reports changes of a viewer's data, and the end of their token. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
@@ -29,7 +29,7 @@ export type WatchViewer = (viewer: Viewer, observer: ViewerObserver) => ViewerWa
 export interface WatchViewerOptions {
   readonly feed: ChangeFeed;
   readonly viewers: Pick<Viewers, 'isValid'>;
-  /** Interval in seconds at which the token is looked up, whatever the feed reports. */
+  /** Interval in seconds at which the token is looked up even if the feed reports nothing. */
   readonly maxAge: number;
   /** Delay in milliseconds before a retry after the database, or an execution, has failed. */
   readonly retryDelay?: number;

@@ -1,4 +1,4 @@
-/** What is printed once a gateway serves: where it is, and how to ask it. */
+/** The text that is printed when a gateway serves: its addresses, and example requests. */
 
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
@@ -33,7 +33,7 @@ ${takesQueries(config) ? query : ''}  curl ${url}/api/v1/dtt/templates/active -H
 /** Whether queries are run that are in no file of persisted operations. */
 const takesQueries = ({ PERSISTED_OPERATIONS }: Config) => PERSISTED_OPERATIONS !== 'only';
 
-/** Where everything is, and what there is to know of it. */
+/** The lines of the list: names and addresses. */
 function placesOf(
   config: Config,
   { url, demoToken, metricsUrl, workers }: Banner,
@@ -55,17 +55,17 @@ function placesOf(
   return places.flatMap(([name, what]) => (what === undefined ? [] : [[name, what]]));
 }
 
-/** Which database it is, in a line: a misspelt DATABASE_URL would else be overlooked. It says nothing of users and passwords. */
+/** The database, in a line: it makes a wrong DATABASE_URL visible. The line has no user and no password. */
 function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
   if (DATABASE_URL === undefined) return printable(`${DATA_DIR} (embedded)`);
-  // As it is read for connections, with what the URL leaves to the environment.
+  // The environment has what the URL leaves out, as for connections.
   const client = new pg.Client(serverOf(DATABASE_URL));
   return printable(`${client.database ?? client.user ?? ''} on ${hostPortText(client)}`);
 }
 
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 
-/** How to get an account, or a token for one, where there is none to show. */
+/** How to get an account or a token, if there is no demo token to show. */
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
   const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;

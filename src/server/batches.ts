@@ -1,4 +1,4 @@
-/** Runs requests that are within another request: the parts of a batch, and those of tools. */
+/** Runs requests that are inside another request: the operations of a batch, and the request of a tool call. */
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { GraphqlHandler } from '../graphql/handler.ts';
@@ -10,9 +10,9 @@ import type { RestHandler } from '../rest/handler.ts';
 import type { createTaskRunner } from './pipeline.ts';
 
 /**
- * Runs the parts of a batch: those that have to be in order one after the other, and the others beside each other.
- * @param run what runs a part as if it were alone.
- * @returns the responses in the order of the parts. One that fails has an error in its place.
+ * Runs the parts of a batch. A part that is in order (a mutation) runs alone, after all before it. The others run concurrently.
+ * @param run runs a part as if it came alone.
+ * @returns the responses in the order of the parts. A part that fails has an error response.
  */
 export async function runBatch(
   exchange: Exchange,
@@ -38,7 +38,7 @@ export async function runBatch(
     responses.push(response);
   }
   const all = await Promise.all(responses);
-  // Some may have come from the cache and others not.
+  // Some may come from the cache, and others not.
   exchange.cache = undefined;
   return all;
 }

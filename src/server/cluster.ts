@@ -4,10 +4,10 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { Logger } from 'pino';
 
-/** How long, in milliseconds, a place stays empty whose worker did not live that long. */
+/** A worker that lived for less than this many milliseconds is replaced only after as many more. */
 const pause = 1_000;
 
-/** What a worker says once it serves. */
+/** The message of a worker that serves. */
 export interface Started {
   readonly url: string;
   /** Whether anybody has an account in the database. */
@@ -16,8 +16,8 @@ export interface Started {
 
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
- * @param stopping aborted when the workers are to stop, which are told only as long as not all of them serve: later by `close`.
- * @returns undefined when one ended before all of them served, which has said why, or when they were to stop before.
+ * @param stopping aborted to stop the workers while they start. Once all of them serve, `close` stops them.
+ * @returns undefined if a worker ended before all of them served (it has logged why), or if `stopping` was aborted.
  */
 export async function startWorkers(count: number, logger: Logger, stopping?: AbortSignal) {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
@@ -28,7 +28,7 @@ export async function startWorkers(count: number, logger: Logger, stopping?: Abo
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
-      // It sends figures for metrics as well.
+      // A worker sends other messages as well, with figures for metrics.
       worker.on('message', (sent: Started | object) => 'url' in sent && settle(sent));
       worker.once('exit', (code, signal) => {
         running.delete(worker);
@@ -41,7 +41,7 @@ export async function startWorkers(count: number, logger: Logger, stopping?: Abo
     });
   }
 
-  /** Has every worker finish its requests, and waits for the last of them. */
+  /** Lets each worker finish its requests, and waits until all have ended. */
   async function close(): Promise<void> {
     state = 'closing';
     const ends = [...running].map((worker) => once(worker, 'exit'));
@@ -51,7 +51,7 @@ export async function startWorkers(count: number, logger: Logger, stopping?: Abo
 
   const stop = () => void close();
   stopping?.addEventListener('abort', stop);
-  // One after the other, since the first to come applies the migrations.
+  // One after the other: the first applies the migrations.
   let told: Started = { url: '', hasUsers: false };
   for (let started = 0; started < count; started++) {
     const serving = stopping?.aborted ? undefined : await start();

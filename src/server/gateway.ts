@@ -1,4 +1,4 @@
-/** The gateway as one thing: opened from settings, closed without losing a request. */
+/** Opens a whole gateway from settings, and closes it without losing a request. */
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ import { createGatewayServer } from './server.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
-/** How long, in milliseconds, a start waits for a command to leave the folder of the embedded database, or for a gateway that closes. */
+/** How long, in milliseconds, a start waits for a command or a closing gateway to release the embedded database. */
 const longestLeaving = 3_000;
 
 interface Part {
@@ -33,7 +33,7 @@ interface Part {
 /** Takes a part that was opened, to be closed with the gateway. */
 type Add = <Opened extends Part>(part: Opened) => Opened;
 
-/** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
+/** @throws {SetupError} for what the operator can correct: an unreachable database, a port in use. */
 export async function openGateway(config: Config) {
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const parts: Part[] = [];
@@ -105,20 +105,20 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     /** Where it listens, such as `http://127.0.0.1:4000`. */
     url,
     database,
-    /** Where its metrics are, where it serves them itself. */
+    /** The URL of its metrics, if this process serves them. */
     metricsUrl,
     /** The token of the demo account, where there is one. */
     demoToken,
     /** Whether anybody has an account in the database. */
     hasUsers: await hasUsers(sql),
-    /** Settles, once the log says why, when nothing but a new start can help. */
+    /** Settles after a failure that only a new start can mend. The log has its reason. */
     failure: database.failure.then((error) => logFailure(logger, error)),
   };
 }
 
 /**
- * Logs a promise that is rejected and that nobody waits for. By itself Node would end the process, and with it what everybody
- * else is waiting for.
+ * Logs rejected promises that no code handles. By default Node ends the process for one, and with it the requests of all
+ * clients.
  */
 function logUnhandledRejections(logger: Logger): Part {
   const log = (error: unknown) =>

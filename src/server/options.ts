@@ -1,4 +1,4 @@
-/** What the server of a gateway is made of. */
+/** The options of the HTTP server of a gateway, and its optional features. */
 
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
@@ -10,7 +10,7 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
-/** In seconds: how long anything is cached, responses and valid tokens alike, even if no change is heard of. */
+/** How long, in seconds, responses and valid tokens are cached at most, even if no change is announced. */
 export const cacheMaxAge = 300;
 
 export interface ServerOptions {
@@ -23,11 +23,11 @@ export interface ServerOptions {
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
-  /** How long the server waits for clients; the usual timeouts unless given. */
+  /** How long the server waits for clients. By default the usual timeouts. */
   timeouts?: Timeouts;
-  /** How many connections there may be; as many as the process may have unless given. */
+  /** How many connections there may be. By default as many as the limits of the process allow. */
   maxConnections?: number;
-  /** How many WebSockets and event streams of many operations a user may have open; the usual number unless given. */
+  /** How many WebSockets a user may have open. By default the usual number. */
   mostConnections?: number;
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;

@@ -1,6 +1,6 @@
 /**
- * The order of the steps of every request. After it, `server.ts` compresses, sends and logs the response. An operation that comes
- * through a WebSocket takes the same steps (`webSocketAccess.ts`). A handler makes a response or a task, and never sends one.
+ * The steps of every request, in their order. After them, `server.ts` compresses, sends and logs the response. An operation of a
+ * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
 import { createViewers, type HasEnded, mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
@@ -50,7 +50,7 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
   };
 }
 
-// It awaits promises only: an `await` of anything else takes about as long as a look into the response cache.
+// It awaits promises only: an `await` of any other value takes about as long as a lookup in the response cache.
 async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse | StreamedResponse> {
   const { endpoint } = exchange;
   if (isMisaddressed(exchange.request))
@@ -80,7 +80,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   return steps.runTask(exchange, viewer, task);
 }
 
-/** The response to a preflight, or to a page that may not use the endpoint; undefined for a request that goes on. */
+/** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
 function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResponse | undefined {
   const { endpoint } = exchange;
   // No other page may read GraphiQL: it contains the token of the demo account.
@@ -143,8 +143,8 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
         return response;
       }),
     /**
-     * Waits until the data here is as new as the request needs, or returns the response to a request for which it is not. The
-     * position that the client sends comes first: the mirror may have to read the account since it knows of that.
+     * Waits until the data here is as new as the request needs, or returns an error response if that cannot be. The position that
+     * the client sends comes first: it may tell the mirror that it has to read the account.
      */
     waitUntilCurrent(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
       const isBound = exchange.request.headers['dovetail-position'] !== undefined;
@@ -157,14 +157,14 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   };
 }
 
-/** Who may go on, null for an anonymous client; or the response to a client that may not. */
+/** The viewer, null for an anonymous client; or the response to a client that is rejected. */
 type Access = { readonly viewer: Viewer | null } | HttpResponse;
 
 /** The response to a rejected request. */
 const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
   errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': '1' });
 
-/** The steps that find out whose token a request has, count it, and reject it while too many wait for the database. */
+/** The steps that authenticate a request, count it for the rate limit, and reject it while too many wait for the database. */
 function createAccess(
   { config, database, mirror, metrics }: ServerOptions,
   viewers: Viewers,
@@ -217,8 +217,8 @@ function createAccess(
     shed,
     count,
     /**
-     * A request is counted once its viewer is known: a client with a token is not anonymous, however many clients are at its
-     * address, and nobody is at fault when a token cannot be looked up.
+     * Finds the viewer, and then counts the request: by its token rather than by its address, which many clients may share. A
+     * request is not counted if the lookup of its token fails.
      */
     authorize(exchange: Exchange): Access | Promise<Access> {
       const { authorization } = exchange.request.headers;
@@ -228,14 +228,14 @@ function createAccess(
   };
 }
 
-/** Requests with a token of the upstream are counted by their user: nothing of the token itself may be noted. */
+/** The key of the rate limit. Requests with a token of the upstream count for their user: no part of that token may be stored. */
 function rateKeyOf(viewer: Viewer | null): string | undefined {
   if (!viewer) return undefined;
   return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
 }
 
 /**
- * Makes a function that runs a task, unless there is a cached response: that is sent however many requests wait.
+ * Makes a function that responds to a task from the cache, or else runs it. A cached response is sent even under overload.
  * @param onChanged called with a viewer who may have written something.
  */
 export function createTaskRunner(
@@ -264,7 +264,7 @@ export function createTaskRunner(
     return response;
   }
 
-  /** @param asked has the API that the task is of, where the exchange is a request to another one. */
+  /** @param asked the exchange whose API has the task: another one than `exchange` within a tool call. */
   return (
     exchange: Exchange,
     viewer: Viewer | null,
@@ -293,7 +293,7 @@ const longestTrust = 1_000;
 function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, additions } = options;
   const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
-  // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
+  // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
   const demoTokenFor = createDemoTokenFor(options.demoToken, config);
@@ -343,7 +343,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
   };
 }
 
-/** The checks of tokens that were valid when their requests came. */
+/** Checks again tokens that were valid when their requests arrived. */
 function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);

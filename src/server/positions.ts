@@ -29,7 +29,7 @@ export interface Positions {
   addTo(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
 }
 
-/** The reached position is remembered of at most this many viewers. */
+/** How many viewers have their reached position remembered. */
 const maxViewers = 100_000;
 
 /**
@@ -83,8 +83,8 @@ const includes = (reached: Place, { timeline, position }: Place) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
- * The part of the given position that the primary has written. What is beyond may still turn out otherwise. A client that
- * makes up a position only loses its own cached responses.
+ * The given position, but at most that of the primary: what the primary has not written yet may never come. A client that
+ * invents a position only loses its own cached responses.
  */
 function commonOf(given: Place, { timeline, position }: Place): Place {
   if (given.timeline < timeline) return { timeline, position: 0n };

@@ -12,7 +12,7 @@ import { openGateway } from './gateway.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.
- * @param options settings that the command line gives, which go before those of the environment.
+ * @param options settings of the command line. They override the environment.
  */
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
   // The channel to the process that started a worker must not keep the worker from ending.
@@ -21,20 +21,20 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();
-  // It may come twice: from a terminal and from npm, or at a worker that was signalled with all processes. Without a listener
-  // the second one would end the process at once.
+  // A signal may come twice: from the terminal and from npm, or from the terminal and the primary process. Without a listener the
+  // second one would end the process at once.
   process.on('SIGINT', stop).on('SIGTERM', stop);
-  // From a terminal it means that the terminal is gone. Elsewhere it asks other programs to read their files again, which this one
+  // With a terminal, SIGHUP means that the terminal is gone. Otherwise it asks a program to read its files again, which the gateway
   // does by itself.
   process.on('SIGHUP', () => {});
   if (process.stdin.isTTY)
     process.once('SIGHUP', () => {
       stop();
-      // Node would abort, since it cannot put back the state of the terminal.
+      // Node would abort, since it cannot restore the state of the terminal.
       process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
     });
   const opening = open(config, stopping.signal);
-  // Of several workers the first serve already while others start: all are told to stop, and waited for.
+  // With several workers, some serve already while others start: each is told to stop, and waited for.
   if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));
   const gateway = await opening;
   if (!gateway) {
@@ -51,16 +51,16 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   });
   await stopped;
   await gateway.close();
-  // A supervisor starts it again; a timer of the engine's could keep it from ending.
+  // The process ends, so that a supervisor starts it again. A timer of the engine could otherwise keep it alive.
   if (failed) process.exit(1);
 }
 
-/** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
+/** How long, in milliseconds, a start may go on after a signal to stop, so that it leaves no half of a new database. */
 const longestStart = 5_000;
 
 /** Ends a process that was told to stop while it started, unless it serves in time and closes as it should. */
 async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
-  // What a server has not committed it forgets.
+  // A server rolls back what is not committed.
   const longest = DATABASE_URL === undefined ? longestStart : 0;
   const over = opening.then(Boolean, Boolean).then(() => true);
   if (await Promise.race([over, sleep(longest, false, { ref: false })])) return;
@@ -73,7 +73,7 @@ function sayStopped(): void {
   process.stderr.write('Stopped before the gateway was ready.\n');
 }
 
-/** Whether other processes serve, which this one starts. */
+/** Whether this process starts workers, which serve. */
 const startsWorkers = (config: Config) => !cluster.isWorker && workersOf(config) > 1;
 
 interface Serving extends Omit<Banner, 'workers'> {
@@ -81,11 +81,11 @@ interface Serving extends Omit<Banner, 'workers'> {
   close(): Promise<void>;
 }
 
-/** @returns undefined when it was told to stop before all workers served, or one ended before, which has said why. */
+/** @returns undefined if it was told to stop before all workers served, or if one ended before (it has logged why). */
 async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
   const { HOST, PORT, METRICS_PORT } = config;
   if (!cluster.isWorker) {
-    // Before anything is made: a second gateway that was started by mistake makes no second database. 0 is any free port.
+    // First of all, so that a second gateway that was started by mistake creates no database. 0 is any free port.
     if (PORT) await checkPort(HOST, 'PORT', PORT);
     if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
   }

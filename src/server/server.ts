@@ -1,4 +1,4 @@
-/** The HTTP server of a gateway: has the pipeline respond to each request, then compresses, sends and logs the response. */
+/** The HTTP server of a gateway. The pipeline responds to each request; this file compresses, sends and logs the response. */
 
 import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -32,7 +32,7 @@ import { createOperations, createUpgrades } from './webSocketAccess.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, logger, closing, timeouts = defaultTimeouts } = options;
-  // Every stream listens to it: more listeners than Node expects are no leak here.
+  // Each stream adds a listener, so many listeners are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
   const outages = createOutages(logger);
@@ -99,7 +99,7 @@ function createListener(
   };
 }
 
-/** Responds to a request that takes longer than any may, not counting the time in which the client sends it. */
+/** Responds with an error to a request that exceeds its deadline. The time in which the client sends it does not count. */
 function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
   return createDeadlines(longest, (exchange) => {

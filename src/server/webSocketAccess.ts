@@ -1,4 +1,4 @@
-/** Takes requests for WebSockets, and has the pipeline run their operations as if each were a request. */
+/** Accepts WebSockets. The pipeline runs their operations as if each were a request. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -25,7 +25,7 @@ export function createOperations(
   listener: ExchangeListener,
   responded: (exchange: Exchange) => void,
 ): PipelineAccess {
-  // What was read together with it goes first, such as a message by which the client stops it.
+  // Messages that were read with this one are handled first: one of them may stop the operation.
   async function respondInTurn(exchange: Exchange) {
     await setImmediate();
     return respond(exchange);
@@ -94,7 +94,7 @@ export function createUpgrades(
   return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const exchange = openExchange(request, responseOn(request, socket), listener);
     accept(exchange, socket, head).catch((error: unknown) => {
-      // One connection ends, and not the process.
+      // Ends the connection, rather than the process.
       logger.error({ request: exchange.id, err: error }, 'upgrade failed');
       socket.destroy();
     });

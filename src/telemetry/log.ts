@@ -1,7 +1,7 @@
 /**
  * The log: lines of JSON on standard error, or readable lines if that is a terminal. There is one for each request, and at the level
- * `debug` one for each statement. They contain no personal data and nothing that a client wrote, and errors are stripped of values
- * that may be personal. Any logger with pino's interface may replace it.
+ * `debug` one for each statement. Lines contain no personal data and no text of clients, and errors are stripped of values that may be
+ * personal. May be replaced by any logger with pino's interface.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -23,13 +23,13 @@ export async function standardError(): Promise<DestinationStream> {
   return standard;
 }
 
-/** In characters. Writes to a pipe of at most so many bytes are not mixed with those of other processes (`PIPE_BUF`). */
+/** In characters. Writes of at most this many bytes to a pipe are not mixed with those of other processes (`PIPE_BUF`). */
 const blockSize = 4_096;
 
 /** How long, in milliseconds, a line may wait for its block to be filled. */
 const longestWait = 100;
 
-/** How much, in characters, may wait for a slow reader or a full disk before further lines are left out. */
+/** How many characters may wait for a slow reader or a full disk. Further lines are dropped. */
 const mostWaiting = 1024 * 1024;
 
 /**
@@ -37,7 +37,7 @@ const mostWaiting = 1024 * 1024;
  * of its processor time.
  */
 function openBlocks(): DestinationStream {
-  // Its first use makes a pipe non-blocking. By itself it would write nothing more once a disk was full.
+  // The first use of `process.stderr` makes a pipe non-blocking. Its own `write` stops for good once a disk was full.
   const { fd } = process.stderr;
   let waiting = '';
   let isBehind = false;
@@ -60,13 +60,13 @@ function openBlocks(): DestinationStream {
   };
 }
 
-/** Returns what there was no room for. */
+/** Returns the rest that could not be written. */
 function writeTo(file: number, text: string): string {
   const bytes = Buffer.from(text);
   try {
     return bytes.subarray(writeSync(file, bytes)).toString();
   } catch (error) {
-    // Nobody reads the pipe any more.
+    // The pipe has no reader any more.
     return systemCodeOf(error) === 'EPIPE' ? '' : text;
   }
 }
@@ -79,7 +79,7 @@ async function openTerminal(): Promise<DestinationStream> {
     colorize: stderr.hasColors(),
     translateTime: 'SYS:HH:MM:ss',
     singleLine: true,
-    // What an entry is about comes first.
+    // The subject of an entry comes first.
     messageFormat: ({ msg, operation, status, code, sql, ms }) =>
       [msg, operation, status, code, sql, ms === undefined ? undefined : `${ms} ms`]
         .filter((part) => part !== undefined)

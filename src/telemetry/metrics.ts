@@ -1,7 +1,7 @@
 /**
  * Metrics of a gateway for Prometheus: of its requests, its database, load shedding, response cache, standbys, mirror and
- * change feed. Loaded only where METRICS_PORT asks for them. No label has what a client wrote: there are only as many series
- * as there are routes, root fields and pages. Any library with counters and histograms may replace prom-client.
+ * change feed. Loaded only if METRICS_PORT is set. No label has text of clients: there are only as many series as there are routes,
+ * root fields and pages. prom-client may be replaced by any library with counters and histograms.
  */
 
 import cluster from 'node:cluster';
@@ -116,13 +116,13 @@ type Values = number | Iterable<readonly [label: string, value: number]>;
 
 interface Details {
   readonly label?: string;
-  /** How values of several workers are combined; by their sum unless given. */
+  /** How values of several workers are combined. By default their sum. */
   readonly aggregator?: 'min' | 'sum';
 }
 
 /**
  * Returns a function that adds a metric to the registry.
- * @param add.read called when somebody asks for the metrics.
+ * @param add.read called when the metrics are requested.
  */
 function adderTo(registry: Registry) {
   return (
@@ -185,8 +185,8 @@ function describeReplicas(add: Add, figures: Replicas['figures']): void {
 }
 
 /**
- * Follows the exchanges under way. They are in no `Set`: a `Set` that changes with every request keeps some that are over alive
- * until they count as old, and to copy them took a quarter of the processor time of cached responses.
+ * Tracks the exchanges under way, in an array. A `Set` that changes with every request keeps finished ones alive until V8 treats them
+ * as old objects. Copying them took a quarter of the processor time of cached responses.
  */
 function followExchanges(add: Add) {
   const underway: Exchange[] = [];
@@ -233,7 +233,7 @@ function describeProcess(registry: Registry): void {
 /**
  * Serves metrics at `/metrics`, on a port of their own for the operator's network: they need no token and show how busy the
  * gateway is.
- * @param print gives those of this process; without it, those of all workers together.
+ * @param print returns those of this process. Without it, those of all workers are served.
  * @throws {SetupError} when the port cannot be listened on.
  */
 export async function serveMetrics(
@@ -251,7 +251,7 @@ export async function serveMetrics(
       const text = await read();
       response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
     } catch {
-      // A worker that dies while it is asked says nothing.
+      // A worker may die before it has responded.
       response.writeHead(503).end();
     }
   });

@@ -1,7 +1,7 @@
 /**
  * Traces for OpenTelemetry, with spans for each request, its operations and its statements. Loaded only if
- * OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans contain nothing that a client wrote: no targets, no variables and no values of
- * statements. Anything that subscribes to the same channels may replace it.
+ * OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans contain no text of clients: no targets, no variables and no values of statements. May
+ * be replaced by anything that subscribes to the same channels.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -29,7 +29,7 @@ import { release } from '../version.ts';
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;
 
-/** How often, in milliseconds, the log says that spans are lost: there is a batch every few seconds. */
+/** The shortest time, in milliseconds, between two log lines about lost spans: a batch is sent every few seconds. */
 const tellEvery = 60_000;
 
 /** The methods that a span may name. Any other is text of the client's. */

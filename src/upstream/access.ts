@@ -1,12 +1,12 @@
-/** How requests of viewers reach their accounts upstream. */
+/** The types by which the proxy reaches the accounts of viewers upstream. */
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { Budget } from './budget.ts';
 
-/** An account of the upstream, as the requests of one of its viewers reach it. */
+/** Access of one viewer to the account upstream. */
 export interface UpstreamAccess {
   readonly accountId: number;
-  /** A token of the account: the client's own, if that is one of the upstream's. */
+  /** A token of the account: that of the client, if it is an upstream token. */
   readonly token: string;
   readonly budget: Budget;
   readonly reader: Reader;
@@ -19,11 +19,11 @@ export interface UpstreamAccess {
   noteWrite(path: string): Promise<unknown>;
 }
 
-/** A token that reads are sent with. It does not hold the token itself: what was read may be stored for longer. */
+/** Identifies the token of a read without holding it: a stored response may outlive the token. */
 export interface Reader {
   /** The digest of the token. */
   readonly id: string;
-  /** Whether the upstream has said, or says now, that the token is the account's. @param since a time by `performance.now()`. */
+  /** Whether the upstream has confirmed the token since then, or confirms it now. @param since a time by `performance.now()`. */
   isConfirmedSince(since: number): Promise<boolean>;
 }
 
@@ -33,10 +33,10 @@ export interface UpstreamAccounts {
   readonly base: string;
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
-  /** How requests of a viewer reach the account; undefined if there is no token for it. */
+  /** The access of a viewer; undefined if there is no token for the account. */
   accessFor(viewer: Viewer): UpstreamAccess | undefined;
   /** The error for a viewer without such a token. */
   readonly unreachable: { readonly status: number; readonly message: string };
-  /** Calls the listener with the id of each account that a client has written to through this process. */
+  /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
 }

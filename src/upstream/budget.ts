@@ -1,17 +1,17 @@
-/** The budget of requests that the upstream allows for an account in a minute, shared out by priority. */
+/** Limits the requests of an account to those that the upstream allows in a minute, and divides them by priority. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What a request is for: a client that waits, a later read of the lists, the first read of them, or details. */
+/** The purpose of a request: a waiting client, a later read of the lists, their first read, or details. */
 export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 
-/** The share of the budget that requests up to each priority may use. So there is always room for more urgent ones. */
+/** The share of the budget up to which requests of a priority are sent. The rest stays for more urgent requests. */
 const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
 
-/** The share that details may use in an account's first minute: it is not known yet how much its clients will request. */
+/** The share for details in the first minute of an account: how much its clients will request is not known yet. */
 const shareOfFirstDetails = 0.4;
 
-/** The share of refreshes that is left even if requests that cannot be held back take all of the budget. */
+/** The share that is reserved for refreshes, even if requests that cannot wait use the whole budget. */
 const ownOfRefresh = 0.15;
 
 /** A little more than a minute, in milliseconds, since requests take different times to arrive. */
@@ -42,7 +42,7 @@ export function createBudget(
   const isDue = (priority: Priority) =>
     priority === 'refresh' && refreshed.times().length < Math.ceil(rate * ownOfRefresh);
 
-  /** How many requests there may be in a minute, of all priorities, for one of this priority to be sent. */
+  /** Up to how many requests in a minute, of all priorities, a request of this priority is sent. */
   function mostFor(priority: Priority): number {
     if (priority === 'demand') return rate;
     const isFirstMinute = performance.now() - began < window;
@@ -50,12 +50,12 @@ export function createBudget(
     return Math.max(Math.floor(rate * share), 1);
   }
 
-  /** In how many milliseconds so many requests may be sent; 0 for now. */
+  /** After how many milliseconds this many requests may be sent; 0 for now. */
   function delayFor(count: number, priority: Priority = 'demand'): number {
     const times = sent.times();
     const tooMany = rate === 0 ? 0 : times.length + count - mostFor(priority);
     if (tooMany <= 0 || (count === 1 && isDue(priority))) return remainingPause();
-    // As many of the oldest have to be over; more than there are take a minute of their own.
+    // So many of the oldest requests have to leave the window. If there are not so many, wait for a whole window.
     const last = times[tooMany - 1];
     return Math.max(remainingPause(), last === undefined ? window : last + window - performance.now());
   }
@@ -81,7 +81,7 @@ export function createBudget(
       note();
       if (rate > 0 && priority === 'refresh') refreshed.add();
     },
-    /** Sends nothing for so many milliseconds, an hour at most. */
+    /** Sends no requests for this many milliseconds, an hour at most. */
     pauseFor(milliseconds: number): void {
       pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(milliseconds, longestWait));
     },
@@ -91,7 +91,7 @@ export function createBudget(
 const waitFor = (milliseconds: number, signal?: AbortSignal) =>
   sleep(milliseconds, undefined, { ...(signal && { signal }) });
 
-/** When something happened in the last minute, by `performance.now()`, the oldest first. */
+/** The times of events in the last minute, by `performance.now()`, oldest first. */
 function createLastMinute() {
   let times: number[] = [];
   return {

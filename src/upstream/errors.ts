@@ -1,10 +1,10 @@
-/** How requests to the upstream fail, and what may be told of it. */
+/** The errors of requests to the upstream, and the part of them that is no secret. */
 
 import { systemCodeOf } from '../errors.ts';
 
-/** What may be told of a failure where anybody reads it: no ids, no names, and nothing in the upstream's words. */
+/** The part of a failure that logs and metrics may show: no ids, no names, and no text of the upstream. */
 export interface Failure {
-  /** Said of the upstream, such as `cannot be reached`. */
+  /** A predicate whose subject is the upstream, such as `cannot be reached`. */
   readonly failure: string;
   readonly method?: string;
   /** Its path without ids and without a query, such as `/dtt/{id}`. */
@@ -12,10 +12,10 @@ export interface Failure {
   readonly status?: number;
 }
 
-/** The upstream cannot be used. The message is for the terminal of whoever runs Dovetail, and for nobody else. */
+/** The upstream cannot be used. The message is only for the terminal of the operator. */
 export class UpstreamError extends Error {
   readonly failure: Failure;
-  /** Whether the upstream may have done what it was asked to do, though it did not say so. */
+  /** Whether the upstream may have carried out the request, although it did not confirm it. */
   mayHaveActed = false;
 
   constructor(message: string, failure: Failure) {
@@ -25,15 +25,15 @@ export class UpstreamError extends Error {
   }
 }
 
-/** What is told of a response that makes no sense. */
+/** The failure of a response that makes no sense. */
 export const incomprehensible = 'responded with what cannot be understood';
 
-/** A path as it may be told to anybody. */
+/** A path without ids and without a query. */
 export function routeOf(path: string): string {
   return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
 }
 
-/** The error for what was read from a path and makes no sense. The reason is for the terminal only. */
+/** The error for a response that makes no sense. The reason is for the terminal only. */
 export const unreadable = (path: string, reason: string) =>
   new UpstreamError(`GET ${path}: ${reason}`, {
     failure: incomprehensible,
@@ -47,10 +47,10 @@ export class Unauthorized extends UpstreamError {}
 /** The token opens another account than it did. */
 export class AnotherAccount extends UpstreamError {}
 
-/** The upstream is away, busy or broken, which may pass. */
+/** The upstream is away, busy or broken for now. */
 export class Unavailable extends UpstreamError {}
 
-/** The upstream takes no more requests for now: it said so, or the budget does. */
+/** No more requests may be sent for now, by the upstream or by the budget. */
 export class UpstreamBusy extends UpstreamError {
   /** In seconds from now. */
   readonly retryAfter: number;
@@ -61,7 +61,7 @@ export class UpstreamBusy extends UpstreamError {
   }
 }
 
-/** The upstream understood the request, and said no. */
+/** The upstream understood the request, and rejected it. */
 export class UpstreamRejection extends UpstreamError {
   readonly status: number;
   /** The message of the interface's error envelope, if the response was one. */
@@ -80,11 +80,11 @@ export function isMissing(error: unknown): error is UpstreamRejection {
   return error.status === 404 || /not found/i.test(error.said);
 }
 
-/** Whether the interface says that the token does not open something, and not what is on the way to it. */
+/** Whether the interface itself forbids the token something. A 403 without its envelope may come from a proxy. */
 export const isForbidden = (error: unknown): error is UpstreamRejection =>
   error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
 
-/** Whether the upstream does not have the operation, for this account at least; its path may then look like that of an id. */
+/** Whether the upstream lacks the operation, at least for this account. It may read the last word of the path as an id. */
 export function isNotOffered(error: unknown): error is UpstreamRejection {
   if (!(error instanceof UpstreamRejection)) return false;
   return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);

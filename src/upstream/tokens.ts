@@ -1,6 +1,6 @@
 /**
- * Authentication by tokens of the upstream. The upstream is asked whose a token is. Tokens are held in memory only, while
- * they are in use: never in the database, a log line, a metric, a trace or an error.
+ * Authentication by tokens of the upstream: the gateway asks the upstream for the user of a token. Tokens are held in memory only,
+ * while they are in use: never in the database, a log line, a metric, a trace or an error.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -11,20 +11,20 @@ import { tokenIn, type Viewer } from '../auth/viewer.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
 
-/** What the upstream says of a token. */
+/** The response of the upstream about a token. */
 export type TokenCheck =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
-  /** The upstream cannot say now. It may be asked about this token again after `retryAfter` seconds; undefined if it cannot be reached. */
+  /** The upstream gives no answer now. It may be asked again after `retryAfter` seconds; undefined if it cannot be reached. */
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
- * What a response of the upstream says of a known token: it is valid, invalid, or another user's by now; or it was rejected
- * for one route, which does not have to mean that it is invalid.
+ * The status of a known token by a response of the upstream: valid; invalid; now that of another user; or doubtful, when one route has
+ * rejected it although it may be valid.
  */
 export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
 
-/** The viewer of a request's token, null if the token is invalid; or the reason why the upstream cannot say now. */
+/** The viewer of a token, null if the token is invalid; or the error if the upstream gives no answer now. */
 export type Authentication =
   | { readonly viewer: Viewer | null }
   | { readonly error: 'upstreamAway' | 'tooManyRequests'; readonly retryAfter: number };
@@ -38,12 +38,12 @@ export interface Credential {
 export type UpstreamTokens = ReturnType<typeof createUpstreamTokens>;
 
 export interface UpstreamTokensOptions {
-  /** Asks the upstream whose token it is. @param viewer the viewer of a token that is known. */
+  /** Asks the upstream for the user of a token. @param viewer the viewer of a token that is known. */
   check(token: string, viewer?: Viewer): Promise<TokenCheck>;
   /** Called with a token that is new here, and with one that has ended or is no longer used. */
   onBegin(credential: Credential): void;
   onEnd(credential: Credential): void;
-  /** Called when a token is another user's than before. */
+  /** Called when a token has become that of another user. */
   onOther(): void;
   /** After how long a token is checked again, in milliseconds. */
   readonly ttl: number;
@@ -51,7 +51,7 @@ export interface UpstreamTokensOptions {
   readonly idle: number;
 }
 
-/** What a token may consist of (RFC 6750, section 2.1), and more; how long it may be. */
+/** The accepted characters of a token, more than RFC 6750 (section 2.1) allows, and its length. */
 const possible = /^[!-~]{1,4096}$/;
 
 /** How many valid tokens are held at most, and how many invalid ones. */
@@ -63,7 +63,7 @@ const invalidFor = 10_000;
 /** How many unknown tokens of an address are checked at the same time. */
 const maxChecksOfAddress = 4;
 
-/** How many invalid tokens an address may bring in a minute. */
+/** How many invalid tokens an address may send in a minute. */
 const maxFailures = 20;
 
 /** For how long, in milliseconds, a token counts as valid while the upstream cannot be reached. */
@@ -120,7 +120,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
-    /** Whether the token of a viewer is still valid, as far as can be told. */
+    /** Whether the token of a viewer is still valid, as far as the gateway knows. */
     async isValid(viewer: Viewer): Promise<boolean> {
       const entry = known.of(viewer);
       const held = entry && known.hold(entry);
@@ -128,7 +128,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
     },
 
     /**
-     * Whether the upstream has said, or says now, that a token is still its viewer's.
+     * Whether the upstream has confirmed since then, or confirms now, that a token belongs to its viewer.
      * @param digest of the token.
      * @param since a time by `performance.now()`.
      */
@@ -139,12 +139,12 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       return entry.confirmed >= since && !entry.end.signal.aborted;
     },
 
-    /** How often, in seconds, `isValid` has to be called at least: a token that is not used for long is forgotten. */
+    /** The longest pause, in seconds, between two calls of `isValid`: an unused token is forgotten. */
     maxAge: Math.min(ttl, idle / 2) / 1_000,
     /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
     credentialOf: (viewer: Viewer): Credential | undefined => known.of(viewer),
     /**
-     * Must be called with what any other response of the upstream says of a token.
+     * Must be called with the status of a token by any other response of the upstream.
      * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
      */
     noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void {
@@ -218,7 +218,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       entries.set(digestOf(token), entry);
       return entry;
     },
-    /** Notes what the upstream says of a token. @param askedAt when the request was sent. */
+    /** Notes the status of a token. @param askedAt when the request was sent. */
     note(entry: Entry, said: TokenStatus, askedAt: number): void {
       if (said === 'valid') {
         if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
@@ -249,7 +249,7 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     return checked;
   }
 
-  /** Returns the check that is under way, or undefined while the upstream must not be asked again. */
+  /** Returns the running check, or a new one; undefined while the upstream must not be asked again. */
   function askAgain(entry: Entry): Promise<TokenCheck> | undefined {
     const now = performance.now();
     if (!entry.checking && now >= entry.askAgainAt) {
@@ -267,16 +267,16 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     async confirm(entry: Entry): Promise<TokenCheck['kind']> {
       const now = performance.now();
       if (now - entry.confirmed < ttl) return 'valid';
-      // An upstream that does not respond must not delay reads of the copy: the check goes on in the background.
+      // A silent upstream must not delay reads of the mirror. The check goes on in the background.
       const checked = await resultWithin(longestCheck, askAgain(entry));
       if (entry.end.signal.aborted) return 'invalid';
-      // The token was valid a while ago, and the upstream cannot say that it no longer is.
+      // The token was valid a while ago, and the upstream has not said otherwise.
       return checked?.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
     },
   };
 }
 
-/** Checks unknown tokens: each once for all requests that bring it, and a few of an address at the same time. */
+/** Checks unknown tokens: once for all requests with the same token, and only a few of an address at a time. */
 function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: KnownTokens) {
   const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
   const underWay = new Map<string, Promise<Authentication>>();
@@ -286,7 +286,7 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
   const waiting = new LRUCache<string, number>({ ...atMost(maxTokens), ttl: longestAway });
 
   async function checkUnknown(token: string, address: string): Promise<Authentication> {
-    // Other tokens of the address may have turned out to be invalid while this one waited.
+    // Other tokens of the address may have been found invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };

@@ -1,6 +1,6 @@
 /**
- * The HTTP client of a service that speaks the REST interface. It waits when it is asked to, repeats what failed, and
- * checks everything that it is sent.
+ * The HTTP client of a service with the REST interface. It waits when the service asks for it, retries failed requests, and
+ * validates each response.
  */
 
 import pRetry from 'p-retry';
@@ -31,13 +31,13 @@ export interface Upstream {
   requestCount(): number;
   /**
    * The `data` of the envelope that a path responds with.
-   * @throws {UpstreamRejection} when the upstream says no, {Unauthorized} for a bad token, {UpstreamError} after giving up.
+   * @throws {UpstreamRejection} for a rejected request, {Unauthorized} for a bad token, {UpstreamError} after the last attempt.
    */
   get(path: string, signal?: AbortSignal): Promise<unknown>;
   post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
 }
 
-/** How long to wait for what, in milliseconds, and how often to try. */
+/** Timeouts and pauses in milliseconds, and the number of retries. */
 export interface Timing {
   /** For one response, from the request to the end of its body. */
   readonly timeout: number;
@@ -46,7 +46,7 @@ export interface Timing {
   /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
   readonly maxDelay: number;
-  /** The longest `Retry-After` that is waited for, and for what somebody waits for also the longest wait for the budget. */
+  /** The longest `Retry-After` to wait for. For requests of a waiting client, also the longest wait for the budget. */
   readonly longestPause: number;
 }
 
@@ -58,10 +58,10 @@ const defaultTiming: Timing = {
   longestPause: 5 * 60_000,
 };
 
-/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
+/** The largest response, in bytes: a page of 100 sessions has less than a tenth of it. */
 const responseLimit = 4 * 1024 * 1024;
 
-/** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
+/** As `get`, but undefined if the upstream does not have the operation or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
   try {
     return await upstream.get(path, signal);
@@ -80,13 +80,13 @@ export interface UpstreamOptions {
   readonly base: string;
   readonly token: string;
   readonly timing?: Partial<Timing>;
-  /** What the account may ask in a minute; as much as one likes unless given. */
+  /** Limits the requests of the account. By default there is no limit. */
   readonly budget?: Budget;
   /** What the requests are for. */
   readonly priority?: Priority;
-  /** Has requests take turns with those of other accounts. */
+  /** Limits the concurrent requests of all accounts together. */
   readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
-  /** Told of every response that rejects the token. */
+  /** Called for every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
   /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
   readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
@@ -168,9 +168,9 @@ const callOf = (root: string, method: 'GET' | 'POST', path: string, body?: strin
   method,
   body,
   url: new URL(root + path),
-  /** What messages call it, such as `GET /users/me`. */
+  /** Its name in messages for the terminal, such as `GET /users/me`. */
   name: `${method} ${path}`,
-  /** What it is called where anybody reads it. */
+  /** Its name in logs, without ids. */
   route: routeOf(path),
 });
 
@@ -186,14 +186,14 @@ function failureFrom(error: unknown, call: Call, timeout: number | undefined): U
   return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
 }
 
-/** Whether a request may have been done that failed: not if it never got there, or was rejected. */
+/** Whether a failed request may have been carried out: not if it was never sent, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
   if (!(error instanceof UpstreamError)) return !wasNotSent(error);
   const { status = 500 } = error.failure;
   return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
 }
 
-/** @param failure what is told of it. */
+/** @param failure as in `Failure`. */
 const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
 
 function initOf({ method, body }: Call, token: string, signal: AbortSignal): RequestInit {
@@ -203,7 +203,7 @@ function initOf({ method, body }: Call, token: string, signal: AbortSignal): Req
   return { headers: { ...headers, 'Content-Type': 'application/json' }, body, ...others };
 }
 
-/** No redirect is followed: the token goes nowhere else, and no write is repeated. */
+/** Rejects redirects: the token must not be sent elsewhere, and no write repeated. */
 function rejectRedirect(call: Call, { status, headers }: Response, quote: Quote): void {
   const location = headers.get('Location');
   if (status < 300 || status > 399 || location === null) return;
@@ -229,15 +229,15 @@ function exhausted(call: Call, why: string, wait: number, status?: number): Upst
   return new UpstreamBusy(message, failure, seconds);
 }
 
-/** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */
+/** Whether a later attempt may succeed: the upstream is overloaded, too slow or broken. */
 const isBusy = ({ status }: Response) => status === 429 || status === 408 || status >= 500;
 
-/** @throws {UpstreamError} of the kind that says what a response without data means. */
+/** @throws {UpstreamError} of the class for the meaning of a response without data. */
 function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {
   const { name } = call;
   const { status } = response;
   const failure = { ...failureOf(call, `responded with ${status}`), status };
-  // Whatever the body says: nothing else can be meant.
+  // The body does not matter: the status is clear.
   if (status === 401) {
     const message = `${name}: the upstream does not accept the token`;
     throw new Unauthorized(message, { ...failure, failure: 'rejected the token' });
@@ -254,7 +254,7 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
   throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
 }
 
-/** What is said of a 404 that is none of the interface's own. */
+/** The message about a 404 without the envelope of the interface. */
 const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
   `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
 
@@ -268,7 +268,7 @@ async function readText(call: Call, response: Response): Promise<string> {
   );
 }
 
-/** The whole body of a response, or undefined for one over the limit, of which no more than that is read. */
+/** The whole body of a response; undefined for a body over the limit, whose rest is not read. */
 export async function readResponseBody(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<Buffer | undefined> {
@@ -288,6 +288,6 @@ const quoteWithout =
   (text) =>
     JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
 
-/** `fetch` says only that it failed; why stands in the cause. */
+/** `fetch` reports only that it failed. The reason is in the cause. */
 const reasonOf = (error: unknown) =>
   errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);

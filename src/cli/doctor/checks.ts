@@ -1,6 +1,6 @@
 /**
- * Looks for what keeps a gateway from running well, and says what to do about it. Changes no data. Each check is a function in
- * a list, in the order in which one thing needs the other; leaving one out hurts no other.
+ * Finds what keeps a gateway from running well, and says what to do about it. Changes no data. The checks are functions in a
+ * list: what a check needs is checked before it. A check may be left out without harm to the others.
  */
 
 import { existsSync } from 'node:fs';
@@ -76,7 +76,7 @@ function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
-/** Whether a start can listen on the port of a setting, or a gateway listens there already. */
+/** Whether a gateway can listen on the port of a setting, or already does. */
 async function findPort({ HOST, ...ports }: Config, setting: 'PORT' | 'METRICS_PORT'): Promise<Found> {
   const port = ports[setting];
   if (port === undefined) return undefined;
@@ -88,7 +88,7 @@ async function findPort({ HOST, ...ports }: Config, setting: 'PORT' | 'METRICS_P
 
 async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Found> {
   if (base === undefined) return undefined;
-  // Without UPSTREAM_TOKEN, each client sends the token of its own account. That the upstream rejects another one shows as well that it responds.
+  // Without UPSTREAM_TOKEN, each client sends the token of its own account. A rejected token shows as well that the upstream responds.
   const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
   try {
     await upstream.get('/users/me');

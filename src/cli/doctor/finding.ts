@@ -5,18 +5,18 @@ import { type Diagnosis, SetupError } from '../../errors.ts';
 export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;
   readonly state: 'ok' | 'problem';
-  /** How things are. */
+  /** The state, or the problem. */
   readonly says: string;
 }
 
-/** How things are if all is well, or what is wrong and what to do about it; undefined where the check does not apply. */
+/** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
 export type Found = string | Pick<Finding, 'says' | 'advice'> | undefined;
 
-/** The name of a check, and the check itself, which changes nothing. It fails as a start does. */
+/** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
 export type Check<Subject> = readonly [
   name: string,
   find: (subject: Subject) => Found | Promise<Found>,
-  /** Whether the checks after this one tell nothing while it finds a problem. */
+  /** Whether a problem here makes the checks after it pointless. */
   isVital?: boolean,
 ];
 
@@ -36,7 +36,7 @@ export async function runChecks<Subject>(
   return findings;
 }
 
-/** What is wrong where a start would fail with the error. @throws any other error. */
+/** The problem, if the error is one with which a start fails. @throws any other error. */
 export function problemOf(error: unknown): { says: string } {
   if (error instanceof SetupError) return { says: error.message };
   throw error;

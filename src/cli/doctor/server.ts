@@ -1,4 +1,4 @@
-/** Checks of a database server: what it says of itself, how it is reached, and whether changes are heard from it. */
+/** Checks of a database server: its version and state, the way to it, and whether its notifications arrive. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ import { type Check, type Finding, type Found, problemOf, runChecks, timeout } f
 export interface Connected {
   readonly urls: ServerUrls;
   readonly client: pg.Client;
-  /** Where changes are heard and migrations applied: by DATABASE_DIRECT_URL, or else by the same connection. */
+  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
   readonly direct: Session;
   /** Of the direct connection. */
   readonly server: pg.ClientConfig;
@@ -38,7 +38,7 @@ export interface Connected {
 const checks: readonly Check<Connected>[] = [
   ['database', checkVersion],
   ['database encoding', ({ client, info }) => findEncodingProblem(client, info.encoding)],
-  // PgBouncer ends the connection on which a transaction was begun that it does not take.
+  // PgBouncer ends a connection when it rejects a transaction of it, so no later check could run.
   ['pooler', findPoolerProblem, true],
   ['pooler', checkPooling],
   ['direct connection', connectDirectly, true],
@@ -60,7 +60,7 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
     await session.connect();
     return await runChecks(checks, { urls, client, direct, server, info: await readInfo(client) });
   } catch (error) {
-    // As a start says it.
+    // With the words of a start.
     const { says, advice } = reasonOf(client, error, url);
     return [{ check: 'database', state: 'problem', says: `${withoutPassword(url)}: ${says}`, advice }];
   } finally {
@@ -104,7 +104,7 @@ async function checkRights({ client, info: { isReplica, role } }: Connected): Pr
   };
 }
 
-/** Whether row-level security hides rows from the role, which no error ever says. */
+/** Whether row-level security hides rows from the role. PostgreSQL reports no error for that. */
 async function checkHiddenTables({ client, info: { role } }: Connected): Promise<Found> {
   const tables = (await findHiddenTables(client)).map(quoted);
   if (tables.length === 0) return undefined;
@@ -117,7 +117,7 @@ async function checkHiddenTables({ client, info: { role } }: Connected): Promise
   };
 }
 
-/** A name as SQL takes it. */
+/** A name, quoted for SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 async function checkMigrations({ client, direct }: Connected): Promise<Found> {
@@ -155,7 +155,7 @@ async function checkTriggers({ client }: Connected): Promise<Found> {
   };
 }
 
-/** What a start says of a pooler that it rejects. */
+/** Whether a start would reject the pooler. */
 async function findPoolerProblem({ client }: Connected): Promise<Found> {
   try {
     if (await isPooled(client)) await checkPooler(client);
@@ -165,7 +165,7 @@ async function findPoolerProblem({ client }: Connected): Promise<Found> {
   }
 }
 
-/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+/** Through a pooler the gateway changes no settings of a session, since other clients use it as well. */
 async function checkPooling({ client }: Connected): Promise<Found> {
   if (!(await isPooled(client))) return 'none stands between';
   const { rows } = await client.query<{ role: string; timeout: string }>(
@@ -198,7 +198,7 @@ async function connectDirectly({ client, direct, urls }: Connected): Promise<Fou
   };
 }
 
-/** Whether what one connection says is heard by another: not every pooler lets it through. */
+/** Whether a notification of one connection reaches another: not every pooler lets it through. */
 async function checkFeed({ client, server }: Connected): Promise<Found> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
   const [listener, other] = [createSession(server, timeout), createSession(server, timeout)];

@@ -1,4 +1,4 @@
-/** Checks that a server can be used, and finds out what it is capable of. */
+/** Checks that a server can be used, and finds its capabilities. */
 
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
@@ -109,12 +109,12 @@ async function findDirect(url: string, directUrl: string): Promise<pg.ClientConf
 }
 
 /**
- * Describes where the other connection leads if that is not the same database of the same running server: only then does an
- * advisory lock of one exclude the other. Names, rows and even the system identifier are the same in a copy.
+ * Describes where the other connection leads, if not to the same database of the same running server. The proof is an advisory lock
+ * of one that excludes the other: names, rows and even the system identifier are the same in a copy.
  */
 export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
   const lock = randomBytes(8).readBigInt64BE().toString();
-  // A pooler may change the session between transactions, so this takes place in one.
+  // In one transaction, since a pooler may change the session between transactions.
   await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
   try {
     const here = await readPlace(one, 'false');

@@ -1,11 +1,11 @@
 /**
  * The embedded PostgreSQL: PGlite on a folder, for a gateway without a database server.
  *
- * It promises that one process at a time has the folder, that a process that is killed loses nothing that it has
- * acknowledged, and that an engine that has failed is not used again. The gateway and its commands connect through a Unix
- * socket in the folder and take turns (`server.ts`); all other clients are rejected, since PGlite has one session only.
+ * Promises that only one process at a time has the folder open, that a killed process loses no acknowledged write, and that a
+ * failed engine is not used again. The gateway and its commands connect through a Unix socket in the folder and take turns
+ * (`server.ts`). All other clients are rejected, since PGlite has only one session.
  *
- * It may be replaced by a PostgreSQL server: set DATABASE_URL. Then only this folder and `database.ts` know the difference.
+ * May be replaced by a PostgreSQL server: set DATABASE_URL. Only this folder and `database.ts` know the difference.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -91,7 +91,7 @@ function lost(folder: string): SetupError {
   );
 }
 
-/** Finds out what keeps a gateway from opening the database of the folder, if anything, by opening it. */
+/** Finds out, by opening it, why a gateway cannot open the database of the folder; undefined if it can. */
 export function findProblem(dataDir: string): Promise<Diagnosis | undefined> {
   const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
   return openEmbedded(dataDir).then(

@@ -21,9 +21,9 @@ export interface FolderLock {
 /**
  * Locks the folder for this process.
  *
- * The lock is a listening socket, which stops listening when its process ends. Its file stays, though, and to remove a file
- * that nobody listens on is a race: meanwhile it may have become the lock of a faster process. So the lock files are
- * numbered, the one with the highest number is the lock and is never removed, and only one process can link the next number.
+ * The lock is a listening socket, which stops listening when its process ends. Its file stays, though, and removing an old file is
+ * a race: it may have become the lock of a faster process meanwhile. So the lock files are numbered. The one with the highest
+ * number is the lock and is never removed, and only one process can link the next number.
  * @throws {FolderInUse} when another process holds the lock. {SetupError} when the folder cannot be used.
  */
 export async function lockFolder(folder: string): Promise<FolderLock> {
@@ -90,7 +90,7 @@ async function locksIn(folder: string): Promise<number[]> {
   return names.flatMap((name) => /^\.lock\.(\d+)$/.exec(name)?.[1] ?? []).map(Number);
 }
 
-/** What a connection says where nobody listens: on an old socket, on no file, and on the empty file in its place. */
+/** The error codes if no process listens: for an old socket, for no file, and for the empty file in its place. */
 const nobody = ['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'];
 
 /**

@@ -18,10 +18,10 @@ import { root } from '../../root.ts';
 import { engineRelease } from '../../version.ts';
 import { readMigrations } from '../migrate.ts';
 
-/** To be raised with every change of how the database is made or packed. */
+/** Raise it when the way to create or pack the database changes. */
 const edition = 3;
 
-/** The packed database of this version, if it was built: its name has all that it depends on. */
+/** The path of the packed database of this version, which may not exist. Its name has everything on which its content depends. */
 export async function newDatabaseFile(): Promise<string> {
   const digest = createHash('sha256')
     .update(JSON.stringify(await readMigrations()))

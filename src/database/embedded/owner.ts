@@ -1,6 +1,6 @@
 /**
- * Which user a folder with a database belongs to. Only that user may open it, as with the data directory of a PostgreSQL
- * server: a process of root could write there as well, and the owner could not read the files that it leaves behind.
+ * Checks the owner of a folder with a database. Only the owner may open it, as with the data directory of a PostgreSQL server: root
+ * could write there as well, but the owner could not read the files that root leaves behind.
  */
 
 import { stat } from 'node:fs/promises';
@@ -10,13 +10,13 @@ import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
 /** The name of the folder, in DATA_DIR, that has the files of the engine. */
 export const engineFolder = 'postgres';
 
-/** The user whom files of this process belong to; undefined on Windows. */
+/** The user of this process; undefined on Windows. */
 const ownUser = () => process.geteuid?.();
 
 /**
  * Makes sure that this process may use the database of a folder.
- * @param isCommand whether a command opens it, which as root does not even make a database in a folder of another user. For a
- * gateway that may be meant: in a container that runs as root, DATA_DIR is often a folder of a user of the host.
+ * @param isCommand whether a command opens it. A command of root does not create a database in a folder of another user. A gateway
+ * does: in a container that runs as root, DATA_DIR is often a folder of a user of the host.
  * @throws {SetupError} when it belongs to another user.
  */
 export async function assertOwn(dataDir: string, isCommand = false): Promise<void> {
@@ -30,7 +30,7 @@ export async function assertOwn(dataDir: string, isCommand = false): Promise<voi
   );
 }
 
-/** Undefined where there is no such folder, or nothing can be said of it: opening it says why. */
+/** Undefined if there is no such folder, or it cannot be inspected: then opening it reports the error. */
 function ownerOf(path: string): Promise<number | undefined> {
   return stat(path).then(
     ({ uid }) => uid,

@@ -4,7 +4,7 @@
  * PGlite is a single session. Its clients take turns: a turn begins with the first message of a client, and ends when the
  * engine is idle outside of any transaction. Two clients whose messages mix would bind their parameters to each other's
  * statements. The gateway and its commands leave nothing in the session that outlives a transaction, so nothing has to be
- * reset between turns. That is not known of other clients, and they are rejected.
+ * reset between turns. Other clients might, so they are rejected.
  *
  * `@electric-sql/pglite-socket` is not used: it takes turns after single messages, and so mixes them.
  */
@@ -80,7 +80,7 @@ export function serveEngine(
         endTurn = undefined;
       }
     } finally {
-      // An engine that has failed cannot roll back. The client is gone, so nobody has to be told.
+      // An engine that has failed cannot roll back. The client is gone, so the error has no receiver.
       if (endTurn) await run(rollback).catch(() => {});
       endTurn?.();
     }
@@ -126,7 +126,7 @@ const rollback = Buffer.concat([
  * again, and each attempt fails with the same error.
  */
 function createEngine(pglite: PGlite, findObstacle: () => Error | undefined) {
-  // Its first reason stays.
+  // Keeps the first error as its reason.
   const failure = new AbortController();
   const failed = failure.signal;
   const fail = (error: Error) => failure.abort(error);
@@ -192,7 +192,7 @@ function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): voi
   };
 }
 
-// What the server has to know of PostgreSQL's protocol (its documentation, "Message Formats").
+// The parts of PostgreSQL's protocol that the server reads (its documentation, "Message Formats").
 
 /** The type of a message is the code of a letter. */
 const type = (letter: string) => letter.charCodeAt(0);
@@ -224,7 +224,7 @@ async function* readMessages(socket: Socket): AsyncGenerator<Buffer, undefined> 
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     rest = Buffer.concat([rest, chunk]);
     let end = 0;
-    // On Terminate the engine would end.
+    // The engine must not get Terminate: it would end.
     const isTerminated = () => typeLength === 1 && rest[end] === type('X');
     while (rest.length >= end + typeLength + 4 && !isTerminated()) {
       const length = rest.readInt32BE(end + typeLength);

@@ -1,6 +1,6 @@
 /**
- * How a database announces changes: by NOTIFY, or by messages in its log. Chosen by the setting CHANGE_FEED, and by what the
- * server and the role are able to do. `announce_by` in the migrations explains why switching works this way.
+ * Chooses how a database announces changes: by NOTIFY, or by messages in its log. The choice depends on the setting CHANGE_FEED, the
+ * server and the role. `announce_by` in the migrations explains why switching works this way.
  */
 
 import pg from 'pg';
@@ -32,18 +32,18 @@ const switchLock = 0xd07e7a12;
  */
 const longestLocking = 500;
 
-/** How long, in milliseconds, a slot is waited for on trial: one that can be made waits for those who write. */
+/** How long, in milliseconds, to wait for a trial slot. The server creates it only after running writers have ended. */
 const longestTrial = 3_000;
 
-/** The mode that the database has come to, and why where it is not the one that was asked for. */
+/** The resulting mode, and the reason if it is not the wanted one. */
 export interface ChosenMode {
   readonly mode: FeedSetup['mode'];
   readonly why?: string;
 }
 
 /**
- * Switches the database to the mode that is wanted. `auto` leaves it as it is, unless it announces by NOTIFY and messages can be read.
- * @throws {SetupError} when the mode that is asked for cannot be had.
+ * Switches the database to the wanted mode. `auto` leaves it as it is, unless it announces by NOTIFY and messages can be read.
+ * @throws {SetupError} if the wanted mode is not possible.
  */
 export async function chooseAnnounceMode(
   wanted: Config['CHANGE_FEED'],
@@ -82,7 +82,7 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   return setup;
 }
 
-/** What prevents announcing by messages, as far as the setup tells. */
+/** The reason, as far as the setup shows it, why changes cannot be announced by messages. */
 function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   const { walLevel, mode, isPublished, mayPublish, owns, role } = setup;
   if (walLevel !== 'logical')
@@ -97,11 +97,11 @@ function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   };
 }
 
-/** What is needed to make a slot, for errors of which PostgreSQL does not say what to do. */
+/** The requirements of a slot, for errors without a hint of PostgreSQL. */
 const slotNeeds =
   'The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see docs/deployment.md.';
 
-/** Tries to make a slot. Gives undefined if it can be, or could be once transactions are over that write. */
+/** Tries to create a slot. Returns undefined if that succeeds, or only has to wait for writing transactions. */
 export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {
   // The types of `pg` do not have the parameter, which it passes on.
   const config: pg.ClientConfig & { replication: 'database' } = { ...direct, replication: 'database' };
@@ -141,7 +141,7 @@ async function switchTo(client: pg.ClientBase, wanted: 'notify' | 'logical'): Pr
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
     const { mode, isPublished } = await readFeedSetup(client);
-    // Nobody reads messages any more after a switch to NOTIFY, so it waits for all who may still send one.
+    // After a switch to NOTIFY no gateway reads messages, so the switch waits for all transactions that may still send one.
     if (wanted === 'notify') {
       await client.query(`SET LOCAL statement_timeout = ${longestLocking}`);
       await client.query(`LOCK TABLE "${announcedTables.join('", "')}" IN SHARE MODE`);

@@ -1,10 +1,10 @@
 /**
- * The change feed: tells whose data has changed, whichever program changed it. The triggers in the migrations announce
- * changes; `notify.ts` receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. Promised is that a
- * feed counts as listening only while it hears itself. It may be replaced by one that never listens: then nothing is cached.
+ * The change feed: reports whose data has changed, by any program. The triggers in the migrations announce changes; `notify.ts`
+ * receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. May be replaced by a feed that never listens:
+ * then nothing is cached.
  *
- * LISTEN is no proof that anything arrives: a pooler may accept it and deliver nothing. So the gateway sends itself a
- * heartbeat, at the start and every few seconds, and counts as listening only while its heartbeats arrive.
+ * Promises that a feed counts as listening only while its own heartbeats arrive. LISTEN alone is no proof: a pooler may accept
+ * it and deliver nothing. So the gateway sends itself a heartbeat, at the start and every few seconds.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -37,8 +37,8 @@ export interface ChangeFeed {
   /** Whether announcements are proved to arrive. While they are not, nothing that was read before may be used again. */
   readonly listening: boolean;
   /**
-   * Waits until every change has been announced here that could be read when it was called, and returns whether that has
-   * happened: a change can be read a moment before it is announced. Absent where it cannot (embedded engine).
+   * Waits until all changes that could be read before the call have been announced here, and returns whether that has happened.
+   * A change can be read a moment before it is announced. Absent for the embedded engine, where it cannot.
    */
   readonly catchUp?: () => Promise<boolean>;
   /** How often announcements have begun to arrive again after a loss. */
@@ -78,8 +78,8 @@ export const heartbeatPrefix = 'heartbeat ';
 
 /**
  * Begins to listen.
- * @param hear called with the payload of each announcement, once what it announces can be read.
- * @param lost aborted by whichever part finds that a connection is lost. All of them are closed then.
+ * @param hear called with the payload of each announcement, once its change can be read.
+ * @param lost aborted by the part that notices a lost connection. Then all connections are closed.
  */
 export type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
 
@@ -89,7 +89,7 @@ export interface FeedConnection {
   announce(payload: string): Promise<unknown>;
 }
 
-/** Called with why announcements do not arrive, whenever that has changed; with undefined when they arrive again. */
+/** Called with each new reason why announcements do not arrive, and with undefined when they arrive again. */
 export type FeedReport = (problem: string | undefined) => void;
 
 /**
@@ -161,7 +161,7 @@ export async function keepListening(
   return Object.assign(audience, { close, ...(!isHeardFirst && { catchUp: heartbeats.catchUp }) });
 }
 
-/** Announcements that a gateway sends to itself, as proof that announcements arrive, and up to which point. */
+/** Announcements that a gateway sends to itself. They prove that announcements arrive, and up to which point. */
 function createHeartbeats() {
   /** The heartbeats in flight, and what to call when they arrive, or never will. */
   const expected = new Map<string, (arrived: boolean) => void>();
@@ -191,7 +191,7 @@ function createHeartbeats() {
       arrives = () => beat(connection);
       return arrives;
     },
-    /** Waits for no heartbeat any more, since the connections are lost. */
+    /** Fails all pending heartbeats, since the connections are lost. */
     giveUp(): void {
       for (const settle of expected.values()) settle(false);
     },
@@ -208,7 +208,7 @@ function createHeartbeats() {
   };
 }
 
-/** Those who are told of changes, and of all when announcements may have been missed. */
+/** The listeners. They are called with each change, and with `all` if announcements may have been missed. */
 function createAudience() {
   const listeners = new Set<ChangeListener>();
   let listening = false;

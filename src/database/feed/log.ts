@@ -1,8 +1,8 @@
 /**
  * Reads announcements from the server's write-ahead log, where they are messages. Loaded only if the database announces so.
  *
- * They are read through a temporary replication slot, which is dropped with its connection, so that the server retains no log
- * for a gateway that is gone. A gateway that has lost its slot takes everything as changed.
+ * They are read through a temporary replication slot, which is dropped with its connection, so that the server retains no log for a
+ * gateway that is gone. A gateway that has lost its slot treats all data as changed.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -35,12 +35,12 @@ class TemporarySlotPlugin extends PgoutputPlugin {
 }
 
 /**
- * Starts to read messages. Once it has resolved, none is missed about a change that snapshots do not show yet.
+ * Starts to read messages. Once it has resolved, it misses no message about a change that snapshots do not show yet.
  *
  * A slot delivers only what commits after it was created. Changes that are in the log already, but that snapshots do not
  * show yet, would be missed: so this waits for all transactions that have begun to write.
- * @param ask asks the server that the messages are from.
- * @param lost aborted by whichever part finds that they are no longer read.
+ * @param ask runs a statement on the server of the messages.
+ * @param lost aborted by the part that notices that messages are no longer read.
  */
 export async function readMessages(
   direct: pg.ClientConfig,
@@ -98,8 +98,8 @@ export async function awaitWriters(ask: Ask, lost: AbortSignal): Promise<void> {
 }
 
 /**
- * Selects the transactions that are over for a snapshot: it shows what they have written, or they have failed. The log has the
- * lower 32 bits of their ids, so they have to be within two thousand million of the snapshot.
+ * Selects the transactions that are over for a snapshot: it shows their changes, or they have failed. The log has only the lower 32
+ * bits of their ids, so they have to be within two thousand million of the snapshot.
  */
 export const selectOver = (snapshot = 'pg_current_snapshot()') => `
   WITH now AS MATERIALIZED (SELECT ${snapshot} AS seen)
@@ -108,9 +108,9 @@ export const selectOver = (snapshot = 'pg_current_snapshot()') => `
     (xmax + ((id::bigint - xmax + 2147483648) & 4294967295) - 2147483648)::text::xid8, seen)`;
 
 /**
- * A message may be read from the log before snapshots show what its transaction has written: it is in the log first, and may
- * wait there for a synchronous standby. Makes a function that passes each announcement on once it is visible, those of a
- * transaction once each, and a heartbeat after all that was visible before it.
+ * Makes a function that passes each announcement on once its change is visible. A message may be read from the log before that: the
+ * commit is in the log first, and may wait there for a synchronous standby. Equal announcements of a transaction are passed on once,
+ * and a heartbeat after all that was visible before it.
  */
 function createVisibility(
   ask: Ask,
@@ -130,7 +130,7 @@ function createVisibility(
         waiting.delete(transaction);
         payloads.forEach(hear);
       }
-      // After a snapshot that showed many, one serves all that come meanwhile. After one that showed none, longer each time.
+      // After a useful snapshot, a short pause collects more messages for the next. After a useless one, the pause doubles.
       rest = over.size > 0 ? Math.min(over.size, 10) : Math.min(2 * rest || 1, 50);
       await pause(rest, lost.signal);
     }
@@ -142,7 +142,7 @@ function createVisibility(
     waiting.set(transaction, payloads.add(payload));
     if (isPassing) return;
     isPassing = true;
-    // Not for each message: one snapshot serves those that come together.
+    // Deferred, so that one snapshot serves all messages that arrive together.
     setImmediate(() => passOn().catch((error: unknown) => lost.abort(error)));
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Listens to a server, or to the embedded engine. Where a database announces by messages in its log, `log.ts` reads those
- * besides.
+ * Listens to a server, or to the embedded engine. If a database announces by messages in its log, `log.ts` reads these as
+ * well.
  *
  * The database function `announce` returns the mode with each heartbeat. When the mode changes, the gateway reconnects, so a
  * database may be switched at any moment. The gateway always listens to NOTIFY as well: transactions that began before the
@@ -55,13 +55,13 @@ export function listenToEngine(
 }
 
 /**
- * Listens on a connection that does nothing else: behind a pooler, any other statement could bring along notifications that
- * were meant for another client.
+ * Listens on a connection that does nothing else: behind a pooler, any other statement could fetch notifications of another
+ * client.
  * @param direct connects to the server itself.
- * @param announcing connects as the pool does. Heartbeats are sent over it, so that they do not arrive if the two have come
- * to lead to different servers.
- * @param longestUse for how many milliseconds heartbeats are sent over one connection.
- * @param report told why nothing arrives, and when something does again.
+ * @param announcing connects as the pool does. Heartbeats are sent over it: if the two now lead to different servers, they do not
+ * arrive.
+ * @param longestUse how many milliseconds one connection is used for heartbeats.
+ * @param report as in `keepListening`.
  */
 export function listenToServer(
   direct: pg.ClientConfig,
@@ -109,8 +109,8 @@ export function listenToServer(
 export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 
 /**
- * A pool of one connection, which is replaced now and then: when the address comes to lead to another server, old connections go
- * on working with the old server, while those of the gateway's pool move to the new one.
+ * A pool of one connection, which is replaced now and then. If the address is moved to another server, an old connection would still
+ * use the old server, while those of the gateway's pool move to the new one.
  */
 function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortController): pg.Pool {
   const pool = new pg.Pool({
@@ -147,7 +147,7 @@ async function openConnection(
 ): Promise<pg.Client> {
   const { client, connect } = createSession(config, longest);
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
-  // Not `client.end()`, which waits for what a dead connection never says.
+  // Not `client.end()`, which would wait for a response of a dead connection.
   lost.signal.addEventListener('abort', () => client.connection.stream.destroy(), { once: true });
   await connect();
   return client;

@@ -1,6 +1,6 @@
 /**
- * Sends statements in one batch through a connection of `pg`, and reads their rows. It uses what `pg` offers to query objects of
- * others, such as those of `pg-cursor`.
+ * Sends statements in one batch through a connection of `pg`, and reads their rows. It uses the interface of `pg` for custom query
+ * objects, such as those of `pg-cursor`.
  *
  * The query class of `pg` takes as much time as all the rest of a small request. This one reads the values of a row by index,
  * and does not ask the server to describe columns that are known in advance.
@@ -25,22 +25,22 @@ export interface NamedStatement {
   readonly columns?: readonly Column[] | undefined;
 }
 
-/** The most statements that a connection has prepared: many times those of a frontend's operations. */
+/** How many statements a connection prepares at most: many more than the operations of a frontend need. */
 export const maxStatements = 250;
 
-/** In characters: several times the longest statement of an operation without a filter. That of a filter can be very large. */
+/** In characters: several times the longest statement without a filter. Statements with filters can be very large. */
 const longestPrepared = 8_000;
 
 /**
- * The name of a prepared statement, which PostgreSQL parses and plans only once; empty for a text that is too long to be
- * kept. It is made of the text: where a pooler has several clients use one session, all mean the same by the name.
+ * The name of a prepared statement, which PostgreSQL parses and plans only once; empty for a text that is too long. It is a digest
+ * of the text: if clients share a session behind a pooler, the name means the same for all.
  */
 export const statementName = (text: string): string =>
   text.length > longestPrepared
     ? ''
     : `dovetail_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`;
 
-/** The names of the statements that each connection has prepared for sure. */
+/** The names of the statements that each connection certainly has prepared. */
 const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, true>>();
 
 function preparedOn(connection: pg.Connection) {
@@ -64,7 +64,7 @@ export class Batch implements pg.Submittable {
   /** Set by `pg`. */
   callback: ((error: unknown, results?: object[][]) => void) | undefined;
   readonly statements: readonly NamedStatement[];
-  /** The values of each statement as text. A value that has none throws before anything is sent. */
+  /** The values of each statement as text. A value without a text throws before anything is sent. */
   readonly #values: readonly (string | null)[][];
   readonly #results: object[][];
   #connection: pg.Connection | undefined;
@@ -131,7 +131,7 @@ export class Batch implements pg.Submittable {
     this.callback?.(error);
   }
 
-  // These messages bring nothing that is needed beside the rows.
+  // These messages have no needed data.
   handlePortalSuspended(): void {}
   handleEmptyQuery(): void {}
 }

@@ -1,6 +1,6 @@
 /**
- * Counts and sums rows in groups, with one statement: the rows themselves, and the parts that they consist of, such as
- * sessions and their segments.
+ * Counts and sums rows in groups, with one statement: the rows themselves and their parts, such as sessions and their
+ * segments.
  *
  * Rows and parts are grouped separately, so that a row counts once however many parts it has. The results are then merged by
  * the keys of the groups.

@@ -1,9 +1,9 @@
 /**
- * The front of this folder: Prisma's query language in, rows out, with one SQL statement for each query.
+ * The main file of this folder: Prisma's query language in, rows out, with one SQL statement for each query.
  *
- * It makes reads faster than Prisma's client, which takes more time for a query than all the rest of a request, and whose engine
- * needs 60 MB. The client says what is right: `statement.slow.test.ts` compares both by random queries. What the folder does not
- * support is an error. docs/decisions/sql-writer.md says how to take it out.
+ * Promises the results of Prisma's client: `statement.slow.test.ts` compares both by random queries. Unsupported queries are errors.
+ * It is faster: the client takes more time for a query than all the rest of a request, and its engine needs 60 MB. May be replaced
+ * by the client (docs/decisions/sql-writer.md).
  */
 
 import pg from 'pg';
@@ -149,5 +149,5 @@ function createSender(pool: pg.Pool) {
  */
 const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
 
-/** By its types the pool returns a query object itself. It returns a promise of what the object passes to its callback. */
+/** By its types the pool returns the query object. In fact it returns a promise of the value that the object passes to its callback. */
 const resultsOf = (pool: pg.Pool, batch: Batch) => pool.query(batch) as unknown as Promise<object[][]>;

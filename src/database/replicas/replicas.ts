@@ -1,17 +1,17 @@
 /**
  * Reads from standbys. One rule: a viewer reads from a standby that has replayed every change of the viewer's data that this
- * gateway knows of, and else from the primary. Promised is that no viewer sees older data than before, and that a standby
- * that is silent or lost delays no read for long. It may be replaced by reading everything from the primary.
+ * gateway knows, or else from the primary. Promises that no viewer sees older data than before, and that a silent or lost
+ * standby delays no read for long. May be replaced by reading everything from the primary.
  *
- * Why the response cache may store a response that was computed on a standby: it stores the response under the version of
- * the viewer's data at which the computation began. A change raises that version, and makes unknown what a standby needs,
- * before anybody else hears of the change. So a computation reads from a server that shows every change that its version
- * counts, and a later change raises the version, which invalidates the response.
+ * Why the response cache may store a response of a standby: it stores the response under the version of the viewer's data at which
+ * the computation began. A change first raises that version and the position that a standby needs; only then do other parts hear
+ * of it. So a computation reads from a server that shows every change in its version. A later change raises the version, and
+ * so invalidates the response.
  *
- * Why a viewer never reads older data than before: each viewer has one standby, whose position only grows while it is
- * connected, and which is used again after a loss only once it shows everything that it may have shown before. A viewer leaves
- * it for the primary only, which by then shows what the standby has shown (`catchUp`). A viewer who has read on the primary
- * reads from the standby once that has replayed the position after that read.
+ * Why a viewer never reads older data than before: each viewer has one standby. Its position only grows while it is connected, and
+ * after a loss it is used again only when it shows everything that it may have shown before. A viewer changes from it only to
+ * the primary, which by then shows what the standby has shown (`catchUp`). After a read on the primary, a viewer reads from the
+ * standby only when it has replayed the position after that read.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,7 +56,7 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
     /** The SQL interface of one operation of the viewer. Each viewer has one place; there is at least one. */
     sqlFor: ({ id }: { readonly id: number }) =>
       createOperationSql(sql, id, places[id % places.length] as Place, viewers, counts),
-    /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
+    /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
     noteChange: viewers.noteChange,
     figures: () => ({
       ...counts,
@@ -74,7 +74,7 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   };
 }
 
-/** A standby, whichever server it is at present. */
+/** The place of a standby, which may be another server after a reconnection. */
 interface Place extends StandbyConnection {
   /** Waits until the primary shows what the standby has shown. */
   catchUp(): Promise<void>;
@@ -111,7 +111,7 @@ function createOperationSql(
       return rows;
     } catch (error) {
       standby.failed(error);
-      // The server has stopped it, mostly since it took too long. On the primary it would probably take as long.
+      // The server has cancelled it, mostly for a timeout. On the primary it would probably take as long.
       if (error instanceof pg.DatabaseError && error.code === '57014') throw error;
       counts.retried++;
       return usePrimary(use);
@@ -140,8 +140,8 @@ function createOperationSql(
 }
 
 /**
- * The commits on their way from the disk to where they can be read, or that wait for synchronous replication, of transactions
- * that began before so many milliseconds.
+ * The commits that are being written to disk, or wait for synchronous replication, and so cannot be read yet. Only transactions that
+ * began earlier than this many milliseconds ago.
  */
 const committing = `SELECT concat(pid, ' ', xact_start) AS commit FROM pg_stat_activity
   WHERE lower(wait_event) IN ('syncrep', 'walwrite', 'walsync') AND xact_start < now() - $1 * interval '1 millisecond'`;
@@ -151,9 +151,9 @@ const longestCatchUp = 2_000;
 const catchUpPause = 5;
 
 /**
- * Waits until the primary shows everything that the standby has shown to anybody until now. A standby may show a commit before
- * the primary does: the primary shows it when the process that commits has finished, which with synchronous replication waits
- * for the standby. A standby that was lost can only have shown what began before.
+ * Waits until the primary shows everything that the standby has shown so far. A standby may show a commit before the primary: the
+ * primary shows it when the committing process has finished, which with synchronous replication waits for the standby. A lost
+ * standby can only have shown transactions that began before its loss.
  * @throws SERVICE_UNAVAILABLE when the primary does not show it in time.
  */
 async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promise<void> {
@@ -172,7 +172,7 @@ async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promis
   }
 }
 
-/** What a viewer needs to see. */
+/** The state that a viewer has to see. */
 interface Viewer {
   /**
    * The position of the primary after the last change, the last write and the last read there; undefined if it could not be
@@ -195,17 +195,17 @@ function trackViewers(feed: ChangeFeed, take: PrimaryPositionReader) {
   let reads = 0;
   let next: Promise<Position | undefined> | undefined;
 
-  /** The position after this moment, which is read a little later, in advance of any read that needs it. */
+  /** A position after this moment. It is read a little later, before any read needs it. */
   function positionAfterNow(): Promise<Position | undefined> {
     next ??= sleep(batchDelay).then(async () => {
-      // What happens from here on, the position may not include.
+      // The position may not include changes from here on.
       next = undefined;
       return (await take().catch(() => undefined))?.position;
     });
     return next;
   }
 
-  /** A viewer of whom nothing is known may have seen anything. */
+  /** An unknown viewer may have seen any change. */
   function find(viewerId: number): Viewer {
     const known = viewers.get(viewerId);
     if (known) return known;

@@ -1,6 +1,6 @@
 /**
- * A standby, which is connected to again whenever it cannot be read from. From the check that it is a standby of the primary
- * until a connection to it breaks, or its state shows that it is one no more, its replayed position only grows.
+ * A standby, with reconnection. After the check that it is a standby of the primary, its replayed position only grows, until one of
+ * its connections breaks or its state shows that it is no standby any more.
  */
 
 import pg from 'pg';
@@ -14,7 +14,7 @@ import type { ReadCheck, Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
 import { pause } from '../waiting.ts';
 
-/** The database cluster and the database, which a standby has in common with its primary, and the role of the connection. */
+/** The cluster and the database, which a standby shares with its primary, and the role of the connection. */
 interface Identity {
   readonly system: string;
   readonly database: string;
@@ -34,7 +34,7 @@ export interface StandbyOptions {
 
 export type Primary = Awaited<ReturnType<typeof readPrimary>>;
 
-/** Reads what standbys are compared with. @throws {SetupError} when the primary does not say which server it is. */
+/** Reads the identity with which standbys are compared. @throws {SetupError} if the primary does not give it. */
 export async function readPrimary(sql: Pick<Sql, 'run'>) {
   const [identity] = await sql.run<Identity>(identityStatement, []);
   if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
@@ -81,7 +81,7 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
   });
   async function refresh(): Promise<void> {
     const { rows } = await watcher.query<{ state: State }>({ name: 'state', text: stateStatement });
-    // After a promotion, the primary writes a new timeline.
+    // After a promotion the primary has a new timeline.
     if (rows[0]?.state.timeline !== primary.timeline) await primary.take();
     health.note(rows[0]);
   }
@@ -92,7 +92,7 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
     await refresh();
     return {
       sql,
-      /** Whether it has replayed up to the position, and shows all that was written before it was connected. */
+      /** Whether it has replayed up to the position, and at least up to that of the primary at its connection. */
       hasReplayed: (position: Position) => health.replayed() >= position && health.replayed() >= least,
       /** When it was lost, by `performance.now()`; undefined while it is healthy. */
       lostAt: () => lost()?.at,
@@ -104,7 +104,7 @@ export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
       failed(error: unknown): void {
         if (!isOfStatement(error)) lose(error);
       },
-      /** Closes it, and returns why it was not healthy any more. */
+      /** Closes it, and returns the reason why it was lost. */
       close: () => lose(new Error('it was closed')),
     };
   } catch (error) {
@@ -178,8 +178,8 @@ function createHealth(primary: Primary) {
 
 /**
  * Whether only the statement failed, and the server works: recovery has cancelled it, or it took too long, for which `pg`
- * has no code. A server that does not respond at all is noticed by the watcher. One that holds a lock for long is not used: it
- * has paused at a transaction of which it has not replayed the end.
+ * has no code. The watcher notices a server that does not respond at all. A server that holds a lock for long is not used: its
+ * replay has paused within a transaction.
  */
 function isOfStatement(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return !/^(57P0|08|55P03)/.test(error.code ?? '');
@@ -205,7 +205,7 @@ async function identify(watcher: pg.Client, { system, database, role }: Identity
     );
 }
 
-/** The pause before it is connected to again, and between polls of its state, both in milliseconds. */
+/** The pauses before a reconnection, and between polls of its state, in milliseconds. */
 const reconnectPause = 1_000;
 const heartbeat = 500;
 
@@ -214,7 +214,7 @@ export type StandbyConnection = ReturnType<typeof keepConnected>;
 /** Called with the state of a standby, in words, whenever it has changed. */
 export type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
 
-/** Keeps a standby connected, and polls its state: without reads, nothing else would notice for a while that it is gone. */
+/** Keeps a standby connected, and polls its state, so that its loss is noticed soon even without reads. */
 export function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
   // A URL may have host and port in its query, or leave them out.
   const name = hostPortText(new pg.Client(serverOf(options.url)));

@@ -11,7 +11,7 @@ export interface Framing {
   readonly opening: string;
   /** @param text the JSON text of a result. */
   result(text: string): string;
-  /** The text that is sent while there are no results, so that neither side takes the connection for dead. */
+  /** The text that is sent while there are no results: it shows both sides that the connection is alive. */
   readonly heartbeat: string;
   /**
    * The text after the last result.
@@ -39,7 +39,7 @@ export const serverSentEvents: Framing = {
   result: nextEvent,
   heartbeat: ':\n\n',
   closing(ending) {
-    // Clients take a stream that breaks off for an error, and open it again.
+    // Clients treat a stream that breaks off as an error, and open it again.
     if (ending === 'failed' || ending === 'closing') return undefined;
     const last = ending ? nextEvent(JSON.stringify({ errors: errorsOf(ending) })) : '';
     return `${last}event: complete\ndata:\n\n`;
@@ -51,7 +51,7 @@ const boundary = 'graphql';
 /** A part, followed by the boundary: a reader knows by the boundary that the part is complete. */
 const part = (text: string) => `\r\nContent-Type: application/json\r\n\r\n${text}\r\n--${boundary}`;
 
-/** Apollo's multipart protocol for subscriptions over HTTP. Its clients take errors beside the payload for those of the transport. */
+/** Apollo's multipart protocol for subscriptions over HTTP. Its clients treat errors beside the payload as errors of the transport. */
 export const multipart: Framing = {
   headers: {
     'Content-Type': `multipart/mixed;boundary="${boundary}";subscriptionSpec=1.0`,
@@ -80,7 +80,7 @@ export function errorsOf(ending: Ending): readonly GraphQLFormattedError[] {
   return [{ message, extensions: { code } }];
 }
 
-/** The error of an operation whose client is to be sent these errors in place of a result. */
+/** The error of an operation whose client gets these errors instead of a result. */
 export class OperationFailed extends Error {
   override name = 'OperationFailed';
   readonly errors: readonly GraphQLFormattedError[];
@@ -115,7 +115,7 @@ interface StreamOptions {
   readonly framing: Framing;
   /** In milliseconds. */
   readonly heartbeat: number;
-  /** Is told of errors that are hidden from the client. */
+  /** Called with each error that is hidden from the client. */
   report(error: unknown): void;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
@@ -138,7 +138,7 @@ export function streamOf(
 
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      // A WebSocket gets its results, and closes, by itself.
+      // A WebSocket needs no opening and no heartbeat, and closes by itself.
       if (framing === plain) return;
       controller.enqueue(encoder.encode(framing.opening));
       beat = setInterval(() => {

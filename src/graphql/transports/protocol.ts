@@ -28,11 +28,11 @@ export interface Incoming {
   readonly id: string;
   /** The value that a request would have in its `Authorization` header. */
   readonly authorization: string | undefined;
-  /** What a request would have in its body, parsed; nothing for the authentication. */
+  /** The parsed value that a request would have in its body; undefined for the authentication. */
   readonly content?: unknown;
 }
 
-/** How WebSockets have the pipeline authenticate their clients and run their operations, which come without a request of their own. */
+/** The pipeline as WebSockets use it: it authenticates clients, and runs operations that have no request of their own. */
 export interface PipelineAccess {
   /**
    * Runs an operation as if it were a request: it is counted, limited, cached, logged and measured as one.
@@ -184,8 +184,8 @@ type Turns = Pick<Connection, 'nextId' | 'takeTurn'>;
 type Run = (id: string) => ReturnType<PipelineAccess['run']>;
 
 /**
- * The results of an operation. They end at once when graphql-ws stops them, which would then send a message for their id:
- * but the client may have given it to another operation by now. So a stopped operation leaves graphql-ws waiting.
+ * The results of an operation. They end at once when graphql-ws stops them. After that graphql-ws would send a message with their
+ * id, which the client may by now use for another operation. So `next` of a stopped operation never settles.
  */
 function resultsOf(connection: Turns, run: Run): AsyncIterableIterator<ExecutionResult> {
   const stopping = new AbortController();
@@ -216,7 +216,7 @@ async function* readResults({ nextId, takeTurn }: Turns, run: Run, stopped: Abor
     if (stopped.aborted) return;
     const { exchange, response } = run(id);
     let hasBegun = false;
-    // A stopped subscription is a success. The result of any other operation is read by nobody.
+    // A stopped subscription is a success. The result of any other stopped operation is not read.
     stopped.addEventListener('abort', () => endExchange(exchange, hasBegun ? 200 : undefined));
     const given = await response;
     if (!('stream' in given)) {

@@ -1,9 +1,9 @@
 /**
- * WebSockets: graphql-ws' own server over `ws`, which hands each operation to the pipeline. This file opens sockets, bounds what
+ * WebSockets: the server of graphql-ws over `ws`, which hands each operation to the pipeline. This file opens sockets, bounds what
  * each of them buffers and runs at a time, ends those whose client is silent, and closes all with the gateway.
  *
  * Promises: the protocol `graphql-transport-ws`; an operation is limited, cached, logged and measured like a POST; a socket ends
- * with its token; what a client causes and does not read is bounded. May be replaced by anything that calls the hooks of
+ * with its token; results that a client does not read are bounded. May be replaced by anything that calls the hooks of
  * `protocol.ts`, such as graphql-ws' adapter of another WebSocket server.
  */
 
@@ -64,8 +64,8 @@ function createServer(longestMessage: number): WebSocketServer {
   const options = {
     noServer: true,
     maxPayload: longestMessage,
-    // Each fragment, and each piece of one that is not whole, holds memory of its own, however few bytes it has. Browsers
-    // send long messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
+    // Each fragment holds memory of its own, however short, and so does each piece of an incomplete one. Browsers send long
+    // messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
     maxFragments: 16 + Math.ceil(longestMessage / (16 * 1024)),
     maxBufferedChunks: 1024 + Math.ceil(longestMessage / 512),
     // graphql-ws takes a moment to note an operation, which the client's next message may be about.
@@ -79,16 +79,16 @@ function createServer(longestMessage: number): WebSocketServer {
   return new WebSocketServer(options);
 }
 
-/** How many bytes may wait to be read by the client. Above that the gateway reads nothing of it. */
+/** How many bytes may wait to be read by the client. Above that the gateway stops reading from the client. */
 const mostUnread = 64 * 1024;
 
 /** How many operations may run at a time, not counting subscriptions that have begun, which have a limit of their own. */
 const mostRunning = 100;
 
-/** How many milliseconds pass from one ping to the next, and after how many without a response there is no next. */
+/** The milliseconds between two pings, and how many may stay unanswered before the connection is ended. */
 const pings = { every: 12_000, most: 2 };
 
-/** How many milliseconds a client has to read the last that it was sent, and to close its side as well. */
+/** How many milliseconds a client has to read the last messages, and to close its side as well. */
 const goodbye = 2_000;
 
 /** @param opening the exchange of the request that has become the socket. */
@@ -97,7 +97,7 @@ export function createConnection(socket: WebSocket, opening: Exchange): Connecti
   let count = 0;
   const isOpen = () => socket.readyState === socket.OPEN;
 
-  /** Has the client wait while it does not read, or has too many operations. */
+  /** Stops reading from the client while it does not read, or has too many operations. */
   function adjustReading(): void {
     if (isOpen() && (socket.bufferedAmount > mostUnread || turns.pendingCount > 0)) socket.pause();
     else socket.resume();
@@ -135,7 +135,7 @@ export function createConnection(socket: WebSocket, opening: Exchange): Connecti
     send: (text) =>
       new Promise((settle) => {
         if (!isOpen()) return settle();
-        // The callback has an error if the socket is gone. The `close` event tells of that.
+        // The callback has an error if the socket is gone. The `close` event handles that.
         socket.send(text, () => {
           adjustReading();
           settle();
@@ -155,7 +155,7 @@ export function createConnection(socket: WebSocket, opening: Exchange): Connecti
         if (socket.bufferedAmount > mostUnread) socket.terminate();
       }, goodbye);
       socket.once('close', () => clearInterval(cut));
-      // The last turn, which nothing else runs beside.
+      // The last turn begins when no other operation runs.
       turns.concurrency = 1;
       await takeTurn();
       close(closeCodes.goingAway, 'The gateway closes');

@@ -1,4 +1,4 @@
-/** The fields by which the lists of a type can be filtered and ordered, and what each field stands for in the database. */
+/** The fields by which the lists of a type can be filtered and ordered, and what each field means in the database. */
 
 import { EnumRef } from '@pothos/core';
 import type { ListedType, ViewerRef } from '../../database/models.ts';
@@ -7,7 +7,7 @@ import { builder } from '../builder.ts';
 import type { FieldRequirements } from '../loading/selection.ts';
 import type { FilterInput, OrderInput } from './filter.ts';
 
-/** What a field of a list's filter stands for in the database. */
+/** What a field of a filter means in the database. */
 export type FilterTarget =
   /** A column, or the first of several columns that has a value. */
   | { readonly columns: readonly [string, ...string[]] }
@@ -28,7 +28,7 @@ export interface FilterField {
 
 type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
 
-/** What a list consists of: records of a model, or devices of all kinds, which share the fields of their interface. */
+/** The records of a list: those of a model, or devices of all kinds, which share the fields of their interface. */
 export type FilterableType = ListedType | 'Device';
 
 /** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */

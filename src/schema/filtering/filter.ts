@@ -1,4 +1,4 @@
-/** Reads the arguments of a list that decide which records it has and in which order. `where` becomes a condition on rows. */
+/** Reads the arguments `where` and `orderBy` of a list. `where` becomes a condition on rows. */
 
 import type { Viewer } from '../../auth/viewer.ts';
 import { type ListedType, visibleTo } from '../../database/models.ts';
@@ -113,7 +113,7 @@ export const bounds = {
   keys: 3,
 } as const;
 
-/** Where a condition stands in a filter. */
+/** The place of a condition in a filter. */
 interface Place {
   readonly type: FilterableType;
   readonly path: string;
@@ -126,9 +126,9 @@ interface Place {
 const never = { id: { in: [] } };
 
 /**
- * Translates a filter into a condition, undefined for a filter that all rows meet. The condition is true or false for every row
- * and never null, so that `not` inverts it. A link only matches a record that the viewer may see: a filter must not reveal
- * anything about other records.
+ * Translates a filter into a condition; undefined if all rows meet the filter. The condition is true or false for every row, never
+ * null, so that `not` inverts it. A link matches only records that the viewer may see: a filter must not reveal anything about
+ * others.
  * @throws a client error about the argument `where`.
  */
 export function readFilter(
@@ -262,7 +262,7 @@ function either(conditions: readonly (object | undefined)[]): object | undefined
 
 const negated = (condition: object | undefined) => (condition ? { NOT: condition } : never);
 
-/** @param field for a hint how to filter for records without a value, where there is a way. */
+/** @param field for a hint how to filter for records without a value, if that is possible. */
 function rejectNull(path: string, field?: FilterField): never {
   const hint = field && hintForNull(field);
   throw argumentError('where', `${path} must not be null${hint ? `: ${hint}` : ''}`);

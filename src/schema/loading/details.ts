@@ -1,7 +1,7 @@
 /**
- * Details of records that a mirror may not have yet. The lists of an upstream leave out details, which a mirror fetches for
- * each record, so a row may exist before its details do. Its column `detailsPending` says so, and a read of the details
- * has them fetched first.
+ * Details of records that a mirror may not have yet. The lists of an upstream leave them out, and the mirror fetches them record by
+ * record, so a row may exist before its details. Then its column `detailsPending` is true, and a read of the details fetches
+ * them first.
  */
 
 import { type RecordType, visibleTo } from '../../database/models.ts';
@@ -34,7 +34,7 @@ export const isDetailed = (model: string): model is DetailedModel =>
   model === 'DttSession' || model === 'DttTemplate';
 
 /**
- * Reads rows. If details that the query selects are pending, has them fetched and reads the rows again.
+ * Reads rows. If details that the query selects are pending, fetches them and reads the rows again.
  * @param query must select `detailsPending` wherever it selects details.
  * @param slotValues the values of the query's slots.
  * @throws SERVICE_UNAVAILABLE if the details cannot be fetched now: unknown values must never appear as null.
@@ -56,7 +56,7 @@ export async function readWithDetails<Row extends object>(
   return again;
 }
 
-/** Has the pending details fetched of every record that one of these segments may be a part of. */
+/** Fetches the pending details of every record to which one of these segments may belong. */
 export async function fetchDetailsOfParts(
   context: Context,
   model: RecordType,

@@ -60,7 +60,7 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
 /** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
 export type KeyValue = Date | number | string | boolean | null;
 
-/** What a cursor says of its row: the values that the list is ordered by. */
+/** The content of a cursor: the values of its row by which the list is ordered. */
 export interface CursorValues {
   /** One for each key of the order. */
   readonly values: readonly KeyValue[];
@@ -106,14 +106,14 @@ export function writeCursor(order: Order, row: { id: number }, kind?: string): s
   const values = order.keys.map(({ column, type }) => {
     // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
     const value = (row as Record<string, unknown>)[column] as KeyValue;
-    // Such a time may have more digits than a number, and a cursor that is off by a millisecond repeats rows or skips them.
+    // A time that is no `Date` may have more digits than a number can hold. A cursor that is off by a millisecond repeats or skips rows.
     if (type === 'DateTime' && Number.isFinite(value))
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
     if (value instanceof Date) return String(Number(value));
     // JSON has neither infinite numbers nor NaN.
     return JSON.stringify(typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
   });
-  // Written by hand, since lists have many cursors. None of the texts has a character that JSON escapes.
+  // Written by hand for speed, since lists have many cursors. No text here has a character that JSON escapes.
   const parts = `["${order.fingerprint ?? ''}",${row.id},[${values}],${kind === undefined ? 'null' : `"${kind}"`}]`;
   return Buffer.from(parts).toString('base64url');
 }
@@ -128,8 +128,8 @@ const cursorParts = z.tuple([
 /**
  * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must
  * not reach the database.
- * @param kind for a list of all devices, the kind of those whose place the cursor is to say.
- * @throws a client error for a cursor that this list cannot have given.
+ * @param kind for a list of all devices, the kind whose rows are read after or before the cursor.
+ * @throws a client error for a cursor that does not come from this list.
  */
 export function readCursor(
   { keys, fingerprint = '' }: Order,

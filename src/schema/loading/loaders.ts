@@ -1,6 +1,6 @@
 /**
- * The place of a field in an operation, with what is planned once for it, and the DataLoaders of an operation, which read the records
- * that others link to in batches.
+ * The places of fields in an operation, with the plans that are made once for each, and the DataLoaders of an operation, which
+ * read linked records in batches.
  */
 
 import DataLoader from 'dataloader';
@@ -12,7 +12,7 @@ import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
  * an interface, one path can lead through several types.
  */
 export interface Place {
-  /** What was planned for this place under a name, which `plan` does the first time. There must be few names. */
+  /** The plan of this place with that name. `plan` makes it the first time. There must be few names. */
   once<Value>(name: string, plan: () => Value): Value;
 }
 

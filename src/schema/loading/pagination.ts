@@ -76,7 +76,7 @@ export function checkPage({ first, last, offset, ...cursors }: PageArguments): P
 /**
  * Plans one page of a list.
  * @param condition a further condition on the rows.
- * @param kind for a list of all devices, the kind whose part of the page is read. All skipped rows may be of this kind.
+ * @param kind for a list of all devices, the kind whose part of the page is read. All skipped rows might be of this kind.
  * @throws a client error that names the argument which is wrong.
  */
 export function planPage(order: Order, args: PageArguments, condition?: object, kind?: DeviceType): Page {

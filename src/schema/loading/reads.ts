@@ -1,4 +1,4 @@
-/** The resolvers of fields that lead to records, to lists of them, or to what follows from their columns. */
+/** The resolvers of fields for records, for lists of records, and for values that are derived from columns. */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
@@ -42,7 +42,7 @@ export const findVisible = (type: RecordRef<ListedType>, condition: (viewer: Vie
 export const findNewest = (type: RecordRef<ListedType>) =>
   findFirst(type, () => ({ orderBy: orderBy(defaultOrder(type.modelName)) }));
 
-/** The first of some rows. It does not depend on the parent, so an operation reads it once, however many parents there are. */
+/** The first of some rows. It does not depend on the parent, so an operation reads it once for all parents. */
 const findFirst = (type: RecordRef<ListedType>, rows: RowQuery['rows']) =>
   ({
     type,
@@ -83,7 +83,7 @@ export function children<M extends RecordType>(type: RecordRef<M>, relation: str
   return {
     type: [type] as [typeof type],
     extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
-    // `needs` had the rows read with the parent. The type of a row has its columns only.
+    // Because of `needs`, the rows were read with the parent. The type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
 }

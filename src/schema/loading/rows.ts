@@ -38,7 +38,7 @@ export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 /** A query of a resolver. */
 export interface RowQuery {
   /**
-   * Tells the queries of a place from each other. Each variant is planned once: what differs between its runs are values of slots.
+   * Distinguishes the queries of a place. Each variant is planned once: only the values of its slots differ between runs.
    * Undefined for a query that is used once, such as one with a filter.
    */
   readonly variant: string | undefined;
@@ -47,7 +47,7 @@ export interface RowQuery {
   readonly values?: SlotValues;
 }
 
-/** What a resolver is called with, besides its parent and its arguments. */
+/** The arguments of a resolver besides its parent and the field's arguments. */
 export interface Call {
   readonly context: Context;
   readonly info: GraphQLResolveInfo;
@@ -80,7 +80,7 @@ function queryFor(
   };
 }
 
-/** The query for the record that a field of a payload shows, with a slot for its id: a mutation reads the record as it writes. */
+/** The query for the record in a field of a payload, with a slot for its id: a mutation reads it in the same batch as it writes. */
 export const queryShownBy = (field: string, model: RecordType, call: Call): SelectQuery =>
   planOnce(field, call, () => queryFor(model, { where: { id: slots.id }, paths: [[field]] }, call));
 
@@ -208,7 +208,7 @@ export async function countBelow<P extends RecordType, M extends ListedType>(
   );
 }
 
-/** The query for what is listed beneath parents, which the viewer has been shown already. */
+/** The query for rows beneath parents. The viewer has been shown the parents already, so they need no condition. */
 const belowParents = (select: object, plansEachTime = false): SelectQuery => ({
   plansEachTime,
   where: { id: { in: slots.ids } },

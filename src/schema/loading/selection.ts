@@ -27,14 +27,14 @@ export interface FieldRequirements {
   readonly rows?: { readonly relation: string; readonly query: object };
   /** Rows of a relation that depend on the viewer, and not on what is selected beneath the field. */
   readonly forViewer?: (viewer: ViewerRef) => Record<string, object>;
-  /** What it stands for in the filter of a list. A field that exposes a column stands for that column. */
+  /** Its meaning in the filter of a list. For a field that exposes a column, that column. */
   readonly filter?: FilterTarget | undefined;
 }
 
 /** The paths to the rows of a connection in the selection of its field. */
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
-/** Where the rows are that a field resolves to. */
+/** The place of the rows in the value of a field. */
 export interface SelectionOptions {
   /** The paths to them in the field's selection, for a field that wraps them. */
   readonly paths?: readonly string[][] | undefined;
@@ -42,12 +42,12 @@ export interface SelectionOptions {
   readonly typeName?: string | undefined;
 }
 
-/** The `select` of a query. It has a slot for the viewer's id where it depends on it. */
+/** The `select` of a query. A slot takes the place of the viewer's id. */
 type Select = Readonly<Record<string, unknown>>;
 
 /**
- * The `select` of a query for the rows that a field resolves to. A mirror also selects whether details are pending. The paths are no
- * part of the name: a resolver always passes the same ones for a type.
+ * The `select` of a query for the rows that a field resolves to. A mirror also selects whether details are pending. The name of the
+ * plan does not contain the paths: a resolver always passes the same paths for a type.
  */
 export const selectFor = (
   info: GraphQLResolveInfo,
@@ -120,7 +120,7 @@ function objectType(type: GraphQLNamedType | undefined, fieldName: string): Grap
 
 /**
  * The selected fields of a type, each with the selection sets beneath it, including those in fragments. A fragment is read
- * once, however often it is spread. The document has no conditions any more (`compile.ts`); of one that has, all is read.
+ * once, however often it is spread. Usually the document has no conditions any more (`compile.ts`). If it has, all fields are read.
  */
 function fieldsIn(
   type: GraphQLObjectType,

@@ -64,8 +64,8 @@ export interface StatsPeriod {
 }
 
 /**
- * The figures of a group or of the total. A count of no values is 0, any other figure of none is null. A group also has its
- * period and its keys. The field that shows a value says its type, so it has none here.
+ * The figures of a group or of the total. Without values a count is 0, and any other figure is null. A group also has its period
+ * and its keys. The fields that show the values have their types, so they have none here.
  */
 export type FigureRow = Readonly<Record<string, never>>;
 

@@ -1,4 +1,4 @@
-/** What the three kinds of devices have in common. */
+/** The interface of the three kinds of devices. */
 
 import { builder } from '../builder.ts';
 import { nullOnlyInMirror, orNull } from '../fields.ts';

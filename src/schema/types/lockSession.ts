@@ -55,7 +55,7 @@ interface Times {
 function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
   if (endDate !== null || !isActive) return endDate;
   const end = new Date(Number(startDate) + duration * 1000);
-  // The sum is invalid if the start is infinite or the end is beyond the range of `Date`: then the end is shown as the start is.
+  // The sum is invalid if the start is infinite or the end is beyond the range of `Date`. Then the start is shown as the end.
   return Number.isNaN(end.getTime()) ? startDate : end;
 }
 

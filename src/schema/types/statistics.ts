@@ -1,4 +1,4 @@
-/** Statistics: the types, arguments and query that those of each kind of records have. */
+/** Statistics: builds the types, arguments and query for a kind of records. */
 
 import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
@@ -22,14 +22,14 @@ import {
 interface Options extends Subject {
   readonly figures: Readonly<Record<string, Figure & { readonly description: string }>>;
   readonly keys: Readonly<Record<string, Key & ShownKey>>;
-  /** What the records are called. */
+  /** The name of the records in descriptions. */
   readonly noun: string;
   readonly descriptions: Readonly<Record<'query' | 'figures' | 'total' | 'period', string>>;
 }
 
 /**
  * A figure of records or of their parts.
- * @param does what it does with the column. A count may be of those only whose column `is` a value.
+ * @param does how the column is aggregated. With `is`, a count counts only rows whose column has that value.
  */
 const figureOf =
   (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => ({
