@@ -65,14 +65,17 @@ it('a lock is held until it is removed or replaced, and its release leaves the l
   expect(await readFile(lock, 'utf8')).toBe('of another');
 });
 
-it('a process that takes no connection for a while still counts as listening', async () => {
-  const path = join(folder, 'busy');
-  const server = createServer().listen({ path, backlog: 1 });
-  await once(server, 'listening');
-  // All connect before this process can take the first: most find the queue of the socket full.
-  expect(await Promise.all(Array.from({ length: 5 }, () => isListening(path)))).not.toContain(false);
-  server.close();
-});
+it.runIf(process.platform === 'linux')(
+  'a process that takes no connection for a while still counts as listening',
+  async () => {
+    const path = join(folder, 'busy');
+    const server = createServer().listen({ path, backlog: 1 });
+    await once(server, 'listening');
+    // All connect before this process can take the first: most find the queue of the socket full, as Linux says.
+    expect(await Promise.all(Array.from({ length: 5 }, () => isListening(path)))).not.toContain(false);
+    server.close();
+  },
+);
 
 it('a claim that has listed the folder before other claims gives up a number that a higher one has replaced', async () => {
   let winner: FolderLock | undefined;
