@@ -27,7 +27,7 @@ describe('a URL', () => {
       'schema=app has a meaning for Prisma only: write options=-c%20search_path%3Dapp instead.',
     ],
     [
-      'postgres://a/db?sslmode=bogus',
+      'postgres://a/db?sslmode=require&sslmode=bogus',
       'sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
     ],
     [

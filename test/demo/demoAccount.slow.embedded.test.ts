@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
+import { setTier } from '../../src/auth/users.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
@@ -36,6 +37,10 @@ const demo = `(SELECT id FROM "User" WHERE username = 'demo')`;
 const viewerOf = async (token: string | undefined) => {
   const found = await findToken(database.sql, token ?? '');
   return found && { id: found.userId };
+};
+const tokenOfCoach = async () => {
+  await setTier(database.client, 'coach', 'ultra');
+  return (await createToken(database.pool, 'coach', 'own')).token;
 };
 
 describe('the demo account', () => {
@@ -115,6 +120,7 @@ describe('the demo account', () => {
     ['was lost', () => rm(file)],
     ['is empty', () => writeFile(file, '')],
     ['has a token of another database', () => writeFile(file, `dvt_${'A'.repeat(43)}\n`)],
+    ['has a token of another user', async () => writeFile(file, await tokenOfCoach())],
     ['was left half written', () => rm(file).then(() => writeFile(`${file}.new`, 'dvt_', { mode: 0o644 }))],
   ])('gets a new token when the file %s', async (_, harm) => {
     const before = await prepare();

@@ -51,6 +51,17 @@ describe('an activation', () => {
     expect([service.account(1).activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
   });
 
+  it('returns the segments of a template whose details the mirror does not have yet', async () => {
+    const { gateway, database, service } = await open({ settings });
+    await arrive(gateway, alice);
+    const [id = 0] = service.account(1).ownTemplates;
+    await database.pool.query(`DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${id}`);
+    await database.pool.query(`UPDATE "DttTemplate" SET "detailsPending" = true WHERE id = ${id}`);
+    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { template { segments { type } } } }`;
+    const { data } = (await ask(gateway, alice, query)).body;
+    expect(data.activateTemplate.template.segments).not.toHaveLength(0);
+  });
+
   it('of an imported template is rejected without a request upstream, since only own templates can be activated', async () => {
     const fronted = await open({ settings });
     const { gateway, service } = fronted;

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
 import { chooseAnnounceMode } from '../../../src/database/feed/announceMode.ts';
 import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
-import { awaitWriters, selectOver } from '../../../src/database/feed/log.ts';
+import { awaitWriters, readMessages, selectOver } from '../../../src/database/feed/log.ts';
 import { type Ask, listenToServer } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { announceBy, endReaders } from '../../coherence/log.ts';
@@ -122,6 +122,19 @@ describe('a change whose message arrives before its commit is visible', () => {
     await Promise.all([updating, waiting]);
     expect(order).toEqual(['is visible', 'begins to read']);
     lost.abort();
+  });
+
+  it('is waited for also by a reader whose slot was made before it is visible', async () => {
+    const lost = new AbortController();
+    onTestFinished(() => lost.abort());
+    const order: string[] = [];
+    const askOrWait: Ask = async (text, values) =>
+      text.endsWith(' over') && order.length === 0 ? ([{ over: false }] as never) : ask(text, values);
+    const reading = readMessages(direct, askOrWait, () => {}, lost).then(() => order.push('begins to read'));
+    await sleep(1_000);
+    order.push('is visible');
+    await reading;
+    expect(order).toEqual(['is visible', 'begins to read']);
   });
 
   it('has announced to the gateway all that could be read, once catchUp has ended', async () => {

@@ -100,7 +100,7 @@ describe('a filter', () => {
       `{
         visited: devices(where: { lastVisitedAt: { isNull: false } }) { totalCount nodes { lastVisitedAt } }
         never: devices(where: { not: { lastVisitedAt: { gte: "2020-01-01T00:00:00Z" } } }) { totalCount nodes { lastVisitedAt } }
-        viewer { dttSessions(where: { passed: { eq: true } }) { totalCount } }
+        viewer { dttSessions(where: { passed: { eq: true } }) { totalCount } all: dttSessions { totalCount } }
       }`,
     );
     expect(errors).toBeUndefined();
@@ -111,6 +111,7 @@ describe('a filter', () => {
     expect(new Set(times('never'))).toEqual(new Set([null]));
     expect(data.never.totalCount).toBe(times('never').length);
     expect(data.viewer.dttSessions.totalCount).toBe(2);
+    expect(data.viewer.all.totalCount).toBe(alice.dttSessions.length);
   });
 
   it('ignores comparisons whose variable is not given', async () => {
