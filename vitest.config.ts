@@ -21,7 +21,10 @@ const onPostgres = 'test/**/*.postgres.test.ts';
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
 const onceInSuite =
   process.env.FUZZ_MINUTES === undefined
-    ? ['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts']
+    ? [
+        ...['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts'],
+        ...['test/schema/filtering/oracle.test.ts', 'test/schema/loading/statistics.test.ts'],
+      ]
     : [];
 
 /** These tests have packages of their own. They are left out where those are not installed, and the run says so. */

@@ -67,7 +67,7 @@ it('a write that is passed on while the one before it has not been read back res
 });
 
 it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {
-  const fronted = await open({ settings, waits: { ...waits, freshness: 5_000 } });
+  const fronted = await open({ settings, waits: { ...waits, freshness: 10_000 } });
   const { gateway, service, openAnother } = fronted;
   const other = await openAnother();
   await arrive(gateway, alice);
@@ -102,7 +102,7 @@ it('a response after a refresh has what is here by then, also if another process
   for (let times = 0; times < 2; times++) expect((await read(other)).name).toBe('Program 1 of alice');
   const updatedAt = new Date(Date.now() + 1_000).toISOString();
   Object.assign(service.world.templates.get(1) ?? {}, { name: 'A new name', updatedAt });
-  const fresh = { status: 200, age: '0', name: 'A new name' };
+  const fresh = { status: 200, name: 'A new name' };
   for (const each of [gateway, other])
-    expect(await read(each, { 'Cache-Control': 'no-cache' })).toEqual(fresh);
+    expect(await read(each, { 'Cache-Control': 'no-cache' })).toMatchObject(fresh);
 });
