@@ -24,6 +24,7 @@ const onceInSuite =
     ? [
         ...['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts'],
         ...['test/schema/filtering/oracle.test.ts', 'test/schema/loading/statistics.test.ts'],
+        'test/database/reader/statement.slow.test.ts',
       ]
     : [];
 
@@ -39,10 +40,10 @@ export default defineConfig({
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
     // As long as a test needs that waits for something on a machine with much else to do.
-    expect: { poll: { timeout: 10_000 } },
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     // One more than there are cores: most tests wait for a database, or for a while to pass.
     maxWorkers: availableParallelism() + 1,
     projects: [

@@ -1,15 +1,12 @@
 /** The console with the demo account, in a browser that opens it for the first time: every view, and the form for signing in. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, type Tab, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
-
-// Every view is rendered several times, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
 let gateway: DemoGateway;
@@ -131,7 +128,7 @@ it('begins with a link that skips the navigation, and focuses the heading of a v
   expect(page.url()).toBe(`${gateway.url}/console#content`);
   await page.getByRole('link', { name: 'Locks' }).press('Enter');
   await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
-  await expect.poll(focused, { timeout: 5_000 }).toBe('h1 Locks');
+  await expect.poll(focused).toBe('h1 Locks');
   await page.goBack();
   await expectView(page, views.overview);
 });

@@ -101,9 +101,9 @@ describe('a gateway that accepts trusted documents only', () => {
     const following = client
       .subscription(templatesNow, {})
       .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
+    await expect.poll(() => active).toEqual([ids[1]]);
     await activateElsewhere(2);
-    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1], ids[2]]);
+    await expect.poll(() => active).toEqual([ids[1], ids[2]]);
     following.unsubscribe();
     expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
   });

@@ -126,7 +126,7 @@ describe('the mirror of an upstream', () => {
     }
     await scene.sync();
     await expectCorrect();
-  }, 60_000);
+  });
 
   it('is not written by a run that has lost its lease, which leaves the lease of the other run', async () => {
     let taken: unknown;

@@ -23,9 +23,7 @@ describe('a token of the upstream', () => {
       data: { viewer: { username: 'alice' } },
     });
     await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
-    await expect
-      .poll(async () => (await ask(gateway, token, username)).status, { timeout: 20_000 })
-      .toBe(401);
+    await expect.poll(async () => (await ask(gateway, token, username)).status).toBe(401);
     for (const header of [`Bearer ${'x'.repeat(5_000)}`, 'Bearer a b', 'Basic YTpi'])
       expect((await fetch(`${gateway.url}/api/v1/dtt`, { headers: { Authorization: header } })).status).toBe(
         401,
@@ -85,7 +83,7 @@ describe('a token of the upstream', () => {
     }
     service.behave();
     await expect
-      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username, { timeout: 5_000 })
+      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username)
       .toBe('alice');
   });
 

@@ -49,6 +49,18 @@ const read = ({ url }: TestGateway, token: string, target: string, headers: Reco
       .end();
   });
 
+/** Reads a target until what is stored of it is sent: on a busy machine, announcements may not be heard in time for that. */
+async function readStored(...request: Parameters<typeof read>): Promise<string> {
+  let last = '';
+  const isSentAgain = async () => {
+    const before = last;
+    last = await read(...request);
+    return last === before;
+  };
+  await expect.poll(isSentAgain, { interval: 5 }).toBe(true);
+  return last;
+}
+
 const targets = [
   ...['/echo', '/echo?', '/echo/', '/Echo', '//echo', '/%65cho', '/%65Cho', '/ech%6F', '/ech%6f', '/echo%2f'],
   ...['/echo%20', '/echo+', '/echo?a=1&b=2', '/echo?b=2&a=1', '/echo?a=1&a=2', '/echo?a=2&a=1'],
@@ -63,9 +75,8 @@ it('each target of each account is a response of its own, however alike targets 
       [alice, 1],
       [bob, 2],
     ] as const) {
-      const body = await read(gateway, token, target);
+      const body = await readStored(gateway, token, target);
       expect(body, `${target} of ${account}`).toMatch(new RegExp(`^${account} `));
-      expect(await read(gateway, token, target)).toBe(body);
       bodies.push(body);
     }
   expect(new Set(bodies).size).toBe(bodies.length);
@@ -73,7 +84,7 @@ it('each target of each account is a response of its own, however alike targets 
 
 it('what is stored is not sent to a token that was revoked, nor to one that is another account’s by now', async () => {
   const { gateway, service } = await open();
-  const stored = await read(gateway, alice, '/echo');
+  const stored = await readStored(gateway, alice, '/echo');
   await read(gateway, second, '/echo');
   service.addToken(second, 2);
   service.revoke(alice);
@@ -123,17 +134,17 @@ it('UPSTREAM_TOKEN that has become another account’s reads and writes nothing 
   expect(await read(gateway, token, '/echo')).toMatch(/^1 /);
   service.addToken(alice, 2);
   const readNew = () => read(gateway, token, '/echo', { 'Cache-Control': 'no-cache' });
-  await expect.poll(readNew, { timeout: 15_000 }).toBe('502');
+  await expect.poll(readNew).toBe('502');
 });
 
 it('nothing is stored of an account that was forgotten', async () => {
   const { gateway, database, openAnother } = await open();
   const other = await openAnother();
   await arrive(gateway, alice);
-  const before = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
-  const ofBob = await read(gateway, bob, '/echo');
+  const before = [await readStored(gateway, alice, '/echo'), await readStored(other, alice, '/echo')];
+  const ofBob = await readStored(gateway, bob, '/echo');
   await forgetAccount(database.pool, { id: 1 });
   const after = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
   for (const body of after) expect(before).not.toContain(body);
-  expect(await read(gateway, bob, '/echo')).toBe(ofBob);
+  await expect.poll(() => read(gateway, bob, '/echo')).toBe(ofBob);
 });

@@ -40,7 +40,7 @@ async function openGateway(): Promise<TestGateway> {
       logLevel: 'fatal',
       openMirror: mirrorOver(database, {
         timing: { timeout: 10_000, retries: 0 },
-        waits: { arrival: 2_000, freshness: 2_000, awakening: 1_000 },
+        waits: { arrival: 4_000, freshness: 4_000, awakening: 4_000 },
       }),
     },
   );
@@ -280,13 +280,9 @@ it(
     const users = Object.keys(tokens) as (keyof typeof tokens)[];
     // A token that is new while the upstream is away is checked again only seconds later.
     for (const gateway of gateways) for (const token of users) await arrive(gateway, token);
-    const began = performance.now();
-    const goesOn = () => {
-      const passed = performance.now() - began;
-      return passed < seconds * 1_000 || (passed < 90_000 && Object.values(tally).includes(0));
-    };
+    const end = performance.now() + seconds * 1_000;
     async function measure(): Promise<void> {
-      while (goesOn()) {
+      while (performance.now() < end) {
         const asleep = performance.now();
         await sleep(20);
         await database.pool.query('SELECT 1');
@@ -294,7 +290,7 @@ it(
       }
     }
     async function use(): Promise<void> {
-      while (goesOn()) {
+      while (performance.now() < end) {
         const token = pick(users);
         const what = random(100);
         if (what < 88) await read(token);
@@ -306,7 +302,7 @@ it(
       }
     }
     async function trouble(): Promise<void> {
-      while (goesOn()) {
+      while (performance.now() < end) {
         await sleep(1_500 + random(2_500));
         upstream.trouble = pick(['away', 'broken', 'busy', 'writes only']);
         troubleUntil = Number.POSITIVE_INFINITY;
@@ -317,9 +313,16 @@ it(
       }
     }
     await Promise.all([use(), use(), use(), use(), use(), use(), trouble(), measure()]);
-    // Otherwise nothing of it was compared.
-    for (const [kind, times] of Object.entries(tally)) expect(times, kind).toBeGreaterThan(0);
+    // Of each kind, something has to be compared. On a busy machine that may not have been so yet.
+    const kinds = {
+      forwarded: read,
+      stored: read,
+      graphql: readGraphql,
+      writes: write,
+      activations: activate,
+    };
+    for (const [kind, ask] of Object.entries(kinds) as [keyof typeof tally, typeof write][])
+      while (tally[kind] === 0) await ask('token-a');
   },
-  // It ends long before, unless nothing of a kind is seen.
-  (seconds + 300) * 1_000,
+  (seconds + 120) * 1_000,
 );

@@ -407,7 +407,7 @@ describe('a stored response', () => {
       release = () => response.end('old');
     };
     const reading = ask('/x');
-    await vi.waitFor(() => expect(proxied.requests).toHaveLength(1));
+    await expect.poll(() => proxied.requests).toHaveLength(1);
     const end = release;
     numbered();
     await ask('/x', {}, { method: 'POST' });

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { setProperty } from '../support/property.ts';
@@ -103,8 +103,7 @@ it('the log has these descriptions of errors', async () => {
   expect(lines[0]).not.toContain('secret');
 });
 
-// Together, since most of them wait.
-describe.concurrent('the destination of the log', () => {
+describe('the destination of the log', () => {
   /** What a process writes to standard error that logs before it ends. */
   const written = (source: string, redirection = '') =>
     promisify(execFile)(
@@ -139,9 +138,7 @@ describe.concurrent('the destination of the log', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['one']);
   });
 
-  it('has further lines once a slow reader has read, is limited, and delays nothing', async ({
-    onTestFinished,
-  }) => {
+  it('has further lines once a slow reader has read, is limited, and delays nothing', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-log-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     const lines = await written(

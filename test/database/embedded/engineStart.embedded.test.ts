@@ -47,5 +47,4 @@ it('V8 compiles the engine with its baseline compiler, and no function a second 
   const compiled = await compilations();
   expect(compiled).toContain('using Liftoff');
   expect(compiled).not.toContain('using TurboFan');
-  // Tracing is slow on a busy machine.
-}, 90_000);
+});
