@@ -125,15 +125,9 @@ describe('/readyz', () => {
   it('responds 503 after a timeout if the database does not respond', async () => {
     const { ask, pool } = await open();
     pool.query.mockReturnValue(new Promise(() => {}));
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const settled = vi.fn();
-    const asking = ask('/readyz').finally(settled);
-    while (pool.query.mock.calls.length === 0) await new Promise(setImmediate);
-    vi.advanceTimersByTime(1_500);
-    await new Promise(setImmediate);
-    expect(settled).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(500);
-    expect((await asking).status).toBe(503);
+    const began = performance.now();
+    expect((await ask('/readyz')).status).toBe(503);
+    expect(performance.now() - began).toBeGreaterThan(1_500);
   });
 });
 
