@@ -21,7 +21,11 @@ const onPostgres = 'test/**/*.postgres.test.ts';
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
 const onceInSuite =
   process.env.FUZZ_MINUTES === undefined
-    ? ['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts']
+    ? [
+        ...['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts'],
+        ...['test/schema/filtering/oracle.test.ts', 'test/schema/loading/statistics.test.ts'],
+        'test/database/reader/statement.slow.test.ts',
+      ]
     : [];
 
 /** These tests have packages of their own. They are left out where those are not installed, and the run says so. */
@@ -36,10 +40,10 @@ export default defineConfig({
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
     // As long as a test needs that waits for something on a machine with much else to do.
-    expect: { poll: { timeout: 10_000 } },
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     // One more than there are cores: most tests wait for a database, or for a while to pass.
     maxWorkers: availableParallelism() + 1,
     projects: [

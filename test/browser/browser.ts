@@ -69,8 +69,9 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
   };
 }
 
-/** Saves a screenshot of the page in test/output, for people to look at. */
+/** Saves a screenshot of the page in test/output, for people to look at, if the variable SCREENSHOTS is set. */
 export async function saveScreenshot(page: Page, name: string): Promise<void> {
+  if (!process.env.SCREENSHOTS) return;
   const folder = 'test/output';
   await mkdir(folder, { recursive: true });
   await page.screenshot({ path: `${folder}/${name}.png` });

@@ -1,14 +1,12 @@
 /** The console with accounts without records, with long words, and with sessions around a change of the clocks. */
 
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn } from './console.ts';
-
-vi.setConfig({ testTimeout: 90_000 });
 
 /** Around a day of 23 hours in Berlin: in the last second before it, in its first and last second, around the change, and in the first second after it. */
 const changeOfClocks = [

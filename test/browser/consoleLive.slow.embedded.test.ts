@@ -1,14 +1,11 @@
 /** The console while something changes: in another tab, in the database, the gateway itself, or the token. */
 
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { useBrowser } from './browser.ts';
 import { expectView, signIn } from './console.ts';
-
-// One of the tests starts two gateways and waits for them.
-vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
 let gateway: TestGateway;

@@ -1,12 +1,9 @@
 /** GraphiQL in a browser that opens it for the first time. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DemoGateway, graphqlOnce, openDemoGateway } from '../support/gateway.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
-
-// Much is loaded and rendered, which takes long on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 const browser = useBrowser();
 let gateway: DemoGateway;

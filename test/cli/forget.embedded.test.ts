@@ -1,13 +1,10 @@
 /** `dovetail forget`. */
 
 import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
-
-// Opening a database is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 let folder: string;
 const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });

@@ -1,13 +1,10 @@
 /** `dovetail migrate`. */
 
 import { readdir, rm } from 'node:fs/promises';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
-
-// Opening a database is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 it('applies the pending migrations and prints them, and none the next time', async () => {
   const DATA_DIR = await copyUnmigrated();

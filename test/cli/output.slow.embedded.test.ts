@@ -2,13 +2,10 @@
 
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate } from '../support/gateway.ts';
-
-// Starting processes is slow on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
 beforeAll(async () => {

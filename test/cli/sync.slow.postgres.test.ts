@@ -1,6 +1,6 @@
 /** `dovetail sync`: its output, and its exit codes. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import {
   type DemoGateway,
   openDemoGateway,
@@ -10,9 +10,6 @@ import {
 import { endProcesses, startCli } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
 import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
-
-// Starting processes is slow on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 let source: DemoGateway;
 let proxy: FaultyProxy;

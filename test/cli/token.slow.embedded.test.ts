@@ -2,7 +2,7 @@
 
 import { readFile, rm } from 'node:fs/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
@@ -10,9 +10,6 @@ import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
-
-// Starting processes is slow on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
 let gateway: ServedGateway;

@@ -3,14 +3,11 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated, withClient } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
-
-// Opening a database is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const open = async (folder: string) =>
   withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));

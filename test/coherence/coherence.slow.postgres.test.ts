@@ -124,7 +124,7 @@ async function take(next: Step<OwnStep>, seen: Seen[]): Promise<void> {
 }
 
 async function isListening({ gateway }: Watched): Promise<void> {
-  await expect.poll(() => gateway.feed.listening, { interval: 5, timeout: 15_000 }).toBe(true);
+  await expect.poll(() => gateway.feed.listening, { interval: 5 }).toBe(true);
 }
 
 /** A gateway that begins to listen between a commit and its acknowledgement knows of the commit, while this test does not. */

@@ -142,7 +142,7 @@ describe('an opened database', () => {
 });
 
 /** In milliseconds. */
-const longest = 600;
+const longest = 1_200;
 
 async function openClient({ onTestFinished }: TestContext) {
   const proxy = await openTcpProxy(database);
@@ -172,9 +172,9 @@ describe('a connection whose silence is limited', () => {
 
   it.concurrent('stays open while no statement runs, also in a transaction', async (test) => {
     const { client, lost } = await openClient(test);
-    await sleep(2 * longest);
+    await sleep(1.3 * longest);
     await client.query('BEGIN');
-    await sleep(2 * longest);
+    await sleep(1.3 * longest);
     test.expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
     test.expect(lost).toEqual([]);
     await client.end();
@@ -182,7 +182,7 @@ describe('a connection whose silence is limited', () => {
 
   it.concurrent('gives each statement the whole time, whenever the one before was sent', async (test) => {
     const { client, lost } = await openClient(test);
-    for (let run = 0; run < 3; run++) {
+    for (let run = 0; run < 2; run++) {
       await sleep(0.6 * longest);
       await client.query('SELECT pg_sleep($1)', [(0.6 * longest) / 1000]);
     }

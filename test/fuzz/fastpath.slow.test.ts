@@ -3,7 +3,7 @@
  * without the gateway's optimizations of how rows are read. The gateway gets the same request three times by POST, when it is executed
  * by graphql-js, comes from the cache, and is executed by compiled code, and twice by GET. All responses must be the same, errors included.
  *
- * In the suite this takes five seconds; `npm run fuzz -- --minutes 10` runs it longer, and `SEED=…` repeats a run.
+ * In the suite this takes three seconds; `npm run fuzz -- --minutes 10` runs it longer, and `SEED=…` repeats a run.
  */
 
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ import type { Names } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
-const milliseconds = minutes > 0 ? minutes * 60_000 : 5_000;
+const milliseconds = minutes > 0 ? minutes * 60_000 : 3_000;
 const minDocuments = 100;
 
 /** With every third seed the gateway is a subgraph, and the documents query entities as well. */

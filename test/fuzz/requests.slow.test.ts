@@ -22,7 +22,7 @@ import { type FuzzResponse, findFault, type Marks } from './responses.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const inFlight = 16;
-const minRequests = 10_000;
+const minRequests = 6_000;
 
 /** How many connections to the database the gateway has at most, beside those of its change feed. */
 const databaseConnections = 10;

@@ -222,6 +222,6 @@ it('an account sees what it listed last, whatever is changed upstream and whiche
         await expectNoFaults();
       }
     }),
-    { numRuns: Number(process.env.ISOLATION_RUNS ?? 15) },
+    { numRuns: Number(process.env.ISOLATION_RUNS ?? 10) },
   );
 }, 300_000);

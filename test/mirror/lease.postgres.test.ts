@@ -22,9 +22,7 @@ it('a write through one gateway is shown by it at once, even while the other gat
   service.misbehave(faults.slow(1_500), details);
   await arrive(gateway, alice);
   await arrive(other, alice);
-  await expect
-    .poll(() => service.requests.some(({ path }) => details.path.test(path)), { timeout: 20_000 })
-    .toBe(true);
+  await expect.poll(() => service.requests.some(({ path }) => details.path.test(path))).toBe(true);
   for (const [written, shown] of [
     [other, 'of the second'],
     [gateway, 'of the first'],
@@ -38,7 +36,7 @@ it('a run of `dovetail sync` that reads details gives way to a write, and reads 
   const { gateway, service, database } = await open({ settings });
   await arrive(gateway, alice);
   const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
-  await expect.poll(pending, { timeout: 20_000 }).toBe(0);
+  await expect.poll(pending).toBe(0);
   let isSlow = true;
   service.misbehave(
     {
@@ -49,7 +47,7 @@ it('a run of `dovetail sync` that reads details gives way to a write, and reads 
   );
   const upstream = createUpstream({ base: service.base, token: alice });
   const syncing = sync({ pool: database.pool, upstream, full: true });
-  await expect.poll(pending, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(pending).toBeGreaterThan(0);
   expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
   expect(await name(gateway)).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   isSlow = false;

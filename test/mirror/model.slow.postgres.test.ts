@@ -203,7 +203,7 @@ async function refreshed(gateway: TestGateway, token: string): Promise<unknown> 
     shown = body;
     return [status, headers.get('Age')];
   };
-  await expect.poll(read, { timeout: 15_000 }).toEqual([200, '0']);
+  await expect.poll(read).toEqual([200, '0']);
   return shown;
 }
 

@@ -283,7 +283,7 @@ function expectRetryTime(seconds: number): void {
 }
 
 it('a mirror shows what the upstream has had since the last lists, or an error that says when to retry', async () => {
-  for (let round = 0; round < 400; round++) {
+  for (let round = 0; round < 250; round++) {
     const one = accounts[random.below(accounts.length)];
     if (!one) break;
     const { account } = one;

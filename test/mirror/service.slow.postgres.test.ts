@@ -23,9 +23,7 @@ describe('a token of the upstream', () => {
       data: { viewer: { username: 'alice' } },
     });
     await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
-    await expect
-      .poll(async () => (await ask(gateway, token, username)).status, { timeout: 20_000 })
-      .toBe(401);
+    await expect.poll(async () => (await ask(gateway, token, username)).status).toBe(401);
     for (const header of [`Bearer ${'x'.repeat(5_000)}`, 'Bearer a b', 'Basic YTpi'])
       expect((await fetch(`${gateway.url}/api/v1/dtt`, { headers: { Authorization: header } })).status).toBe(
         401,
@@ -48,13 +46,13 @@ describe('a token of the upstream', () => {
   });
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
-    const idle = 1_500;
+    const idle = 3_000;
     const { gateway } = await open({ idle });
     await arrive(gateway, alice);
     const events = await subscribe(gateway, alice, `subscription ${username}`);
     await events.next();
     const ended = events.rest().then(() => 'ended');
-    expect(await Promise.race([ended, sleep(3 * idle, 'open')])).toBe('open');
+    expect(await Promise.race([ended, sleep(2 * idle, 'open')])).toBe('open');
     events.leave();
     await ended.catch(() => {});
   });
@@ -85,7 +83,7 @@ describe('a token of the upstream', () => {
     }
     service.behave();
     await expect
-      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username, { timeout: 5_000 })
+      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username)
       .toBe('alice');
   });
 

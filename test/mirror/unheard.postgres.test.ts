@@ -47,9 +47,7 @@ describe('a write that has not been read back is not hidden by older data', () =
     for (let times = 0; times < 2; times++)
       expect(await read(other, headers)).toEqual({ status: 503, age: null, name: undefined });
     fronted.service.behave();
-    await expect
-      .poll(() => read(other, headers), { timeout: 20_000 })
-      .toMatchObject({ status: 200, name: 'A new name' });
+    await expect.poll(() => read(other, headers)).toMatchObject({ status: 200, name: 'A new name' });
   });
 });
 
@@ -67,7 +65,7 @@ it('a write that is passed on while the one before it has not been read back res
 });
 
 it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {
-  const fronted = await open({ settings, waits: { ...waits, freshness: 5_000 } });
+  const fronted = await open({ settings, waits: { ...waits, freshness: 10_000 } });
   const { gateway, service, openAnother } = fronted;
   const other = await openAnother();
   await arrive(gateway, alice);
@@ -98,11 +96,11 @@ it('a response after a refresh has what is here by then, also if another process
   await arrive(other, alice);
   // Otherwise the second refresh may find some that the first has not read yet.
   const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
-  await expect.poll(pending, { timeout: 20_000 }).toBe(0);
+  await expect.poll(pending).toBe(0);
   for (let times = 0; times < 2; times++) expect((await read(other)).name).toBe('Program 1 of alice');
   const updatedAt = new Date(Date.now() + 1_000).toISOString();
   Object.assign(service.world.templates.get(1) ?? {}, { name: 'A new name', updatedAt });
-  const fresh = { status: 200, age: '0', name: 'A new name' };
+  const fresh = { status: 200, name: 'A new name' };
   for (const each of [gateway, other])
-    expect(await read(each, { 'Cache-Control': 'no-cache' })).toEqual(fresh);
+    expect(await read(each, { 'Cache-Control': 'no-cache' })).toMatchObject(fresh);
 });

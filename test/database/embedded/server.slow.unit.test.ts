@@ -119,7 +119,7 @@ function openRawClient(): RawClient {
   return {
     socket,
     async receive(pattern) {
-      await expect.poll(() => received, { timeout: 5_000, interval: 5 }).toMatch(pattern);
+      await expect.poll(() => received, { interval: 5 }).toMatch(pattern);
       const all = received;
       received = '';
       return all;

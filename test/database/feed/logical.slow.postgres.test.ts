@@ -44,7 +44,7 @@ const rankUp = ({ userId }: Account) =>
   ]);
 
 const isListening = (kind: ChangeFeed['kind']) =>
-  expect.poll(() => [feed.listening, feed.kind], { timeout: 15_000, interval: 5 }).toEqual([true, kind]);
+  expect.poll(() => [feed.listening, feed.kind], { interval: 5 }).toEqual([true, kind]);
 
 /** Makes commits wait, once they are in the log, for a standby that does not exist. */
 async function holdCommits(): Promise<() => Promise<void>> {
@@ -170,7 +170,7 @@ describe('a reader of the log', () => {
     const before = await slots();
     expect(before.rows).toMatchObject([{ temporary: true }]);
     await endReaders(database.pool);
-    await expect.poll(() => announced, { timeout: 15_000 }).toEqual(['all, false', 'all, true']);
+    await expect.poll(() => announced).toEqual(['all, false', 'all, true']);
     const after = await slots();
     expect(after.rows).toMatchObject([{ temporary: true }]);
     expect(after.rows).not.toEqual(before.rows);
@@ -188,7 +188,7 @@ describe('a reader of the log', () => {
     await database.pool.query(
       'UPDATE "User" SET rank = rank FROM generate_series(1, 100); SELECT pg_logical_emit_message(true, $$other$$, repeat($$x$$, 1000000))',
     );
-    await expect.poll(retained, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
+    await expect.poll(retained, { interval: 100 }).toBeLessThan(500_000);
   });
 });
 

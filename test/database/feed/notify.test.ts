@@ -335,7 +335,7 @@ describe('the embedded engine', () => {
       )
       .toContain('bob OssmDevice');
     // It receives changes before it has received its own heartbeat.
-    await expect.poll(() => feed.listening, { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => feed.listening).toBe(true);
   });
 });
 
@@ -353,7 +353,7 @@ describe('the connection of a feed', () => {
     /** The changes for all users. Those for single users may come from concurrent tests as well. */
     const aboutAll = () => events.filter((event) => event.startsWith('all'));
     lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
-    const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
+    const isBack = () => expect.poll(() => lost.listening).toBe(true);
     const isGone = () => expect.poll(() => lost.listening, { interval: 5 }).toBe(false);
     return { name, line, lost, events, aboutAll, isBack, isGone };
   }
@@ -428,7 +428,7 @@ describe('the connection of a feed', () => {
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
     line.redirect(other);
-    await expect.poll(() => following.reconnects, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => following.reconnects).toBe(1);
     await other.pool.query(`UPDATE "User" SET rank = 1 WHERE id = ${userId}`);
     await expect.poll(() => heard).toContain(`${names.get(userId) ?? userId} User`);
     await expect.poll(() => connectionsOf(name)).toBe(0);
@@ -443,15 +443,15 @@ describe('the connection of a feed', () => {
     line.hold();
     await isGone();
     // New connections, after those that were lost.
-    await expect.poll(() => line.held(), { timeout: 15_000 }).toBeGreaterThan(2);
+    await expect.poll(() => line.held()).toBeGreaterThan(2);
     const began = Date.now();
     await lost.close();
-    expect(Date.now() - began).toBeLessThan(1_000);
+    expect(Date.now() - began).toBeLessThan(4_000);
   });
 
   it('is not lost to an idle_session_timeout of the role', async () => {
     const url = new URL(database.pool.options.connectionString ?? '');
-    url.searchParams.set('options', '-c idle_session_timeout=300ms');
+    url.searchParams.set('options', '-c idle_session_timeout=700ms');
     const idle = await listenToServer({ connectionString: url.href });
     const changes: Change[] = [];
     idle.subscribe((change) => changes.push(change));
@@ -477,7 +477,7 @@ describe('the connection of a feed', () => {
     await sleep(500);
     expect(reports).toEqual([refused]);
     await line.accept();
-    await expect.poll(() => reports, { timeout: 10_000 }).toEqual([refused, undefined]);
+    await expect.poll(() => reports).toEqual([refused, undefined]);
     await line.terminate();
     const ended = 'terminating connection due to administrator command';
     await expect.poll(() => reports).toEqual([refused, undefined, ended, undefined]);

@@ -228,7 +228,7 @@ describe('reads', () => {
     await at(pair, 0).stop('immediate');
     // No read at the primary in between, after which the other standby would have to be newer anyway.
     await expect.poll(() => healthyOf(gateway), { interval: 1 }).toBe(0);
-    await expect.poll(() => healthyOf(gateway), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => healthyOf(gateway)).toBe(1);
     expect(await activeOf(gateway, alice)).toBe(template);
     await at(pair, 1).resumeReplay();
     await readsFromStandby(gateway, alice);
@@ -270,10 +270,10 @@ describe('a standby', () => {
       );
       await failing;
       expect(Math.max(...took)).toBeLessThan(4_000);
-      await expect.poll(() => healthyOf(gateway), { timeout: 5_000 }).toBe(1);
+      await expect.poll(() => healthyOf(gateway)).toBe(1);
       await standby.start();
       at(lines, 0).release();
-      await expect.poll(() => healthyOf(gateway), { timeout: 15_000 }).toBe(2);
+      await expect.poll(() => healthyOf(gateway)).toBe(2);
       expect(gateway.log).toEqual([]);
     },
   );
@@ -415,7 +415,7 @@ describe('a change that a standby shows before its primary', () => {
     const template = anotherOf(alice, before);
     await beginCommit(alice, template);
     // The heartbeat of the feed waits behind that commit.
-    await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => gateway.feed.listening).toBe(false);
     const counts = await readsDuring(async () => {
       expect(await activeOf(gateway, alice)).toBe(template);
       expect(await activeOf(gateway, bobby)).toBe(others);

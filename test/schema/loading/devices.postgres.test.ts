@@ -164,7 +164,7 @@ describe('a page of devices', () => {
           }
         },
       ),
-      { numRuns: 40 },
+      { numRuns: 20 },
     );
   });
 });

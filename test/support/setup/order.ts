@@ -3,30 +3,44 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The slowest files, in the order in which they begin. Files that mostly wait alternate with files that mostly compute, since three
- * that wait would leave the processor idle.
+ * The slowest files, in the order in which they begin: those of the slow part, and then the others. Files that mostly wait
+ * alternate with files that mostly compute, since three that wait would leave the processor idle.
  */
 const slowest = [
-  'docs/examples',
   'browser/console',
+  'ops/cluster',
+  'docs/examples',
+  'database/replicas/replicas',
   'database/embedded/embedded',
-  'mirror/accounts',
-  'mirror/faults',
-  'fuzz/requests',
-  'database/reader/statement',
-  'mirror/service',
   'coherence/coherence',
-  'mirror/mirror',
-  'cli/sync',
+  'browser/explorer',
+  'mirror/faults',
+  'browser/consoleAccounts',
+  'mirror/service',
+  'fuzz/requests',
+  'browser/consoleLive',
+  'mirror/accounts',
+  'cli/user',
   'mirror/details',
-  'mirror/refresh',
-  'schema/parity',
-  'cli/node',
-  'graphql/limits',
+  'cli/token',
+  'mirror/bothEngines',
+  'server/serve',
+  'telemetry/log',
+  'mcp/tools',
   'database/feed/notify',
+  'schema/breaking',
+  'mirror/lease',
+  'graphql/execution',
+  'mirror/activation',
+  'database/embedded/engineStart',
+  'proxy/oracle',
   'schema/activation',
-  'graphql/connections',
-  'graphql/subscriptions',
+  'database/announcements',
+  'http/hostile',
+  'mcp/access',
+  'database/pooler',
+  'mirror/runs',
+  'graphql/queries',
 ];
 
 /** The position of a file in this list, or the end of the list. */
