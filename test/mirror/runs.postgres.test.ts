@@ -2,6 +2,7 @@
 
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/runs.ts';
@@ -243,27 +244,16 @@ describe('a list that the upstream forbids', () => {
 it('a run through details that another has taken over leaves the lease to that one', async () => {
   await readLists();
   const { pool } = database;
-  let end = () => {};
+  const [began, end] = [createSignal(), createSignal()];
   let lists: Promise<boolean> | undefined;
-  await whileLeased(
-    pool,
-    1,
-    'details',
-    () =>
-      new Promise<void>((endDetails) => {
-        lists = whileLeased(
-          pool,
-          1,
-          'lists',
-          () =>
-            new Promise<void>((endLists) => {
-              end = endLists;
-              endDetails();
-            }),
-        );
-      }),
-  );
+  await whileLeased(pool, 1, 'details', async () => {
+    lists = whileLeased(pool, 1, 'lists', async () => {
+      began.settle();
+      await end.promise;
+    });
+    await began.promise;
+  });
   expect((await readStoredFreshness(pool, 1)).isLeased).toBe(true);
-  end();
+  end.settle();
   expect(await lists).toBe(true);
 });
