@@ -335,6 +335,11 @@ describe('errors', () => {
 describe('a limit', () => {
   it.each([
     [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
+    [
+      { MAX_DEPTH: '3' },
+      '4 levels deep; at most 3',
+      '{ viewer { ...F activeDttTemplate { owner { ...F } } } } fragment F on User { id }',
+    ],
     [{ MAX_TOKENS: '5' }, 'more than 5 tokens; at most 5', '{ viewer { id } }'],
     [{}, 'a field 51 times in one selection; at most 50', `{ viewer { ${'id '.repeat(51)} } }`],
     [

@@ -2,7 +2,9 @@
 
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
+import { whileLeased } from '../../src/mirror/lease.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/runs.ts';
 import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
@@ -189,6 +191,18 @@ describe('a session that is missing from the list', () => {
   });
 });
 
+it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
+  addSessions(sessions + 1, 250);
+  // Points are whole numbers.
+  memoryUpstream.dttSessions.set(7, { version: 0.5, ownerId: 1, trainerId: 1, templateId: null });
+  for (let times = 0; times < 2; times++) {
+    requests.length = 0;
+    await refresh();
+    expect(runs.skipped()).toBe(1);
+  }
+  expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
+});
+
 describe('a list that the upstream forbids', () => {
   const forbid = (what: RegExp) => {
     instead = (path) =>
@@ -225,4 +239,21 @@ describe('a list that the upstream forbids', () => {
     await refresh();
     expect(await wasRefreshed()).toBe(true);
   });
+});
+
+it('a run through details that another has taken over leaves the lease to that one', async () => {
+  await readLists();
+  const { pool } = database;
+  const [began, end] = [createSignal(), createSignal()];
+  let lists: Promise<boolean> | undefined;
+  await whileLeased(pool, 1, 'details', async () => {
+    lists = whileLeased(pool, 1, 'lists', async () => {
+      began.settle();
+      await end.promise;
+    });
+    await began.promise;
+  });
+  expect((await readStoredFreshness(pool, 1)).isLeased).toBe(true);
+  end.settle();
+  expect(await lists).toBe(true);
 });

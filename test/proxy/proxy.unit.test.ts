@@ -122,17 +122,19 @@ describe('what comes back', () => {
   it.each([
     ['refuses the connection', 502, 0],
     ['closes the connection', 502, 1],
+    ['closes a connection that was idle', 502, 1],
     ['does not respond in time', 504, 1],
     ['has no valid status', 502, 1],
     ['responds with 5 MiB', 502, 1],
   ])(
-    'is an error if the upstream %s, and the gateways are told of a write that may have been done',
+    'is an error if the upstream %s, and the gateways are told of a write that may have been done, which is not repeated',
     async (what, status, told) => {
-      const { ask, written, closeUpstream } = await open({
+      const { ask, requests, written, closeUpstream } = await open({
         longest: what === 'does not respond in time' ? 300 : 20_000,
       });
+      if (what === 'closes a connection that was idle') await ask('/x');
       proxied.respond = (_request, response) => {
-        if (what === 'closes the connection') response.destroy();
+        if (what.startsWith('closes')) response.destroy();
         if (what === 'has no valid status')
           response.socket?.write('HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n');
         if (what === 'responds with 5 MiB') response.end(Buffer.alloc(5 * 1024 * 1024));
@@ -142,6 +144,7 @@ describe('what comes back', () => {
       expect(response.status).toBe(status);
       expect(JSON.parse(response.body)).toMatchObject({ ok: false });
       expect(written).toHaveLength(told);
+      expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(told);
     },
   );
 

@@ -1,19 +1,24 @@
 /** The server over a fake database: how it applies its settings, and how it handles failures. */
 
 import { once } from 'node:events';
-import { request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { IncomingMessage, request, type Server } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { jsonResponse } from '../../src/http/response.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { longestActivation } from '../../src/mirror/activation.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
+import type { Pipeline } from '../../src/server/pipeline.ts';
+import { createPositions } from '../../src/server/positions.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
+import { createOperations } from '../../src/server/webSocketAccess.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
@@ -183,6 +188,25 @@ it('a subscription may last longer than the deadline of a response, and is not r
   closeSockets();
 });
 
+it('a subscription that begins only after its deadline does not count as open', async () => {
+  const ended = vi.fn();
+  let respond = (_: StreamedResponse) => {};
+  const parts = {
+    respond: () =>
+      new Promise((settle) => {
+        respond = settle;
+      }),
+  } as unknown as Pipeline;
+  const { run } = createOperations(parts, nobodyListens, () => {});
+  const message = { id: '1', authorization: undefined, content: {} };
+  const { exchange, response } = run(new IncomingMessage(new Socket()), message);
+  exchange.message?.cutShort(jsonResponse(500, ''));
+  expect(await response).toMatchObject({ status: 500 });
+  await new Promise((settle) => setImmediate(settle));
+  respond({ status: 200, headers: {}, stream: new ReadableStream(), ended });
+  await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
+});
+
 it.each(['/api/v1/dtt', '/graphql?query={viewer{id}}'])(
   'an unexpected error is masked, and logged with the request id that the client gets: %s',
   async (path) => {
@@ -250,4 +274,19 @@ it('under overload everything gets a response that needs no database, and no unk
   expect(await statusOf('/api/v1/nowhere', { Authorization: `Bearer dvt_${'b'.repeat(43)}` })).toBe(503);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
+});
+
+it('a position that was reached is forgotten with the connection: the next one may lead to an older primary', async () => {
+  const { feed, lose } = createFakeFeed();
+  let timeline = '00000002';
+  const sql = { run: async () => [{ text: '0/20', timeline }] } as unknown as Database['sql'];
+  const { receive } = createPositions(sql, feed, () => {});
+  const request = { headers: { 'dovetail-position': '2-0/10' } };
+  const exchange = { endpoint: 'rest', request } as unknown as Exchange;
+  const receiveNow = async () => (await receive(exchange, { id: 1, tokenId: 1 }))?.status;
+  expect(await receiveNow()).toBeUndefined();
+  timeline = '00000001';
+  expect(await receiveNow()).toBeUndefined();
+  lose();
+  expect(await receiveNow()).toBe(503);
 });

@@ -170,6 +170,11 @@ describe('the client of an upstream', () => {
     expect(error).toMatchObject({ name: 'Unavailable', mayHaveActed: false });
   });
 
+  it('says that a request may have been carried out if that holds for any attempt, not only for the last', async () => {
+    respondWith({ status: 500 }, { status: 429 });
+    await expect(upstream.post('/dtt', {})).rejects.toMatchObject({ mayHaveActed: true });
+  });
+
   it('gives up if the upstream hangs before its response or in the middle of it', async () => {
     const withTimeout = createUpstream({
       base: server.base,

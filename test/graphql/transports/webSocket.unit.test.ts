@@ -123,7 +123,7 @@ it('runs a hundred operations at a time, is paused meanwhile, and is not termina
 
 it('is terminated after two pings without a response, also while it is paused because its client does not read', async () => {
   for (const unread of [0, 70_000]) {
-    const opened = open();
+    const opened = await openKnown();
     await sendPings(opened, unread);
     await vi.advanceTimersByTimeAsync(12_000);
     if (unread === 0) opened.socket.emit('pong');
