@@ -113,7 +113,9 @@ export async function fetchRecord(
     // Null means that there is no such record.
     if (data === null) return undefined;
     const { data: record, error } = kind.record.safeParse(data);
-    if (record?.row.id === id) return record;
+    const listed = kind.summary?.safeParse(data).data?.row;
+    if (record?.row.id === id)
+      return { ...record, row: { ...record.row, listedDigest: listed?.listedDigest } };
     return record ? `id: is ${record.row.id}` : firstIssue(error);
   } catch (error) {
     if (isMissing(error)) return undefined;

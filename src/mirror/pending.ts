@@ -90,9 +90,24 @@ function listedDigest({ row, children = [] }: MirrorRecord): string {
 export type Held = Row & { readonly listedDigest: string | null };
 export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
 
+const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
+
+/**
+ * Returns a record with the digests to store: that of what is stored and, where the list and the record by its id differ, that of the
+ * other. A list that says the other one again is not believed at once: the details are read once more, and kept if they are the same.
+ */
+export function withDigests(record: MirrorRecord, held: Row | undefined): MirrorRecord {
+  const { detailsPending, listedDigest: said } = record.row;
+  const [stored, other] = digestsOf(held);
+  if (!said || said === stored || (detailsPending && said !== other)) return record;
+  const isKept = said === other && !detailsPending;
+  const listedDigest = isKept ? `${stored} ${said}` : `${said} ${stored}`;
+  return { ...record, row: { ...record.row, listedDigest } };
+}
+
 /** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */
 export function isUnchanged(held: Row | undefined, record: MirrorRecord, accountId: number): boolean {
-  if (held?.listedDigest !== record.row.listedDigest) return false;
+  if (digestsOf(held)[0] !== digestsOf(record.row)[0]) return false;
   const { row } = withOwner(record, held, accountId);
   return held?.ownerId === row.ownerId && held?.foreignOwnerId === row.foreignOwnerId;
 }

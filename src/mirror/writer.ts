@@ -13,7 +13,7 @@ import {
   takeTemplates,
   withOwner,
 } from './library.ts';
-import { type HeldRecords, isUnchanged } from './pending.ts';
+import { type HeldRecords, isUnchanged, withDigests } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import { acquireSharedLock, findDiffering, insert, upsert } from './rows.ts';
@@ -75,7 +75,9 @@ async function replaceRecords(
   const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
   const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
   const { known, claimed, rejected } = await claimRecords(client, kind, awaited, held, accountId);
-  const stored = claimed.map((record) => withOwner(record, heldOf(record), accountId));
+  const stored = claimed.map((record) =>
+    withDigests(withOwner(record, heldOf(record), accountId), heldOf(record)),
+  );
   const current = stored.filter((record) => !isOlder(record.row, heldOf(record), asked));
   const whole = current.filter(({ row }) => !row.detailsPending);
   const differing = await findDiffering(client, kind, whole);
