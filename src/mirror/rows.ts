@@ -81,7 +81,9 @@ export async function upsert(
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const columns = columnsOf([row]).join();
-    groups.set(columns, [...(groups.get(columns) ?? []), row]);
+    const group = groups.get(columns) ?? [];
+    groups.set(columns, group);
+    group.push(row);
   }
   for (const group of groups.values()) {
     const changes = columnsOf(group)
