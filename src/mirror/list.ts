@@ -113,9 +113,8 @@ export async function fetchRecord(
     // Null means that there is no such record.
     if (data === null) return undefined;
     const { data: record, error } = kind.record.safeParse(data);
-    const listed = kind.summary?.safeParse(data).data?.row;
-    if (record?.row.id === id)
-      return { ...record, row: { ...record.row, listedDigest: listed?.listedDigest } };
+    const listedDigest = kind.summary?.safeParse(data).data?.row.listedDigest;
+    if (record?.row.id === id) return { ...record, row: { ...record.row, listedDigest } };
     return record ? `id: is ${record.row.id}` : firstIssue(error);
   } catch (error) {
     if (isMissing(error)) return undefined;

@@ -93,16 +93,16 @@ export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
 const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
 
 /**
- * Returns a record with the digests to store: that of what is stored and, where the list and the record by its id differ, that of the
- * other. A list that says the other one again is not believed at once: the details are read once more, and kept if they are the same.
+ * Returns a record as it is to be stored, with the digest of what it says and, where the list and the record by its id differ, that of
+ * the other. A list that says the other one again may be newer: the details are read once more, and kept if they are the same.
  */
-export function withDigests(record: MirrorRecord, held: Row | undefined): MirrorRecord {
-  const { detailsPending, listedDigest: said } = record.row;
+export function asStored(record: MirrorRecord, held: Row | undefined, accountId: number): MirrorRecord {
+  const owned = withOwner(record, held, accountId);
+  const { detailsPending, listedDigest: said } = owned.row;
   const [stored, other] = digestsOf(held);
-  if (!said || said === stored || (detailsPending && said !== other)) return record;
-  const isKept = said === other && !detailsPending;
-  const listedDigest = isKept ? `${stored} ${said}` : `${said} ${stored}`;
-  return { ...record, row: { ...record.row, listedDigest } };
+  if (!said || said === stored || (detailsPending && said !== other)) return owned;
+  const both = said === other && !detailsPending ? [stored, said] : [said, stored];
+  return { ...owned, row: { ...owned.row, listedDigest: both.join(' ') } };
 }
 
 /** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */

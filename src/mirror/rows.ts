@@ -81,9 +81,7 @@ export async function upsert(
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const columns = columnsOf([row]).join();
-    const group = groups.get(columns) ?? [];
-    groups.set(columns, group);
-    group.push(row);
+    (groups.get(columns) ?? groups.set(columns, []).get(columns))?.push(row);
   }
   for (const group of groups.values()) {
     const changes = columnsOf(group)

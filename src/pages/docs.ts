@@ -41,20 +41,20 @@ export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string)
     routes: sections.join('\n'),
     records: Object.entries(schemas).map(describeRecord).join('\n'),
   };
-  const pageWith = (token: string, tokenHint: string) => {
+  const pages = new Map<string, PageHandler>();
+  const pageWith = (token: string) => {
+    const tokenHint = token ? 'That of the demo account.' : 'Each request is sent with it. It is not stored.';
     const create = async () => pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy);
     return staticResponse(create, 'Accept-Encoding, Host');
   };
-  const without = pageWith('', 'Each request is sent with it. It is not stored.');
-  let withToken: PageHandler | undefined;
   return (exchange) => {
     const { request, path } = exchange;
     if (path === '/openapi.json') return file(exchange);
     if (path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
-    const token = demoTokenFor(request);
-    if (token === undefined) return without(exchange);
-    withToken ??= pageWith(token, 'The token of the demo account is filled in.');
-    return withToken(exchange);
+    const token = demoTokenFor(request) ?? '';
+    const page = pages.get(token) ?? pageWith(token);
+    pages.set(token, page);
+    return page(exchange);
   };
 }
 
