@@ -21,7 +21,7 @@ export function isAway(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.some(isAway);
   if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
   if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
-  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b/.test(
+  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|ended by the other party/.test(
     errorText(error),
   );
 }

@@ -113,7 +113,8 @@ export async function fetchRecord(
     // Null means that there is no such record.
     if (data === null) return undefined;
     const { data: record, error } = kind.record.safeParse(data);
-    if (record?.row.id === id) return record;
+    const listedDigest = kind.summary?.safeParse(data).data?.row.listedDigest;
+    if (record?.row.id === id) return { ...record, row: { ...record.row, listedDigest } };
     return record ? `id: is ${record.row.id}` : firstIssue(error);
   } catch (error) {
     if (isMissing(error)) return undefined;

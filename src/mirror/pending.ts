@@ -90,9 +90,24 @@ function listedDigest({ row, children = [] }: MirrorRecord): string {
 export type Held = Row & { readonly listedDigest: string | null };
 export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
 
-/** Whether a record in a list is the same as before. @param held undefined if the account does not have the record. */
+const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
+
+/**
+ * Returns a record as it is to be stored, with the digest of what it says and, where the list and the record by its id differ, that of
+ * the other. A list that says the other one again may be newer: the details are read once more, and kept if they are the same.
+ */
+export function asStored(record: MirrorRecord, held: Row | undefined, accountId: number): MirrorRecord {
+  const owned = withOwner(record, held, accountId);
+  const { detailsPending, listedDigest: said } = owned.row;
+  const [stored, other] = digestsOf(held);
+  if (!said || said === stored || (detailsPending && said !== other)) return owned;
+  const both = said === other && !detailsPending ? [stored, said] : [said, stored];
+  return { ...owned, row: { ...owned.row, listedDigest: both.join(' ') } };
+}
+
+/** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */
 export function isUnchanged(held: Row | undefined, record: MirrorRecord, accountId: number): boolean {
-  if (held?.listedDigest !== record.row.listedDigest) return false;
+  if (digestsOf(held)[0] !== digestsOf(record.row)[0]) return false;
   const { row } = withOwner(record, held, accountId);
   return held?.ownerId === row.ownerId && held?.foreignOwnerId === row.foreignOwnerId;
 }

@@ -81,7 +81,7 @@ export async function upsert(
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const columns = columnsOf([row]).join();
-    groups.set(columns, [...(groups.get(columns) ?? []), row]);
+    (groups.get(columns) ?? groups.set(columns, []).get(columns))?.push(row);
   }
   for (const group of groups.values()) {
     const changes = columnsOf(group)

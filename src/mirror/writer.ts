@@ -4,16 +4,8 @@
  */
 
 import pg from 'pg';
-import {
-  addImports,
-  dereference,
-  inLibrary,
-  link,
-  removeTemplates,
-  takeTemplates,
-  withOwner,
-} from './library.ts';
-import { type HeldRecords, isUnchanged } from './pending.ts';
+import { addImports, dereference, inLibrary, link, removeTemplates, takeTemplates } from './library.ts';
+import { asStored, type HeldRecords, isUnchanged } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import { acquireSharedLock, findDiffering, insert, upsert } from './rows.ts';
@@ -75,7 +67,7 @@ async function replaceRecords(
   const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
   const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
   const { known, claimed, rejected } = await claimRecords(client, kind, awaited, held, accountId);
-  const stored = claimed.map((record) => withOwner(record, heldOf(record), accountId));
+  const stored = claimed.map((record) => asStored(record, heldOf(record), accountId));
   const current = stored.filter((record) => !isOlder(record.row, heldOf(record), asked));
   const whole = current.filter(({ row }) => !row.detailsPending);
   const differing = await findDiffering(client, kind, whole);

@@ -2,14 +2,14 @@
 
 import { readFile } from 'node:fs/promises';
 import type { OperationObject, ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
-import { revalidated, textResponse } from '../http/response.ts';
+import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { type PageHandler, pageResponse, staticFile } from './page.ts';
+import { type PageHandler, pageResponse, staticFile, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 const template = readTemplate('docs.html');
@@ -41,15 +41,20 @@ export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string)
     routes: sections.join('\n'),
     records: Object.entries(schemas).map(describeRecord).join('\n'),
   };
+  const pages = new Map<string, PageHandler>();
+  const pageWith = (token: string) => {
+    const tokenHint = token ? 'That of the demo account.' : 'Each request is sent with it. It is not stored.';
+    const create = async () => pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy);
+    return staticResponse(create, 'Accept-Encoding, Host');
+  };
   return (exchange) => {
     const { request, path } = exchange;
     if (path === '/openapi.json') return file(exchange);
     if (path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
     const token = demoTokenFor(request) ?? '';
-    const tokenHint = token
-      ? 'The token of the demo account is filled in.'
-      : 'Each request is sent with it. It is not stored.';
-    return revalidated(pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy), 'Host');
+    const page = pages.get(token) ?? pageWith(token);
+    pages.set(token, page);
+    return page(exchange);
   };
 }
 

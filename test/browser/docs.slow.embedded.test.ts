@@ -33,7 +33,7 @@ it('sends requests with the demo token, which is filled in already, and is acces
   expect(await send('/dtt')).toMatch(/GET .*\/dtt\?limit=1: 200.*"limit": 1/s);
   expect(await send('/dtt/templates/{id}', 'POST')).toMatch(/POST .*templates\/1: 200/);
   expect(await violationsOf(page)).toEqual([]);
-  await page.getByText('The token of the demo account is filled in').waitFor();
+  await page.getByText('That of the demo account').waitFor();
   await saveScreenshot(page, 'docs');
   expect(complaints).toEqual([]);
 });

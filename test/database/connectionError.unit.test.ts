@@ -1,8 +1,9 @@
 /** The messages about a server that cannot be used. Errors of real servers are tested in `serve.test.ts`. */
 
 import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { connect as connectByTls } from 'node:tls';
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { connectionError, isAway, reasonOf } from '../../src/database/connectionError.ts';
@@ -100,6 +101,19 @@ it.each([
 it('gives a single command for a new database when its role may create databases', () => {
   const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
   expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
+});
+
+it('takes a TLS handshake that is cut off for a database that is away', async () => {
+  const server = createServer((socket) => socket.once('data', () => socket.end()));
+  const error = await new Promise((settle) => {
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      connectByTls({ host: '127.0.0.1', port }).on('error', settle);
+    });
+  });
+  server.close();
+  expect(error).not.toHaveProperty('syscall');
+  expect(isAway(error)).toBe(true);
 });
 
 it('takes errors of connections and of a server that stops for a database that is away, and no others', async () => {

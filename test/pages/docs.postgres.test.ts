@@ -24,6 +24,8 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   const response = await ask('/docs');
   expect(Object.fromEntries(response.headers)).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
+    'content-encoding': 'gzip',
+    vary: 'Accept-Encoding, Host',
     'content-security-policy': expect.stringMatching(
       /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; img-src data:; connect-src 'self'$/,
     ),
