@@ -50,7 +50,7 @@ describe('the log line of a request', () => {
     ['/graphql', several, 'graphql', 'query of several fields', 200],
     ['/graphql', '{ secret }', 'graphql', undefined, 200],
     ['/healthz', undefined, 'page', '/healthz', 200],
-    ['/docs/start.js', undefined, 'page', '/docs', 200],
+    ['/docs/nothing', undefined, 'page', '/docs', 404],
   ])(
     'has the endpoint, the operation and the status of %s %s, and no secret',
     async (path, query, ...rest) => {
