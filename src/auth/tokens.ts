@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
+import { SetupError } from '../errors.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -78,9 +79,9 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
  */
 export async function createToken(pool: pg.Pool, username: string, name: string): Promise<IssuedToken> {
   if (name.trim() === '')
-    throw new TokenError('A token needs a name, so that its owner can tell it from others.');
+    throw new SetupError('A token needs a name, so that its owner can tell it from others.');
   // Line breaks and what terminals obey would make a list of tokens say what it does not.
-  if (/\p{C}/u.test(name)) throw new TokenError('The name of a token takes visible characters alone.');
+  if (/\p{C}/u.test(name)) throw new SetupError('The name of a token takes visible characters alone.');
   return inTransaction(pool, (client) => addToken(client, username, name));
 }
 
