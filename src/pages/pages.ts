@@ -65,10 +65,11 @@ export function createPages(
 
 /** A page that is loaded with its first request. Most gateways never get one. */
 function onDemand(load: () => Promise<PageHandler>): PageHandler {
-  let loaded: Promise<PageHandler> | undefined;
+  let loaded: PageHandler | undefined;
   return async (exchange) => {
-    loaded ??= load();
-    return (await loaded)(exchange);
+    // A load that fails is tried again by the next request.
+    loaded ??= await load();
+    return loaded(exchange);
   };
 }
 
