@@ -251,7 +251,7 @@ const mostAliases = 30;
 const mostDirectives = 30;
 
 /** An error for each limit that the document exceeds. The document need not be valid. */
-export function overLimits(document: DocumentNode, { MAX_DEPTH, MAX_TOKENS }: Config): GraphQLError[] {
+function overLimits(document: DocumentNode, { MAX_DEPTH, MAX_TOKENS }: Config): GraphQLError[] {
   const lines = document.loc?.endToken.line ?? 0;
   const maxLines = linesPerToken * MAX_TOKENS;
   const maxArgumentCharacters = argumentCharactersPerToken * MAX_TOKENS;

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { type PageHandler, pageResponse, staticResponse } from '../pages/page.ts';
+import { type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
 import { icon } from '../pages/template.ts';
 import { root } from '../root.ts';
 
@@ -15,17 +15,8 @@ export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate',
 );
 
 /** @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
-export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
-  const pages = new Map<string | undefined, PageHandler>();
-  return (exchange) => {
-    const demoToken = demoTokenFor(exchange.request);
-    const page =
-      pages.get(demoToken) ??
-      staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Authorization, Host');
-    pages.set(demoToken, page);
-    return page(exchange);
-  };
-}
+export const createExplorer = (demoTokenFor: DemoTokenFor): PageHandler =>
+  pageByToken(demoTokenFor, 'Accept, Accept-Encoding, Authorization, Host', render);
 
 async function render(demoToken: string | undefined): Promise<HttpResponse> {
   // The module has many megabytes, so it is loaded by the first request.

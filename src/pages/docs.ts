@@ -9,15 +9,12 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { type PageHandler, pageResponse, staticFile, staticResponse } from './page.ts';
+import { type PageHandler, pageByToken, pageResponse, staticFile } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 const template = readTemplate('docs.html');
 
-/**
- * @param demoTokenFor gives the token that is filled in on the page.
- * @param navigation links to the other pages.
- */
+/** @param navigation links to the other pages, in HTML. @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({ routes, schema, version: release, examples });
@@ -41,19 +38,13 @@ export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string)
     routes: sections.join('\n'),
     records: Object.entries(schemas).map(describeRecord).join('\n'),
   };
-  const pages = new Map<string, PageHandler>();
-  const pageWith = (token: string) => {
+  const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') => {
     const tokenHint = token ? 'That of the demo account.' : 'Each request is sent with it. It is not stored.';
-    const create = async () => pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy);
-    return staticResponse(create, 'Accept-Encoding, Host');
-  };
+    return pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy);
+  });
   return (exchange) => {
-    const { request, path } = exchange;
-    if (path === '/openapi.json') return file(exchange);
-    if (path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
-    const token = demoTokenFor(request) ?? '';
-    const page = pages.get(token) ?? pageWith(token);
-    pages.set(token, page);
+    if (exchange.path === '/openapi.json') return file(exchange);
+    if (exchange.path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
     return page(exchange);
   };
 }

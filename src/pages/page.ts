@@ -6,6 +6,7 @@
 import { extname } from 'node:path';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, textResponse } from '../http/response.ts';
+import type { DemoTokenFor } from './demoToken.ts';
 
 /** Handles the requests to a page: a path that belongs to neither API. */
 export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
@@ -74,6 +75,21 @@ export function staticResponse(
       stored = undefined;
     });
     return stored;
+  };
+}
+
+/** Creates a page that may have the demo token in it. It is made once for each token. @param vary as for `staticResponse`. */
+export function pageByToken(
+  demoTokenFor: DemoTokenFor,
+  vary: string,
+  create: (token: string | undefined) => Promise<HttpResponse>,
+): PageHandler {
+  const pages = new Map<string | undefined, PageHandler>();
+  return (exchange) => {
+    const token = demoTokenFor(exchange.request);
+    const page = pages.get(token) ?? staticResponse(() => create(token), vary);
+    pages.set(token, page);
+    return page(exchange);
   };
 }
 

@@ -72,7 +72,7 @@ interface State {
  * Connects to a standby.
  * @throws when it cannot be reached, or is not, or cannot be recognized as, a standby of the primary.
  */
-export async function connectStandby({ url, bounds, primary }: StandbyOptions) {
+async function connectStandby({ url, bounds, primary }: StandbyOptions) {
   const health = createHealth(primary);
   const { watcher, pool, sql, lose, lost } = openConnections(url, bounds, {
     statement: { text: stateStatement, values: [], columns: [{ name: 'state', read: JSON.parse }] },
