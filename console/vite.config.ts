@@ -14,6 +14,8 @@ export default defineConfig({
     outDir: '../dist/console',
     emptyOutDir: true,
     target: 'es2023',
+    // The first that know `light-dark`, which the theme depends on, and popovers.
+    cssTarget: ['chrome123', 'firefox125', 'safari17.5'],
     // Everything is a file: the policy of the page allows no `data:`.
     assetsInlineLimit: 0,
     reportCompressedSize: false,

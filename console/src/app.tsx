@@ -3,6 +3,7 @@
 import { Provider } from '@urql/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { LocationProvider, useLocation } from 'preact-iso';
+import { AccountMenu } from './accountMenu.tsx';
 import { type Connection, createApiClient } from './api/client.ts';
 import { ConnectionNote } from './parts/connectionNote.tsx';
 import { forgetToken, readToken, storeToken } from './session.ts';
@@ -48,8 +49,10 @@ interface SignedInProps {
 
 function SignedIn({ token, onSignOut }: SignedInProps) {
   const [connection, setConnection] = useState<Connection>({ state: 'connecting' });
+  const [outage, outageChanged] = useState<string>();
   const client = useMemo(
-    () => createApiClient(token, { connectionChanged: setConnection, tokenRejected: onSignOut }),
+    () =>
+      createApiClient(token, { connectionChanged: setConnection, outageChanged, tokenRejected: onSignOut }),
     [token],
   );
   useEffect(() => client.close, [client]);
@@ -71,11 +74,9 @@ function SignedIn({ token, onSignOut }: SignedInProps) {
           Dovetail
         </a>
         <Navigation />
-        <button type="button" onClick={() => onSignOut()}>
-          Sign out
-        </button>
+        <AccountMenu onSignOut={() => onSignOut()} />
       </header>
-      <ConnectionNote connection={connection} />
+      <ConnectionNote connection={connection} outage={outage} />
       <main id="content" tabIndex={-1}>
         <Views />
       </main>

@@ -28,40 +28,47 @@ export function SignIn({ rejection, onToken }: SignInProps) {
     if (entered !== '') onToken(entered);
   }
   return (
-    <main class="sign-in">
-      <h1>Dovetail</h1>
-      <p>Your devices, programs, history and locks, live.</p>
-      {rejection !== undefined && (
-        <p id={problem} class="note bad" role="alert">
-          The gateway does not accept this token. It says: “{rejection}”
+    <>
+      <header>
+        <a class="name" href="/">
+          Dovetail
+        </a>
+      </header>
+      <main class="sign-in">
+        <h1>Sign in</h1>
+        <p>Your devices, programs, history and locks, live.</p>
+        {rejection !== undefined && (
+          <p id={problem} class="note bad" role="alert">
+            The gateway does not accept this token. It says: “{rejection}”
+          </p>
+        )}
+        <form class="card" onSubmit={submit}>
+          <label for={id}>API token</label>
+          <input
+            ref={input}
+            id={id}
+            type="password"
+            autoComplete="off"
+            spellcheck={false}
+            required
+            aria-invalid={rejection !== undefined}
+            aria-describedby={rejection === undefined ? hint : `${problem} ${hint}`}
+            value={token}
+            onInput={({ currentTarget }) => setToken(currentTarget.value)}
+          />
+          <p id={hint} class="hint">
+            It is stored in this tab only, until you sign out or close it.
+          </p>
+          <button type="submit" class="main">
+            Sign in
+          </button>
+          {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
+        </form>
+        <p class="hint">
+          No token yet? <a href="/">The first page</a> says how to get one.
         </p>
-      )}
-      <form onSubmit={submit}>
-        <label for={id}>API token</label>
-        <input
-          ref={input}
-          id={id}
-          type="password"
-          autoComplete="off"
-          spellcheck={false}
-          required
-          aria-invalid={rejection !== undefined}
-          aria-describedby={rejection === undefined ? hint : `${problem} ${hint}`}
-          value={token}
-          onInput={({ currentTarget }) => setToken(currentTarget.value)}
-        />
-        <p id={hint} class="hint">
-          It stays in this tab, and is forgotten when you sign out or close it.
-        </p>
-        <button type="submit" class="main">
-          Sign in
-        </button>
-        {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
-      </form>
-      <p class="hint">
-        No token yet? <a href="/">The first page</a> says how to get one.
-      </p>
-    </main>
+      </main>
+    </>
   );
 }
 
@@ -73,7 +80,7 @@ function Demo({ onClick }: { onClick(): void }) {
         Look at the demo account
       </button>
       <p id={hint} class="hint">
-        It has a year of made-up history, for you to look around in and try things.
+        It has a year of invented data. You can change it.
       </p>
     </>
   );

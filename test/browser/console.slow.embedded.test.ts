@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, type Tab, useBrowser } from './browser.ts';
-import { expectView, overhang, signIn, signInToDemo } from './console.ts';
+import { expectView, openAccountMenu, overhang, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
 const browser = useBrowser();
@@ -55,7 +55,7 @@ it('shows in the sign-in form why a token is rejected, stores a pasted token for
   await page.getByRole('link', { name: 'Programs' }).click();
   await expectView(page, { title: 'Programs', shows: 'Beginner Program' });
   urls.push(page.url());
-  await page.getByRole('button', { name: 'Sign out' }).click();
+  await (await openAccountMenu(page)).getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('API token').waitFor();
   expect(await page.getByRole('alert').count()).toBe(0);
   expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
@@ -112,6 +112,35 @@ it.each(Object.entries(views))(
     expect(complaints).toEqual([]);
   },
 );
+
+it('has an account menu that says who is signed in, and chooses the theme of every tab, by keyboard alone', async () => {
+  const { page, complaints } = await openView(views.history);
+  await expectAccessible(page, 'menu-closed', windows.slice(0, 1));
+  const button = page.getByRole('button', { name: 'Account demo' });
+  await button.press('Enter');
+  const menu = page.locator('.account-menu');
+  await menu.getByText('Explorer · Tier ultra').waitFor();
+  // To the theme that is chosen, and on from it.
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
+  expect(await menu.getByRole('radio', { name: 'Dark' }).isChecked()).toBe(true);
+  const ground = (of: Page) => of.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  expect(await ground(page)).toBe('rgb(20, 24, 26)');
+  await expectAccessible(page, 'menu');
+  await page.keyboard.press('Escape');
+  await menu.waitFor({ state: 'hidden' });
+  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+
+  const other = await page.context().newPage();
+  await other.emulateMedia({ colorScheme: 'light' });
+  await other.goto(page.url());
+  await expect.poll(() => ground(other)).toBe('rgb(20, 24, 26)');
+  await (await openAccountMenu(page)).getByText('System').click();
+  await expect.poll(() => ground(other)).toBe('rgb(246, 247, 245)');
+  expect(await page.evaluate(() => localStorage.length)).toBe(0);
+  expect(complaints).toEqual([]);
+});
 
 it('begins with a link that skips the navigation, and focuses the heading of a view that is opened', async () => {
   const { page } = await openView(views.overview);

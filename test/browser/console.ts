@@ -1,6 +1,6 @@
 /** How the tests of the console sign in, and wait until a view is loaded. */
 
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { ConsoleView } from './views.ts';
 
@@ -13,6 +13,12 @@ export async function signIn(page: Page, token: string): Promise<void> {
 /** Signs in with the button for the demo account. */
 export const signInToDemo = (page: Page): Promise<void> =>
   page.getByRole('button', { name: /demo account/ }).click();
+
+/** Opens the account menu. @returns the menu. */
+export async function openAccountMenu(page: Page): Promise<Locator> {
+  await page.getByRole('button', { name: /^Account/ }).click();
+  return page.locator('.account-menu');
+}
 
 /** In milliseconds: more than any view needs, even on a busy machine. */
 const timeout = 40_000;

@@ -106,7 +106,7 @@ it('shows days and times in the time zone and the format of the browser when the
   const { page, complaints } = await browser.open(history, berlin);
   await signIn(page, tokens.traveller ?? '');
   await expectView(page, { title: 'History', shows: '6 sessions' });
-  const numbers = page.locator('details', { hasText: 'The numbers of the chart as a table' });
+  const numbers = page.locator('details', { hasText: 'Show the numbers as a table' });
   await numbers.locator('summary').click();
   expect(await numbers.locator('tbody tr td:nth-of-type(1)').allInnerTexts()).toEqual(['1', '4', '1']);
 

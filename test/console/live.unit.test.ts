@@ -50,7 +50,13 @@ function createFakeSocket() {
 
 function createConsole() {
   const socket = createFakeSocket();
-  const { beforeCache, afterCache } = liveExchanges(socket);
+  const outages: (string | undefined)[] = [];
+  const { beforeCache, afterCache } = liveExchanges({
+    ...socket,
+    outageChanged: (message) => {
+      if (message !== outages.at(-1)) outages.push(message);
+    },
+  });
   let activated: object = {};
   const client = new Client({
     url: 'http://gateway.example/graphql',
@@ -88,7 +94,7 @@ function createConsole() {
     await client.mutation(activate, {});
     await settle();
   }
-  return { socket, show, mutate };
+  return { socket, show, mutate, outages };
 }
 
 /** Waits until all pending results are delivered. */
@@ -159,19 +165,35 @@ test.each([
 ])(
   'A subscription that fails with %s and retryAfter %s is started again after %s s',
   async (code, retryAfter, seconds) => {
-    const { socket, show } = createConsole();
+    const { socket, show, outages } = createConsole();
     const shown = show(active);
     socket.all[0]?.error(errorsWith(code, retryAfter));
-    expect(shown.last?.error?.graphQLErrors[0]?.message).toBe(`It is ${code}`);
+    expect(shown.last).toBeUndefined();
     await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
     expect(socket.all).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1);
     expect(socket.all).toHaveLength(2);
     socket.all[1]?.next(one);
     expect(nameOf(shown.last)).toBe('One');
-    expect(shown.last?.error).toBeUndefined();
+    expect(outages).toEqual([`It is ${code}`, undefined]);
   },
 );
+
+test('While nothing can be read, views keep what they had, and the reason is given once for all of them', async () => {
+  const { socket, show, outages } = createConsole();
+  const [names, programs] = [show(active), show(program, { databaseId: 7 })];
+  socket.all[0]?.next(one);
+  const away = errorsWith('SERVICE_UNAVAILABLE');
+  socket.all[0]?.next({ data: { viewer: null }, errors: away });
+  socket.all[1]?.next({ data: { dttTemplate: null }, errors: away });
+  expect(nameOf(names.last)).toBe('One');
+  expect([names.last?.error, programs.last]).toEqual([undefined, undefined]);
+  socket.all[0]?.next(two);
+  expect(outages).toEqual(['It is SERVICE_UNAVAILABLE']);
+  programs.hide();
+  await settle();
+  expect(outages).toEqual(['It is SERVICE_UNAVAILABLE', undefined]);
+});
 
 test('A query that fails with BAD_USER_INPUT is not sent again until it is hidden and shown again', async () => {
   const { socket, show } = createConsole();
@@ -196,7 +218,7 @@ test('A subscription that the gateway ends, or whose connection is lost, is star
   expect(socket.all).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(1);
   socket.all[1]?.error(new Event('close'));
-  expect(shown.last?.error?.networkError?.message).toBe('The connection is lost.');
+  expect(nameOf(shown.last)).toBe('One');
   await vi.advanceTimersByTimeAsync(5_000);
   socket.all[2]?.next(two);
   expect(nameOf(shown.last)).toBe('Two');

@@ -20,6 +20,8 @@ export interface ApiClient {
 export interface ApiListener {
   /** Called whenever the state of the connection changes. */
   connectionChanged(connection: Connection): void;
+  /** As in `liveExchanges`. */
+  outageChanged(message: string | undefined): void;
   /** Called when the token is invalid, or has become invalid. @param reason what the gateway says. */
   tokenRejected(reason: string): void;
 }
@@ -30,7 +32,8 @@ const maxRetryDelay = 5_000;
 /** In milliseconds: how often a ping is sent, and how long the gateway may take to respond to it. */
 const heartbeat = { interval: 10_000, timeout: 5_000 };
 
-export function createApiClient(token: string, { connectionChanged, tokenRejected }: ApiListener): ApiClient {
+export function createApiClient(token: string, listener: ApiListener): ApiClient {
+  const { connectionChanged, outageChanged, tokenRejected } = listener;
   const Authorization = `Bearer ${token}`;
   let isClosed = false;
   let wasOpen = false;
@@ -71,7 +74,7 @@ export function createApiClient(token: string, { connectionChanged, tokenRejecte
   const subscribe: typeof socket.subscribe = (payload, sink) =>
     isClosed ? () => {} : socket.subscribe(payload, sink);
   const cache = cacheExchange({ keys: keysOfEmbeddedTypes });
-  const { beforeCache, afterCache } = liveExchanges({ subscribe });
+  const { beforeCache, afterCache } = liveExchanges({ subscribe, outageChanged });
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,

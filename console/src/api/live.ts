@@ -6,8 +6,8 @@
  */
 
 import {
+  type CombinedError,
   type Exchange,
-  makeErrorResult,
   makeOperation,
   makeResult,
   type Operation,
@@ -36,16 +36,23 @@ const transientCodes = new Set([
 
 const isLive = ({ kind, context }: Operation): boolean => kind === 'query' && context.live === true;
 
+interface Socket extends Pick<Client, 'subscribe'> {
+  /**
+   * Called when queries begin to fail for a reason that may be over soon, such as a database that is away, and when all work
+   * again. They keep the results that they had. @param message of the gateway; undefined when all work again.
+   */
+  outageChanged(message: string | undefined): void;
+}
+
+/** The subscriptions, by the keys of their queries, each with the message of its outage. */
+type Subscribed = Map<number, string | undefined>;
+
 /**
  * Creates two exchanges, one to stand before the cache and one after it.
  * @param socket carries the subscriptions. It reconnects by itself, and then subscribes again.
  */
-export function liveExchanges(socket: Pick<Client, 'subscribe'>): {
-  beforeCache: Exchange;
-  afterCache: Exchange;
-} {
-  /** The keys of the queries that have a subscription. */
-  const subscribed = new Set<number>();
+export function liveExchanges(socket: Socket): { beforeCache: Exchange; afterCache: Exchange } {
+  const subscribed: Subscribed = new Map();
   return {
     beforeCache: readSubscribedFromCache(subscribed),
     afterCache: createSubscriptionExchange(socket, subscribed),
@@ -58,7 +65,7 @@ export function liveExchanges(socket: Pick<Client, 'subscribe'>): {
  * until then the last result stays. If the query were forwarded, the cache would reserve a layer for its result, below the
  * layers of results that arrive earlier.
  */
-function readSubscribedFromCache(subscribed: ReadonlySet<number>): Exchange {
+function readSubscribedFromCache(subscribed: Pick<Subscribed, 'has'>): Exchange {
   return ({ forward }) =>
     (operations$) =>
       pipe(
@@ -77,7 +84,7 @@ function readSubscribedFromCache(subscribed: ReadonlySet<number>): Exchange {
 }
 
 /** Sends live queries as subscriptions, and forwards everything else. */
-function createSubscriptionExchange(socket: Pick<Client, 'subscribe'>, subscribed: Set<number>): Exchange {
+function createSubscriptionExchange(socket: Socket, subscribed: Subscribed): Exchange {
   return ({ forward }) =>
     (operations$) => {
       const shared$ = pipe(operations$, share);
@@ -105,7 +112,7 @@ function createSubscriptionExchange(socket: Pick<Client, 'subscribe'>, subscribe
  * The results of a live query. The stream never ends by itself: a subscription that fails or ends is started again until the
  * query is torn down.
  */
-function subscribe(operation: Operation, socket: Pick<Client, 'subscribe'>, subscribed: Set<number>) {
+function subscribe(operation: Operation, socket: Socket, subscribed: Subscribed) {
   return make<OperationResult>(({ next }) => {
     const payload = { query: subscriptionOf(operation), variables: { ...operation.variables } };
     let unsubscribe = () => {};
@@ -118,46 +125,54 @@ function subscribe(operation: Operation, socket: Pick<Client, 'subscribe'>, subs
       clearTimeout(timer);
       timer = setTimeout(start, Math.min(seconds, maxRetryDelay) * 1_000);
     }
+    function noteOutage(message: string | undefined) {
+      if (message === undefined && isTornDown) subscribed.delete(operation.key);
+      else subscribed.set(operation.key, message);
+      socket.outageChanged([...subscribed.values()].find((each) => each !== undefined));
+    }
+    /** Passes a result on, unless it has nothing but errors that may be over soon. */
+    function receive(result: OperationResult) {
+      const isOutage = retryDelayFor(result.error) !== undefined && !hasData(result);
+      noteOutage(isOutage ? result.error?.graphQLErrors[0]?.message : undefined);
+      if (!isOutage) next(result);
+    }
     function start() {
       unsubscribe = socket.subscribe(payload, {
-        next: ({ data = null, errors }) => next(makeResult(operation, { data, ...(errors && { errors }) })),
+        next: ({ data = null, errors }) =>
+          receive(makeResult(operation, { data, ...(errors && { errors }) })),
         error(problem) {
-          const result = resultOfFailure(operation, problem);
-          next(result);
-          const delay = retryDelayFor(result);
+          // Otherwise the connection is lost, which the socket notes itself.
+          const result = Array.isArray(problem)
+            ? makeResult(operation, { data: null, errors: problem })
+            : undefined;
+          if (result) receive(result);
+          const delay = result ? retryDelayFor(result.error) : retryDelay;
           if (delay !== undefined) restartAfter(delay);
         },
         complete: () => restartAfter(retryDelay),
       });
     }
-    subscribed.add(operation.key);
+    noteOutage(undefined);
     start();
     return () => {
       isTornDown = true;
-      subscribed.delete(operation.key);
+      noteOutage(undefined);
       clearTimeout(timer);
       unsubscribe();
     };
   });
 }
 
-/** @param problem the GraphQL errors, or the reason why the connection was lost. */
-function resultOfFailure(operation: Operation, problem: unknown): OperationResult {
-  if (Array.isArray(problem)) return makeResult(operation, { data: null, errors: problem });
-  return makeErrorResult(
-    operation,
-    problem instanceof Error ? problem : new Error('The connection is lost.'),
-  );
-}
+/** Whether at least one top-level field has a value. */
+const hasData = ({ data }: OperationResult): boolean =>
+  Object.entries(data ?? {}).some(([name, value]) => name !== '__typename' && value != null);
 
-/** The delay before the next attempt, in seconds; undefined for an error that would come back at every attempt. */
-function retryDelayFor({ error }: OperationResult): number | undefined {
-  const { graphQLErrors = [], networkError } = error ?? {};
-  if (networkError) return retryDelay;
-  const delays = graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
+/** The delay before the next attempt, in seconds; undefined without an error, or for one that would come back at every attempt. */
+function retryDelayFor(error: CombinedError | undefined): number | undefined {
+  const delays = error?.graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
     transientCodes.has(String(code)) ? Math.max(Number(retryAfter) || 0, retryDelay) : undefined,
   );
-  return delays.includes(undefined) ? undefined : Math.max(...delays.map((delay) => delay ?? 0));
+  return delays?.includes(undefined) ? undefined : delays && Math.max(...delays.map((delay) => delay ?? 0));
 }
 
 /** The text of a query as a subscription. */

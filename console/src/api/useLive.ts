@@ -9,7 +9,7 @@ import { live } from './live.ts';
 export interface LiveResult<Data> {
   /** The latest data for these variables; while they are pending, the data of the previous variables. */
   readonly data: Data | undefined;
-  /** The error of the latest result for these variables. */
+  /** The error of the latest result for these variables. None is one that may be over soon: `ConnectionNote` says it for the whole page. */
   readonly error: CombinedError | undefined;
   /** Whether the result for these variables has not arrived yet. */
   readonly isPending: boolean;

@@ -114,8 +114,12 @@ function followPage(chart: uPlot, element: HTMLElement): () => void {
   const darkScheme = matchMedia('(prefers-color-scheme: dark)');
   const redraw = () => chart.redraw();
   darkScheme.addEventListener('change', redraw);
+  // The theme that the user chooses is a style of the root element.
+  const themeObserver = new MutationObserver(redraw);
+  themeObserver.observe(document.documentElement, { attributeFilter: ['style'] });
   return () => {
     observer.disconnect();
+    themeObserver.disconnect();
     darkScheme.removeEventListener('change', redraw);
   };
 }
@@ -156,7 +160,7 @@ function Legend({ of, figure, group, by }: LegendProps) {
         <i class="swatch failed" /> Not passed {group && <b>{number(group.failedSessionCount)}</b>}
       </span>
       <span>
-        <i class="swatch unknown" /> Not known {group && <b>{number(unknownCountOf(group))}</b>}
+        <i class="swatch unknown" /> No result {group && <b>{number(unknownCountOf(group))}</b>}
       </span>
       <span>
         <i class="swatch figure" /> {label} {group && <b>{orNothing(figureOf(group), format)}</b>}
@@ -164,7 +168,7 @@ function Legend({ of, figure, group, by }: LegendProps) {
       {group?.period ? (
         <span class="text">{periodName(group.period.date, by)}</span>
       ) : (
-        <span class="text by-dragging">Drag over the chart to look closer.</span>
+        <span class="text by-dragging">Drag over the chart to zoom in.</span>
       )}
       <i class="line" />
       <i class="card-ground" />

@@ -63,7 +63,7 @@ function FigureChoice({ address }: Pick<ChartCardProps, 'address'>) {
   const { route } = useLocation();
   return (
     <label>
-      Beside the sessions{' '}
+      Line shows{' '}
       <select
         value={address.figure}
         onChange={({ currentTarget: { value } }) =>
@@ -93,7 +93,7 @@ function PeriodChoice({ by, address, length }: Pick<ChartCardProps, 'address' | 
             {periodNames[period]}
           </a>
         ) : (
-          <span key={period} class="hint" title="The range is too long for it.">
+          <span key={period} class="hint" title="The range is too long for this.">
             {periodNames[period]}
           </span>
         ),

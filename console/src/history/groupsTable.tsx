@@ -1,4 +1,4 @@
-/** The numbers of the chart as a table. Each period links to the history of its days, as dragging over the chart does. */
+/** Show the numbers as a table. Each period links to the history of its days, as dragging over the chart does. */
 
 import { useState } from 'preact/hooks';
 import { unknownCountOf } from '../parts/sums.ts';
@@ -20,7 +20,7 @@ export function GroupsTable(props: GroupsTableProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>The numbers of the chart as a table</summary>
+      <summary>Show the numbers as a table</summary>
       {/* Hundreds of rows take long to render, so this waits until the table is opened. */}
       {isOpen && <Table {...props} />}
     </details>
@@ -35,7 +35,7 @@ function Table({ groups, by, address }: GroupsTableProps) {
         <thead>
           <tr>
             <th scope="col">{{ DAY: 'Day', WEEK: 'Week', MONTH: 'Month' }[by]}</th>
-            {['Sessions', 'Passed', 'Not passed', 'Not known', ...columns.map(({ label }) => label)].map(
+            {['Sessions', 'Passed', 'Not passed', 'No result', ...columns.map(({ label }) => label)].map(
               (name) => (
                 <th key={name} scope="col" class="number">
                   {name}

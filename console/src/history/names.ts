@@ -14,6 +14,6 @@ export function programName(
 }
 
 export function resultName(passed: boolean | null | undefined): string {
-  if (passed == null) return 'Not known';
+  if (passed == null) return 'No result';
   return passed ? 'Passed' : 'Not passed';
 }

@@ -2,6 +2,7 @@
 
 import type { SessionQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
+import { capitalised } from '../parts/capitalised.ts';
 import { duration } from '../parts/time.tsx';
 import { asDistance, asPercent, nothing, number, orNothing } from './figures.ts';
 
@@ -41,7 +42,7 @@ function SegmentRow({ segment, position }: { segment: Segment; position: number 
   return (
     <tr>
       <th scope="row" class="free-text">
-        {number(position)}. {segment.rawType}
+        {number(position)}. {capitalised(segment.rawType)}
       </th>
       <td>
         <Passed passed={segment.passed} />
@@ -109,9 +110,9 @@ const otherMeasurements: readonly (readonly [name: string, value: (segment: Segm
 function OtherMeasurements({ segments }: { segments: readonly Segment[] }) {
   return (
     <details>
-      <summary>What else was measured</summary>
+      <summary>More measurements</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
-      <section class="scroll" tabIndex={0} aria-label="What else was measured">
+      <section class="scroll" tabIndex={0} aria-label="More measurements">
         <table>
           <thead>
             <tr>
@@ -127,7 +128,7 @@ function OtherMeasurements({ segments }: { segments: readonly Segment[] }) {
             {segments.map((segment, index) => (
               <tr key={segment.id}>
                 <th scope="row" class="free-text">
-                  {number(index + 1)}. {segment.rawType}
+                  {number(index + 1)}. {capitalised(segment.rawType)}
                 </th>
                 {otherMeasurements.map(([name, value]) => (
                   <td key={name} class="number">

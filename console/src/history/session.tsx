@@ -77,12 +77,10 @@ function SessionById({ databaseId }: { databaseId: number }) {
   if (!found && !result.isPending && !result.error) return <Missing what="session" href={lastHref()} />;
   return (
     <View
+      back={{ href: lastHref(), name: 'All sessions' }}
       title={found ? found.name || `Session of ${timeName(found.createdAt)}` : 'Session'}
       sources={[{ document: session, variables }]}
     >
-      <p>
-        <a href={lastHref()}>All sessions</a>
-      </p>
       {result.error && (
         <p class="note bad" role="alert">
           {messageOf(result.error)}
@@ -109,7 +107,7 @@ function SessionFacts({ session }: { session: FoundSession }) {
             ['When', <Time key="when" at={createdAt} />],
             ['Result', <Passed key="result" passed={passed} />],
             ['Segments passed', passedText(segments)],
-            ['Grade on average', gradeText(segments)],
+            ['Average grade', gradeText(segments)],
             ['Points', pointsText(segments)],
             [
               'Program',
@@ -125,11 +123,7 @@ function SessionFacts({ session }: { session: FoundSession }) {
       </div>
       <section class="card history-card" aria-labelledby="segments">
         <h2 id="segments">Segments</h2>
-        {segments.length === 0 ? (
-          <Empty>Nothing was recorded of its segments.</Empty>
-        ) : (
-          <Segments segments={segments} />
-        )}
+        {segments.length === 0 ? <Empty>No segments are recorded.</Empty> : <Segments segments={segments} />}
       </section>
     </>
   );

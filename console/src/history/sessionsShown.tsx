@@ -61,7 +61,7 @@ export function SessionsShown({ address, days, length, by, where, latest }: Sess
   );
 }
 
-/** For example `34 sessions, 29 passed, 2 not passed, 3 not known`. */
+/** For example `34 sessions: 29 passed, 2 not passed, 3 without a result`. */
 function summaryOf(total: Total): string {
   const { sessionCount, passedSessionCount, failedSessionCount } = total;
   const unknown = unknownCountOf(total);
@@ -70,7 +70,7 @@ function summaryOf(total: Total): string {
     ...(sessionCount === 0
       ? []
       : [`${number(passedSessionCount)} passed`, `${number(failedSessionCount)} not passed`]),
-    ...(unknown > 0 ? [`${number(unknown)} not known`] : []),
+    ...(unknown > 0 ? [`${number(unknown)} without a result`] : []),
   ];
   return parts.join(', ');
 }

@@ -14,28 +14,26 @@ export function Totals({ total }: { total: Total | undefined }) {
         label="In all"
         of={[
           ['Sessions', orNothing(total?.sessionCount, number)],
-          ['Passed, of those known', total ? passedShare(total) : '…'],
+          ['Pass rate', total ? passRate(total) : '…'],
           ['Average grade', orNothing(total?.averageGradePercent, asPercent)],
           ['Points', orNothing(total?.totalPoints, number)],
           ['Repetitions', orNothing(total?.totalRepsMeasured, number)],
-          ['Duration', orNothing(total?.totalDurationMeasuredSeconds, duration)],
+          ['Training time', orNothing(total?.totalDurationMeasuredSeconds, duration)],
           ['Distance', orNothing(total?.totalDistanceTravelledMetres, asDistance)],
         ]}
       />
       {pending > 0 && (
         <p class="note">
-          Of {counted(pending, 'session')} not everything is here yet: repetitions, durations and distances of
-          these are missing above.
+          {counted(pending, 'session')} not complete yet: repetitions, training time and distance of these are
+          missing above.
         </p>
       )}
     </>
   );
 }
 
-/** The share of the sessions with a known result that were passed: `29 of 31, 93.5%`. */
-function passedShare({ passedSessionCount, failedSessionCount }: Total): string {
+/** The share of the sessions with a result that were passed. */
+function passRate({ passedSessionCount, failedSessionCount }: Total): string {
   const known = passedSessionCount + failedSessionCount;
-  return known === 0
-    ? nothing
-    : `${number(passedSessionCount)} of ${number(known)}, ${share(passedSessionCount, known)}`;
+  return known === 0 ? nothing : share(passedSessionCount, known);
 }

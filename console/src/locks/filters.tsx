@@ -4,6 +4,7 @@ import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';
 import type { LiveResult } from '../api/useLive.ts';
 import { type Address, databaseIdOf, useAddress } from '../parts/address.ts';
+import { capitalised } from '../parts/capitalised.ts';
 import { FilterSelect } from '../parts/filterSelect.tsx';
 import { messageOf } from '../parts/loaded.tsx';
 import { numberText } from '../parts/number.ts';
@@ -29,7 +30,7 @@ export const filterCounts = graphql(`
 /** Stands in an address for sessions without a template. */
 const noTemplate = 'none';
 
-const activities = { yes: 'Under way', no: 'Not under way' };
+const activities = { yes: 'Running', no: 'Not running' };
 
 /** The condition that the address stands for. Values that cannot be right are left out. */
 export function whereOf({ state, template, active }: Address['query']) {
@@ -45,7 +46,7 @@ export function whereOf({ state, template, active }: Address['query']) {
 export function Filters({ result: { data, error } }: { result: LiveResult<ResultOf<typeof filterCounts>> }) {
   const { query, hrefWith, change } = useAddress();
   const groups = data?.lockSessionStats?.groups ?? [];
-  const states = countSessions(groups, ({ lockState }) => [lockState ?? '', lockState ?? 'no state']);
+  const states = countSessions(groups, ({ lockState }) => [lockState ?? '', capitalised(lockState ?? '')]);
   const templates = countSessions(groups, ({ templateId, template }) => [
     String(templateId ?? noTemplate),
     template?.name ?? (templateId == null ? 'No template' : `Template ${templateId}`),
@@ -59,7 +60,7 @@ export function Filters({ result: { data, error } }: { result: LiveResult<Result
         label="State"
         chosen={query.state || undefined}
         options={states.filter(([value]) => value !== '')}
-        nameUnlisted={(state) => state}
+        nameUnlisted={capitalised}
         onChoose={set('state')}
       />
       <FilterSelect
@@ -81,7 +82,7 @@ export function Filters({ result: { data, error } }: { result: LiveResult<Result
           Clear filters
         </a>
       )}
-      {error && <p class="note bad">What can be chosen is not known: {messageOf(error)}</p>}
+      {error && <p class="note bad">The choices could not be loaded: {messageOf(error)}</p>}
     </search>
   );
 }

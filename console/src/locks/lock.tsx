@@ -4,6 +4,7 @@ import { useRoute } from 'preact-iso';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { databaseIdOf } from '../parts/address.ts';
+import { capitalised } from '../parts/capitalised.ts';
 import { Countdown } from '../parts/countdown.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
@@ -65,12 +66,10 @@ function LockById({ databaseId }: { databaseId: number }) {
     return <Missing what="lock session" href="/console/locks" />;
   return (
     <View
+      back={{ href: '/console/locks', name: 'All lock sessions' }}
       title={session ? nameOf(session) : 'Lock session'}
       sources={[{ document: lockSession, variables: { databaseId } }]}
     >
-      <p>
-        <a href="/console/locks">All lock sessions</a>
-      </p>
       <Loaded result={result}>
         {({ lockSession }) =>
           lockSession && (
@@ -80,7 +79,7 @@ function LockById({ databaseId }: { databaseId: number }) {
                 <section class="card">
                   <h2>Template: {lockSession.template.name}</h2>
                   <LockTemplateFacts template={lockSession.template} />
-                  <a href={`/console/locks?template=${lockSession.template.databaseId}`}>Its sessions</a>
+                  <a href={`/console/locks?template=${lockSession.template.databaseId}`}>Sessions from it</a>
                 </section>
               )}
             </div>
@@ -99,7 +98,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
   const course = courseOf(session, useNow(30_000));
   return (
     <>
-      <section class="card" aria-label="How it stands">
+      <section class="card" aria-label="State">
         <p class="head">
           <State session={session} />
         </p>
@@ -107,11 +106,12 @@ function SessionDetails({ session }: SessionDetailsProps) {
         <Facts
           of={[
             ['Started', <Time key="started" at={session.startedAt} />],
+            // Of an active session, the countdown says it.
             [
-              session.isActive ? 'Due to end' : 'End',
-              session.endsAt == null ? 'Not known' : <Time key="ends" at={session.endsAt} />,
+              'Ended',
+              session.isActive || session.endsAt == null ? null : <Time key="ends" at={session.endsAt} />,
             ],
-            ['Meant to last', duration(session.durationSeconds)],
+            ['Planned time', duration(session.durationSeconds)],
             ['Created', session.createdAt == null ? null : <Time key="created" at={session.createdAt} />],
             ['Public identifier', session.publicId],
             ['Id', session.databaseId],
@@ -119,7 +119,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
         />
       </section>
       <section class="card">
-        <h2>Course</h2>
+        <h2>Over time</h2>
         {course ? (
           <>
             <p>{describeCourse(course)}</p>
@@ -137,7 +137,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
 
 /** All events, including those that the bar cannot show. */
 function Events({ session: { segments }, course }: { session: Session; course: Course | undefined }) {
-  if (segments.length === 0) return <Empty>Its history has no events so far.</Empty>;
+  if (segments.length === 0) return <Empty>No events are recorded yet.</Empty>;
   return (
     <div class="scroll">
       <table>
@@ -158,7 +158,7 @@ function Events({ session: { segments }, course }: { session: Session; course: C
                 <Time at={createdAt} />
               </td>
               <td class="free-text">
-                {type} <span class="hint">{isLocked ? 'locked' : 'open'}</span>
+                {capitalised(type)} <span class="hint">{isLocked ? 'Locked' : 'Open'}</span>
               </td>
               <td class="number">{durationText(course, id)}</td>
             </tr>

@@ -11,8 +11,8 @@ const kindNames: Record<StretchKind, string> = {
   locked: 'Locked',
   break: 'Break',
   open: 'Open',
-  ahead: 'Ahead',
-  unknown: 'Not known',
+  ahead: 'Still to come',
+  unknown: 'Not recorded',
 };
 
 export const Legend = () => (
@@ -33,7 +33,7 @@ export function describeCourse(course: Course): string {
     breaks.count === 1 && `1 break of ${duration(breaks.seconds)}`,
     breaks.count > 1 && `${breaks.count} breaks of ${duration(breaks.seconds)} in all`,
     open.count > 0 && `open for ${duration(open.seconds)}`,
-    course.stretches.at(-1)?.kind === 'unknown' && 'then nothing is known',
+    course.stretches.at(-1)?.kind === 'unknown' && 'then nothing is recorded',
   ]
     .filter((part) => part !== false)
     .join(', ');
@@ -60,15 +60,18 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
       <div class="scale">
         {marks
           .filter((mark) => (1 - place(mark)) * width > markWidth)
-          .map((mark) => (
+          .map((mark, index) => (
             <span key={mark} class="mark" style={{ left: percent(mark) }}>
-              <b>{clock.format(mark)}</b> {date.format(mark)}
+              <b>{clock.format(mark)}</b> {isOfNewDay(mark, marks[index - 1]) && date.format(mark)}
             </span>
           ))}
       </div>
     </div>
   );
 }
+
+const isOfNewDay = (mark: number, previous: number | undefined) =>
+  previous === undefined || date.format(mark) !== date.format(previous);
 
 /** In pixels: the width of a time below the bar. */
 const markWidth = 70;

@@ -107,9 +107,9 @@ function Totals({ total }: { total: Total | undefined }) {
       label="All sessions together"
       of={[
         ['Sessions', total?.sessionCount ?? nothing],
-        ['Under way', total?.activeSessionCount ?? nothing],
-        ['Meant to last, in all', asDuration(total?.totalDurationSeconds)],
-        ['Meant to last, on average', asDuration(total?.averageDurationSeconds)],
+        ['Running now', total?.activeSessionCount ?? nothing],
+        ['Planned time in total', asDuration(total?.totalDurationSeconds)],
+        ['Planned time on average', asDuration(total?.averageDurationSeconds)],
       ]}
     />
   );

@@ -1,6 +1,7 @@
 /** A lock session in a list. */
 
 import { Badge } from '../parts/badge.tsx';
+import { capitalised } from '../parts/capitalised.ts';
 import { duration, Time, useNow } from '../parts/time.tsx';
 import { courseOf, type LockHistory } from './course.ts';
 import { describeCourse, LockBar } from './lockBar.tsx';
@@ -25,7 +26,7 @@ export function SessionCard({ session }: { session: Session }) {
         <State session={session} />
       </div>
       <p class="hint">
-        {session.isActive && 'Since '}
+        {session.isActive && 'Running since '}
         <Time at={session.startedAt} />
         {!session.isActive && session.endsAt != null && (
           <>
@@ -33,7 +34,7 @@ export function SessionCard({ session }: { session: Session }) {
             <Time at={session.endsAt} />
           </>
         )}
-        {` · meant to last ${duration(session.durationSeconds)}`}
+        {` · planned for ${duration(session.durationSeconds)}`}
       </p>
       {course && <LockBar course={course} />}
       <p>{course ? describeCourse(course) : neverLocked}</p>
@@ -45,8 +46,5 @@ export function SessionCard({ session }: { session: Session }) {
 export const neverLocked = 'No locked time is recorded.';
 
 export const State = ({ session: { isActive, lockState } }: { session: Session }) => (
-  <>
-    <Badge kind={isActive ? 'accent' : 'plain'}>{lockState}</Badge>
-    {isActive && <Badge kind="accent">under way</Badge>}
-  </>
+  <Badge kind={isActive ? 'accent' : 'plain'}>{capitalised(lockState)}</Badge>
 );

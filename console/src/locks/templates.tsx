@@ -78,7 +78,7 @@ function LockTemplateCard({ template }: { template: Template }) {
       <h3>{template.name}</h3>
       <LockTemplateFacts template={template} />
       <a href={hrefWith({ ...firstPage, template: String(template.databaseId) })}>
-        Its sessions<span class="hidden">: {template.name}</span>
+        Sessions from it<span class="hidden">: {template.name}</span>
       </a>
     </>
   );
@@ -87,10 +87,7 @@ function LockTemplateCard({ template }: { template: Template }) {
 export const LockTemplateFacts = ({ template }: { template: Template }) => (
   <Facts
     of={[
-      [
-        'Duration',
-        `${duration(template.durationSeconds)}${template.isRandomDuration ? ', drawn at random' : ''}`,
-      ],
+      ['Duration', `${duration(template.durationSeconds)}${template.isRandomDuration ? ', random' : ''}`],
       ['Breaks', breaksOf(template)],
       ['Emergency unlock', template.isEmergencyUnlockEnabled ? 'Possible' : 'Not possible'],
       ['Created', <Time key="created" at={template.createdAt} />],

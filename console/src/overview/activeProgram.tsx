@@ -10,7 +10,7 @@ export function ActiveProgram({ program }: { program: Viewer['activeDttTemplate'
     <>
       <p class="lead">
         <a href={`/console/programs/${program.databaseId}`}>{program.name}</a>{' '}
-        <span class="hint">{programDuration(program.segments)} in all</span>
+        <span class="hint">{programDuration(program.segments)}</span>
       </p>
       {program.tagline && <p>{program.tagline}</p>}
       {program.segments.length === 0 ? (
@@ -21,8 +21,7 @@ export function ActiveProgram({ program }: { program: Viewer['activeDttTemplate'
     </>
   ) : (
     <Empty>
-      No program is active. <a href="/console/programs">Choose one of your programs</a> and activate it: its
-      segments are then here.
+      No program is active. <a href="/console/programs">Choose one of your programs</a> and activate it.
     </Empty>
   );
 }

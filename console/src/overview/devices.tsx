@@ -74,10 +74,10 @@ interface ListedDevice {
 }
 
 function Devices<Device extends ListedDevice>({ devices, kind, children: describe }: DevicesProps<Device>) {
-  if (!devices) return <Empty>Which there are is not known.</Empty>;
+  if (!devices) return <Empty>The list is not available now.</Empty>;
   const { nodes, totalCount } = devices;
   if (nodes.length === 0)
-    return <Empty>No {kind} yet. One is here as soon as the service knows it as yours.</Empty>;
+    return <Empty>No {kind} yet. Each appears here as soon as it belongs to your account.</Empty>;
   return (
     <>
       <ul class="devices">
@@ -94,13 +94,17 @@ function Devices<Device extends ListedDevice>({ devices, kind, children: describ
           );
         })}
       </ul>
-      {totalCount > nodes.length && <p class="hint">Those seen last, of {numberText(totalCount)} in all.</p>}
+      {totalCount > nodes.length && (
+        <p class="hint">
+          The {nodes.length} last seen of {numberText(totalCount)}.
+        </p>
+      )}
     </>
   );
 }
 
 function LastSeen({ at }: { at: ListedDevice['lastVisitedAt'] }) {
-  if (at == null) return 'Never seen so far';
+  if (at == null) return 'Never seen';
   return (
     <>
       Last seen <TimeAgo at={at} />

@@ -26,7 +26,7 @@ export function LatestSession({ session }: { session: Viewer['latestDttSession']
       <Facts of={factsOf(session)} />
     </>
   ) : (
-    <Empty>No training session yet. The newest one is here as soon as a trainer has sent it.</Empty>
+    <Empty>No training session yet. The newest one appears here as soon as a trainer has sent it.</Empty>
   );
 }
 
@@ -34,6 +34,6 @@ const factsOf = ({ segments, template }: NonNullable<Viewer['latestDttSession']>
   [
     ['Points', pointsText(segments)],
     ['Segments passed', passedText(segments)],
-    ['Grade on average', gradeText(segments)],
+    ['Average grade', gradeText(segments)],
     ['Program', template?.name],
   ] as const;

@@ -26,10 +26,6 @@ export function Overview() {
         {({ viewer }) =>
           viewer ? (
             <>
-              <p>
-                Signed in as <b>{viewer.username}</b>
-                {viewer.profileTitle && `, ${viewer.profileTitle}`}
-              </p>
               <Figures
                 label="Your figures"
                 of={[

@@ -7,8 +7,6 @@ export const overview = graphql(`
   query Overview {
     viewer {
       id
-      username
-      profileTitle
       rank
       league
       totalPoints

@@ -1,6 +1,7 @@
 /** The active lock session. */
 
 import { Badge } from '../parts/badge.tsx';
+import { capitalised } from '../parts/capitalised.ts';
 import { Countdown } from '../parts/countdown.tsx';
 import { Empty } from '../parts/loaded.tsx';
 import type { Viewer } from './query.ts';
@@ -10,13 +11,13 @@ export function RunningLock({ lock }: { lock: Viewer['activeLockSession'] }) {
     <>
       <p class="lead head">
         <a href={`/console/locks/${lock.databaseId}`}>{lock.name || `Lock session ${lock.databaseId}`}</a>
-        <Badge kind="accent">{lock.lockState}</Badge>
+        <Badge kind="accent">{capitalised(lock.lockState)}</Badge>
       </p>
       <Countdown startedAt={lock.startedAt} endsAt={lock.endsAt} />
     </>
   ) : (
     <Empty>
-      No lock session is under way. The time that remains of it is here as soon as one begins.{' '}
+      No lock session is running. When one starts, the time that is left is shown here.{' '}
       <a href="/console/locks">Earlier ones</a>
     </Empty>
   );

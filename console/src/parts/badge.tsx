@@ -14,6 +14,6 @@ export const Badge = ({ kind = 'plain', children }: BadgeProps) => (
 
 /** The result of a session or a segment, which may be unknown. */
 export function Passed({ passed }: { passed: boolean | null | undefined }) {
-  if (passed == null) return <Badge>– Not known</Badge>;
+  if (passed == null) return <Badge>– No result</Badge>;
   return passed ? <Badge kind="good">✓ Passed</Badge> : <Badge kind="bad">✗ Not passed</Badge>;
 }

@@ -1,4 +1,4 @@
-/** A note that says when the connection for live updates is lost, and when it is back. */
+/** A note, once for the whole page, that says when it gets no live updates, and when it does again. */
 
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from '../api/client.ts';
@@ -6,29 +6,37 @@ import type { Connection } from '../api/client.ts';
 /** In milliseconds: how long the note says that the connection is back. */
 const reconnectedNoteTime = 6_000;
 
-export function ConnectionNote({ connection }: { connection: Connection }) {
+interface ConnectionNoteProps {
+  connection: Connection;
+  /** Why queries fail for now, although the gateway is reachable. */
+  outage: string | undefined;
+}
+
+export function ConnectionNote({ connection, outage }: ConnectionNoteProps) {
   const { state } = connection;
-  const [wasLost, setWasLost] = useState(false);
+  const problem = problemOf(connection, outage);
+  const [hadProblem, setHadProblem] = useState(false);
   useEffect(() => {
-    if (state === 'lost' || state === 'postponed') setWasLost(true);
-    if (state !== 'open') return;
-    const timer = setTimeout(() => setWasLost(false), reconnectedNoteTime);
+    if (problem !== undefined) setHadProblem(true);
+    if (problem !== undefined || state !== 'open') return;
+    const timer = setTimeout(() => setHadProblem(false), reconnectedNoteTime);
     return () => clearTimeout(timer);
-  }, [state]);
+  }, [problem, state]);
   return (
     <div role="status" class="connection">
-      {state === 'lost' && (
-        <p class="note bad">
-          The gateway cannot be reached. The page shows what it had before, and keeps trying to connect.
-        </p>
+      {problem !== undefined && (
+        <p class="note bad">{problem} The page shows what it had before, and keeps trying.</p>
       )}
-      {state === 'postponed' && (
-        <p class="note bad">
-          The gateway accepts no connection for now: {connection.reason}. The page shows what it had before,
-          and keeps trying to connect.
-        </p>
+      {problem === undefined && state === 'open' && hadProblem && (
+        <p class="note good">Connected again. The page is up to date.</p>
       )}
-      {state === 'open' && wasLost && <p class="note good">Connected again. The page is up to date.</p>}
     </div>
   );
+}
+
+function problemOf(connection: Connection, outage: string | undefined): string | undefined {
+  if (connection.state === 'lost') return 'The gateway cannot be reached.';
+  if (connection.state === 'postponed')
+    return `The gateway accepts no connection for now: ${connection.reason}.`;
+  return outage && `The gateway cannot give all data for now: ${outage}.`;
 }

@@ -13,7 +13,7 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
   if (Number.isNaN(end))
     return (
       <p class="countdown">
-        When it ends is not known. It began <TimeAgo at={startedAt} />.
+        Its end is not known. It started <TimeAgo at={startedAt} />.
       </p>
     );
   const left = Math.max(Math.ceil((end - now) / 1_000), 0);
@@ -44,7 +44,7 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
           </>
         )}
       </p>
-      <p role="status">{left === 0 && 'It is under way until the service ends it.'}</p>
+      <p role="status">{left === 0 && 'It runs until the service ends it.'}</p>
     </div>
   );
 }

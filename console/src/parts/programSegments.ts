@@ -29,7 +29,3 @@ export function programDuration(segments: readonly ProgramSegment[]): string {
   const isKnown = segments.every(({ repeat }) => repeat != null);
   return `${isKnown ? '' : 'At least '}${duration(seconds)}`;
 }
-
-/** How many parts a program has, if each segment counts as often as it is done. */
-export const countParts = (segments: readonly ProgramSegment[]): number =>
-  segments.reduce((sum, { repeat }) => sum + Math.max(repeat ?? 1, 1), 0);

@@ -26,12 +26,10 @@ export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSession
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
 
-/** How many segments were passed, and how many have no known result, such as `2 of 4, 1 not known`. */
+/** How many of the segments with a result were passed, such as `2 of 3`. */
 export function passedText(segments: readonly Segment[]): string {
-  if (segments.length === 0) return nothing;
-  const unknown = segments.filter(({ passed }) => passed == null).length;
-  const text = `${numberText(passedCountOf(segments))} of ${numberText(segments.length)}`;
-  return unknown === 0 ? text : `${text}, ${numberText(unknown)} not known`;
+  const known = segments.filter(({ passed }) => passed != null).length;
+  return known === 0 ? nothing : `${numberText(passedCountOf(segments))} of ${numberText(known)}`;
 }
 
 /** The points of all segments; null if no segment has any. */

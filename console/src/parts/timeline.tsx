@@ -1,5 +1,6 @@
 /** A sequence of segments as a bar, on which the width of each is in proportion to its duration, with a list below it. */
 
+import { capitalised } from './capitalised.ts';
 import { numberText } from './number.ts';
 import { duration } from './time.tsx';
 
@@ -46,7 +47,7 @@ export function Timeline({ label, parts }: TimelineProps) {
         {parts.map(({ key, name, seconds, times, kind }) => (
           <li key={key}>
             <i data-kind={kind} aria-hidden="true" />
-            <b>{name}</b>{' '}
+            <b>{capitalised(name)}</b>{' '}
             {times != null && times !== 1 ? `${numberText(times)} × ${duration(seconds)}` : duration(seconds)}
           </li>
         ))}

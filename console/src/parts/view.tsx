@@ -15,12 +15,14 @@ export interface Source {
 
 interface ViewProps {
   title: string;
+  /** The list that this view shows one record of: it is linked above the title. */
+  back?: { readonly href: string; readonly name: string };
   /** The queries of the view, which are shown to developers. */
   sources: readonly Source[];
   children: ComponentChildren;
 }
 
-export function View({ title, sources, children }: ViewProps) {
+export function View({ title, back, sources, children }: ViewProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Dovetail`;
@@ -31,6 +33,11 @@ export function View({ title, sources, children }: ViewProps) {
   }, []);
   return (
     <>
+      {back && (
+        <a class="back" href={back.href}>
+          {back.name}
+        </a>
+      )}
       <h1 ref={heading} tabIndex={-1}>
         {title}
       </h1>

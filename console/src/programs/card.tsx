@@ -3,7 +3,7 @@
 import type { ProgramFieldsFragment } from '../../generated/graphql.ts';
 import { Badge } from '../parts/badge.tsx';
 import { counted } from '../parts/counted.ts';
-import { countParts, programDuration, timelineParts } from '../parts/programSegments.ts';
+import { programDuration, timelineParts } from '../parts/programSegments.ts';
 import { Timeline } from '../parts/timeline.tsx';
 import { ActivateButton } from './activation.tsx';
 
@@ -32,19 +32,15 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
 
 export const Badges = ({ of: { isPublic, isImported } }: { of: ProgramFieldsFragment }) => (
   <span class="badges">
-    <Badge>{isImported ? 'Imported' : 'Owned'}</Badge> {isPublic && <Badge>Public</Badge>}
+    <Badge>{isImported ? 'Imported' : 'Yours'}</Badge> {isPublic && <Badge>Public</Badge>}
   </span>
 );
 
 export function Length({ segments }: Pick<ProgramFieldsFragment, 'segments'>) {
   if (segments.length === 0) return <p class="hint">It has no segments.</p>;
-  const [count, parts] = [segments.length, countParts(segments)];
   return (
     <p class="hint">
-      {programDuration(segments)} in{' '}
-      {parts === count
-        ? counted(count, 'segment')
-        : `${counted(parts, 'part')} of ${counted(count, 'segment')}`}
+      {programDuration(segments)} · {counted(segments.length, 'segment')}
     </p>
   );
 }

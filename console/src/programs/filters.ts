@@ -12,7 +12,7 @@ interface Option<Value> {
 /** The first option is the default, which is not in the address. The same holds for `orders`. */
 export const shows: Readonly<Record<string, Option<DttTemplateFilter>>> = {
   all: { label: 'All', value: {} },
-  owned: { label: 'Owned', value: { isImported: { eq: false } } },
+  owned: { label: 'Yours', value: { isImported: { eq: false } } },
   imported: { label: 'Imported', value: { isImported: { eq: true } } },
   public: { label: 'Public', value: { isPublic: { eq: true } } },
   active: { label: 'Active', value: { isActive: { eq: true } } },

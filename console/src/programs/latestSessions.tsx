@@ -39,9 +39,7 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
       </table>
       {totalCount > nodes.length && (
         <p>
-          <a href={`/console/history?program=${databaseId}`}>
-            All {numberText(totalCount)} sessions with it, in the history
-          </a>
+          <a href={`/console/history?program=${databaseId}`}>All {numberText(totalCount)} sessions with it</a>
         </p>
       )}
     </>

@@ -76,6 +76,7 @@ function ProgramById({ databaseId }: { databaseId: number }) {
   if (found === null && !result.error) return <Missing what="program" href="/console/programs" />;
   return (
     <View
+      back={{ href: '/console/programs', name: 'All programs' }}
       title={found?.name ?? 'Program'}
       sources={[
         { document: program, variables },
@@ -83,9 +84,6 @@ function ProgramById({ databaseId }: { databaseId: number }) {
         { document: activate, variables: { template: { databaseId } } },
       ]}
     >
-      <p>
-        <a href="/console/programs">All programs</a>
-      </p>
       <Loaded result={result}>
         {({ dttTemplate }) => dttTemplate && <ProgramDetails program={dttTemplate} />}
       </Loaded>
@@ -111,7 +109,7 @@ function ProgramDetails({ program }: { program: FoundProgram }) {
         {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
         {message && (
           <figure class="message">
-            <figcaption class="hint">It says to the one who trains:</figcaption>
+            <figcaption class="hint">Message</figcaption>
             <blockquote>{message}</blockquote>
           </figure>
         )}
@@ -120,7 +118,7 @@ function ProgramDetails({ program }: { program: FoundProgram }) {
       <section class="card program" aria-labelledby="latest">
         <h2 id="latest">Latest sessions</h2>
         {sessions == null || sessions.nodes.length === 0 ? (
-          <Empty>Nobody has trained with it yet. A session appears here when it is over.</Empty>
+          <Empty>No sessions yet. Each appears here when it is over.</Empty>
         ) : (
           <LatestSessions list={sessions} databaseId={databaseId} />
         )}

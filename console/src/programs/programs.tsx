@@ -158,11 +158,6 @@ function ProgramList({ list, filters, heading, isPending, onActivate }: ProgramL
   );
 }
 
-function noneText(show: string, search: string): string {
-  const kind = show === 'all' ? 'program' : `${show} program`;
-  return search === '' ? `There is no ${kind}.` : `No ${kind}’s name has “${search}” in it.`;
-}
-
 function NoPrograms({ filters: { show, search } }: { filters: Filters }) {
   if (show === 'all' && search === '')
     return (
@@ -173,9 +168,7 @@ function NoPrograms({ filters: { show, search } }: { filters: Filters }) {
     );
   return (
     <Empty>
-      {show === 'active' && search === ''
-        ? 'No program is active. Activate one, and it appears here.'
-        : noneText(show, search)}{' '}
+      {search === '' ? 'No program is like this.' : `No program like this has “${search}” in its name.`}{' '}
       <a href="/console/programs">Show all programs</a>
     </Empty>
   );
