@@ -62,11 +62,40 @@ export const messages = {
 /** The message for a request that names a user whose data it may not see. */
 export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
 
+/** Why a token is not created, rotated or revoked, for clients and for the command line. */
+export const tokenMessages = {
+  unnamed: 'A token needs a name, so that its owner can tell it from others',
+  invisible: 'The name of a token takes visible characters alone',
+  longName: (longest: number) => `The name of a token has at most ${longest} characters`,
+  taken: (name: string) => `Another active token has the name ${JSON.stringify(name)}`,
+  noScope: 'scopes must name at least one scope',
+  past: 'The time at which a token expires must be in the future',
+  tier: (tier: string | null) =>
+    `Creating a token needs the ultra tier; the account has ${JSON.stringify(tier)}`,
+  tooMany: (most: number) => `The account already has ${most} active tokens; revoke one first`,
+  noActive: (id: number | string) => `There is no active token with the id ${id}`,
+  ofUpstream: 'The tokens of this account are made by the service where it lives, and not here',
+} as const;
+
+/**
+ * The error of an operation beyond the scope of its token. Nothing of the operation is run.
+ * @param isOfUpstream whether it is a token of the upstream: these may do all but manage tokens.
+ */
+export function beyondScope(needed: string, isOfUpstream: boolean): GraphQLError {
+  const http = { status: statusOf.FORBIDDEN };
+  const message = isOfUpstream ? tokenMessages.ofUpstream : scopeNeeded(needed);
+  return new GraphQLError(message, { extensions: { code: 'FORBIDDEN', http } });
+}
+
+/** The message for a request beyond the scope of its token. */
+export const scopeNeeded = (needed: string) => `Forbidden: this needs a token with the scope ${needed}`;
+
 /** The problems of the token of a request. The texts are also sent in a header, so they have no quotation marks. */
 export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
   malformed: 'the Authorization header must have the form Bearer TOKEN',
   invalid: 'the token is unknown or revoked',
+  expired: 'the token has expired',
 } as const;
 
 export type TokenProblem = keyof typeof tokenProblems;

@@ -1,11 +1,13 @@
 /** API tokens: opaque, random, and stored only as a digest. */
 
 import { hash, randomBytes } from 'node:crypto';
+import { GraphQLError } from 'graphql';
 import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { SetupError } from '../errors.ts';
+import { type ErrorCode, tokenMessages } from '../errors.ts';
+import type { StoredScope } from './scopes.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -25,16 +27,53 @@ export interface IssuedToken {
   token: string;
 }
 
-/** A token that was presented. */
-export interface FoundToken {
+/** A token as its owner sees it. */
+export interface Token {
   readonly id: number;
-  readonly userId: number;
+  readonly name: string;
+  readonly scope: StoredScope;
+  readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date | null;
 }
 
-/** The reason why a token was not created or revoked, for the operator. */
-export class TokenError extends Error {
+/** The columns of a `Token`. */
+const columns = 'id, name, scope, "createdAt", "lastUsedAt", "expiresAt"';
+
+/** A token that was presented. It may have expired. */
+export interface FoundToken extends Pick<Token, 'id' | 'scope' | 'lastUsedAt'> {
+  readonly userId: number;
+  /** The digest of the secret that was presented, in hex. */
+  readonly digest: string;
+  /** When the secret expires, or has expired. Infinite for one that does not. */
+  readonly validUntil: number;
+}
+
+/** What a new token is to be. */
+export interface WantedToken {
+  readonly name: string;
+  /** By default `activate`. */
+  readonly scope?: StoredScope;
+  readonly expiresAt?: Date | null | undefined;
+  /** Whether another token of the user may have the same name. */
+  readonly mayShareName?: boolean;
+}
+
+type Owner = { readonly username: string } | { readonly id: number };
+
+/** A connection, or a pool of them. */
+type Database = Pick<pg.ClientBase, 'query'>;
+
+/** The reason why a token was not created, rotated or revoked. Clients see it as well. */
+export class TokenError extends GraphQLError {
   override name = 'TokenError';
+
+  constructor(
+    message: string,
+    { argument, code = 'BAD_USER_INPUT' }: { argument?: string; code?: ErrorCode } = {},
+  ) {
+    super(message, { extensions: { code, ...(argument !== undefined && { argument }) } });
+  }
 }
 
 /** SHA-256 in hex. It suffices where a password would need more: 256 random bits cannot be guessed. */
@@ -47,76 +86,123 @@ export function isToken(text: string): boolean {
   return format.test(text);
 }
 
-/** The active token of a secret, or null if it is malformed, unknown or revoked. */
+/** The active token of a secret, or null if it is malformed, unknown, revoked or expired. */
 export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
-  return (isToken(token) && (await findTokens(sql, [token])).get(token)) || null;
+  const found = isToken(token) ? (await findTokens(sql, [digestOf(token)])).get(digestOf(token)) : undefined;
+  return found && found.validUntil > Date.now() ? found : null;
 }
 
-/** The active tokens of secrets, by the secrets. */
-export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<Map<string, FoundToken>> {
-  const secrets = new Map(tokens.map((token) => [digestOf(token), token]));
-  const rows = await sql.run<FoundToken & { digest: string }>(
-    `SELECT id, "userId", "lastUsedAt", encode(digest, 'hex') AS digest FROM "ApiToken"
-     WHERE digest = ANY($1::bytea[]) AND "revokedAt" IS NULL`,
-    [[...secrets.keys()].map((digest) => Buffer.from(digest, 'hex'))],
+/** The tokens of secrets that are not revoked, by the digests of the secrets. */
+export async function findTokens(sql: Sql, digests: readonly string[]): Promise<Map<string, FoundToken>> {
+  // A token that expired and then lost its slot stays expired, even if the clock is set back.
+  const rows = await sql.run<Omit<FoundToken, 'validUntil'> & { validUntil: Date | number | null }>(
+    `SELECT id, "userId", scope, "lastUsedAt", encode(secret, 'hex') AS digest,
+       CASE WHEN "revokedAt" IS NOT NULL THEN to_timestamp(0) WHEN digest = secret THEN "expiresAt"
+         ELSE least("expiresAt", "previousValidUntil") END AS "validUntil"
+     FROM unnest($1::bytea[]) AS secret JOIN "ApiToken" ON digest = secret OR "previousDigest" = secret
+     WHERE "revokedAt" IS NULL OR "expiresAt" <= "revokedAt"`,
+    [digests.map((digest) => Buffer.from(digest, 'hex'))],
   );
-  return new Map(rows.map((row) => [secrets.get(row.digest) ?? '', row]));
+  return new Map(
+    rows.map((row) => [
+      row.digest,
+      { ...row, validUntil: row.validUntil?.valueOf() ?? Number.POSITIVE_INFINITY },
+    ]),
+  );
 }
 
-/** Whether the secret is a token of this database, active or revoked. */
+/** Whether the secret is a token of this database: active, expired, revoked or replaced. */
 export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   if (!isToken(token)) return false;
-  const rows = await sql.run('SELECT FROM "ApiToken" WHERE digest = $1::bytea', [
-    Buffer.from(digestOf(token), 'hex'),
-  ]);
+  const rows = await sql.run(
+    'SELECT FROM "ApiToken" WHERE digest = $1::bytea OR "previousDigest" = $1::bytea',
+    [Buffer.from(digestOf(token), 'hex')],
+  );
   return rows.length > 0;
+}
+
+/** The active tokens of a user, newest first. */
+export function activeTokens(sql: Sql, userId: number): Promise<Token[]> {
+  return sql.run<Token>(
+    `SELECT ${columns} FROM "ApiToken"
+     WHERE "userId" = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2) ORDER BY id DESC`,
+    [userId, new Date()],
+  );
 }
 
 /**
  * Creates a token. This is SQL, since the first start creates one for the demo account, and would take a
  * quarter of a second longer with Prisma's client. The client cannot lock a row either.
- * @throws {TokenError} for an invalid name, an unknown user, a user below the ultra tier, or a user with five active tokens.
+ * @throws {TokenError} for what `addToken` rejects.
  */
-export async function createToken(pool: pg.Pool, username: string, name: string): Promise<IssuedToken> {
-  if (name.trim() === '')
-    throw new SetupError('A token needs a name, so that its owner can tell it from others.');
-  // Line breaks and what terminals obey would make a list of tokens say what it does not.
-  if (/\p{C}/u.test(name)) throw new SetupError('The name of a token takes visible characters alone.');
-  return inTransaction(pool, (client) => addToken(client, username, name));
-}
+export const createToken = (
+  pool: pg.Pool,
+  username: string,
+  name: string,
+  others: Omit<WantedToken, 'name'> = {},
+): Promise<IssuedToken> =>
+  inTransaction(pool, (client) => addToken(client, { username }, { ...others, name }));
 
-async function addToken(client: pg.PoolClient, username: string, name: string): Promise<IssuedToken> {
+/**
+ * Creates a token within a transaction.
+ * @throws {TokenError} for an invalid name, one that an active token has, a time that is past, an unknown user, a user below the
+ * ultra tier, or a user with five active tokens.
+ */
+export async function addToken(
+  client: Database,
+  owner: Owner,
+  { name: given, scope = 'activate', expiresAt = null, mayShareName = false }: WantedToken,
+): Promise<IssuedToken & Token> {
+  const now = new Date();
+  const name = given.trim();
+  const problem = problemOfName(name);
+  if (problem !== undefined) throw new TokenError(problem, { argument: 'name' });
+  if (expiresAt && expiresAt <= now) throw new TokenError(tokenMessages.past, { argument: 'expiresAt' });
   // The row lock makes two creations for one user take turns, so that both cannot take the last place.
+  const [column, value] = 'id' in owner ? ['id', owner.id] : ['username', owner.username];
   const {
     rows: [user],
   } = await client.query<{ id: number; tier: string | null }>(
-    'SELECT id, "subscriptionTier" AS tier FROM "User" WHERE username = $1 FOR UPDATE',
-    [username],
+    `SELECT id, "subscriptionTier" AS tier FROM "User" WHERE ${column} = $1 FOR UPDATE`,
+    [value],
   );
-  if (!user) throw unknownUser(username);
-  if (user.tier !== requiredTier) {
-    throw new TokenError(
-      `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.tier)}.`,
-    );
-  }
-  const { rows: active } = await client.query<{ slot: number }>(
-    'SELECT slot FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
+  if (!user) throw unknownUser(String(value));
+  if (user.tier !== requiredTier) throw new TokenError(tokenMessages.tier(user.tier), { code: 'FORBIDDEN' });
+  await client.query(
+    `UPDATE "ApiToken" SET "revokedAt" = "expiresAt"
+     WHERE "userId" = $1 AND "revokedAt" IS NULL AND "expiresAt" <= $2`,
+    [user.id, now],
+  );
+  const { rows: active } = await client.query<{ slot: number; name: string }>(
+    'SELECT slot, name FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
     [user.id],
   );
-  const taken = new Set(active.map(({ slot }) => slot));
-  const slot = slots.find((each) => !taken.has(each));
-  if (slot === undefined) {
-    throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
-  }
-  const token = prefix + randomBytes(randomLength).toString('base64url');
+  if (!mayShareName && active.some((each) => each.name === name))
+    throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
+  const slot = slots.find((each) => !active.some((token) => token.slot === each));
+  if (slot === undefined) throw new TokenError(tokenMessages.tooMany(maxActiveTokens), { code: 'FORBIDDEN' });
+  const token = newSecret();
   const {
     rows: [added],
-  } = await client.query<{ id: number }>(
-    `INSERT INTO "ApiToken" ("userId", name, slot, digest) VALUES ($1, $2, $3, decode($4, 'hex')) RETURNING id`,
-    [user.id, name, slot, digestOf(token)],
+  } = await client.query<Token>(
+    `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest)
+     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex')) RETURNING ${columns}`,
+    [user.id, name, scope, expiresAt, slot, digestOf(token)],
   );
   if (!added) throw new Error('the database has added no token');
-  return { id: added.id, token };
+  return { ...added, token };
+}
+
+const newSecret = () => prefix + randomBytes(randomLength).toString('base64url');
+
+/** In characters. */
+const longestName = 100;
+
+function problemOfName(name: string): string | undefined {
+  if (name === '') return tokenMessages.unnamed;
+  // Line breaks and what terminals obey would make a list of tokens say what it does not.
+  if (/\p{C}/u.test(name)) return tokenMessages.invisible;
+  return name.length > longestName ? tokenMessages.longName(longestName) : undefined;
 }
 
 /**
@@ -128,7 +214,15 @@ export async function listTokens(database: PrismaClient, username: string) {
     where: { username },
     select: {
       tokens: {
-        select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+        select: {
+          id: true,
+          name: true,
+          scope: true,
+          createdAt: true,
+          lastUsedAt: true,
+          expiresAt: true,
+          revokedAt: true,
+        },
         orderBy: { id: 'desc' },
       },
     },
@@ -137,15 +231,42 @@ export async function listTokens(database: PrismaClient, username: string) {
   return user.tokens;
 }
 
-function unknownUser(username: string): TokenError {
-  return new TokenError(`There is no user named ${JSON.stringify(username)}.`);
+const unknownUser = (username: string) =>
+  new TokenError(`There is no user named ${JSON.stringify(username)}`);
+
+/** The condition on the token with the id in $1 that it is active at the time in $2. */
+const isActive = 'id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
+
+/**
+ * Revokes a token.
+ * @param userId whose token it has to be; undefined for anybody's.
+ * @throws {TokenError} when no active token has the id.
+ */
+export async function revokeToken(database: Database, id: number, userId?: number): Promise<Token> {
+  const { rows } = await database.query<Token>(
+    `UPDATE "ApiToken" SET "revokedAt" = $2 WHERE ${isActive} AND ($3::int IS NULL OR "userId" = $3)
+     RETURNING ${columns}`,
+    [id, new Date(), userId],
+  );
+  return rows[0] ?? noActive(id);
 }
 
-/** @throws {TokenError} when no active token has the id. */
-export async function revokeToken(database: PrismaClient, id: number): Promise<void> {
-  const { count } = await database.apiToken.updateMany({
-    where: { id, revokedAt: null },
-    data: { revokedAt: new Date() },
-  });
-  if (count === 0) throw new TokenError(`There is no active token with the id ${id}.`);
+/**
+ * Gives a token a new secret. The token keeps its number, name, scope and slot.
+ * @param keep how long, in milliseconds, the secret that is replaced stays valid. The one before that is invalid at once.
+ * @throws {TokenError} when no active token has the id.
+ */
+export async function rotateToken(database: Database, id: number, keep: number): Promise<IssuedToken> {
+  const token = newSecret();
+  const now = Date.now();
+  const { rowCount } = await database.query(
+    `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex')
+     WHERE ${isActive}`,
+    [id, new Date(now), new Date(now + keep), digestOf(token)],
+  );
+  return rowCount === 0 ? noActive(id) : { id, token };
+}
+
+function noActive(id: number): never {
+  throw new TokenError(tokenMessages.noActive(id), { argument: 'id', code: 'NOT_FOUND' });
 }

@@ -5,12 +5,23 @@ import pLimit from 'p-limit';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import type { TokenProblem } from '../errors.ts';
-import { type FoundToken, findTokens, isToken } from './tokens.ts';
+import { localScope, remoteScope, type Scope } from './scopes.ts';
+import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
   /** The id of a token of this gateway; undefined for a token of the upstream, which has none here. */
   readonly tokenId: number | undefined;
+  /** What the token may do. */
+  readonly scope: Scope;
+  /** Set for tokens of this gateway: the digest of the secret that was presented. A token may have two secrets for a while. */
+  readonly digest?: string;
+  /** Set for tokens of this gateway: when the secret expires, in milliseconds since the epoch. Infinite for one that does not. */
+  readonly expiresAt?: number;
+  /** The viewer of the same token for requests from the machine itself, if it may do more there. */
+  readonly onLoopback?: Viewer;
+  /** Whether it is such a viewer. */
+  readonly isOnLoopback?: true;
   /** Aborted when the token has ended. Set for tokens of the upstream, whose end may be noticed before the next check. */
   readonly ended?: AbortSignal;
 }
@@ -33,8 +44,11 @@ const maxKnown = 10_000;
 /** How many tokens one statement looks up. */
 const maxLookUps = 500;
 
+/** What the token of a request is found to be. */
+export type Presented = Viewer | 'expired';
+
 interface Known {
-  readonly viewer: Viewer & { readonly tokenId: number };
+  readonly viewer: Viewer & { readonly tokenId: number; readonly expiresAt: number };
   /** When the token's last-used time was written, in milliseconds since the epoch. */
   noted: number;
 }
@@ -53,49 +67,73 @@ export function createViewers(
   const known = createKnownTokens(feed, maxAge);
   const noteUse = createUseNotes(sql);
 
-  function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
-    const entry = { viewer: { id: userId, tokenId: id }, noted: lastUsedAt?.getTime() ?? 0 };
-    known.add(token, entry);
-    noteUse(entry);
-    onFound(userId);
+  /** The viewer of a cached token. */
+  function use(entry: Known): Presented {
+    const now = Date.now();
+    if (entry.viewer.expiresAt <= now) return 'expired';
+    noteUse(entry, now);
     return entry.viewer;
+  }
+
+  function remember(token: string, row: FoundToken): Presented {
+    const entry = { viewer: viewerOf(row), noted: row.lastUsedAt?.getTime() ?? 0 };
+    known.add(token, entry);
+    onFound(row.userId);
+    return use(entry);
   }
 
   const lookUp = createQueue(async (tokens) => {
     known.beginLookUp();
-    const found = await findTokens(sql, tokens);
-    return new Map([...found].map(([token, row]) => [token, remember(token, row)]));
+    const secrets = new Map(tokens.map((token) => [digestOf(token), token]));
+    const found = await findTokens(sql, [...secrets.keys()]);
+    return new Map(
+      [...found].map(([digest, row]) => {
+        const token = secrets.get(digest) ?? '';
+        return [token, remember(token, row)];
+      }),
+    );
   });
   return {
-    /** The viewer, if the token was looked up before and nothing has changed since. */
-    known(header: string | undefined): Viewer | undefined {
+    /** What the token is, if it was looked up before and nothing has changed since. */
+    known(header: string | undefined): Presented | undefined {
       const token = tokenIn(header);
       const entry = token === undefined ? undefined : known.get(token);
-      if (entry) noteUse(entry);
-      return entry?.viewer;
+      return entry && use(entry);
     },
 
-    /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
-    async authenticate(header: string | undefined): Promise<Viewer | null> {
+    /** What the token of an `Authorization` header is; null when it is missing, malformed, unknown or revoked. */
+    async authenticate(header: string | undefined): Promise<Presented | null> {
       const token = wellFormedTokenIn(header);
       return token === undefined ? null : lookUp(token);
     },
 
-    /** Whether the token of a viewer is still valid. */
-    async isValid({ id, tokenId }: Viewer): Promise<boolean> {
-      if (tokenId === undefined) return false;
-      const isThere = (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
+    /** Until when the token of a viewer is valid, in milliseconds since the epoch: infinite without an end, 0 if it is revoked. */
+    async validUntil({ id, digest }: Viewer): Promise<number> {
+      if (digest === undefined) return 0;
+      const found = (await findTokens(sql, [digest])).get(digest);
+      if (found?.userId === id) return found.validUntil;
       // Not left to the change feed: from here on this process must not accept the token.
-      if (!isThere) known.forget(id);
-      return isThere;
+      known.forget(id);
+      return 0;
     },
+
+    /** Must be called when this process has changed tokens of a user. */
+    forget: known.forget,
   };
+}
+
+/** The viewer that a token stands for. */
+function viewerOf({ id, userId, scope, digest, validUntil }: FoundToken): Known['viewer'] {
+  const viewer = { id: userId, tokenId: id, scope: remoteScope(scope), digest, expiresAt: validUntil };
+  const local = localScope(scope);
+  return local === viewer.scope
+    ? viewer
+    : { ...viewer, onLoopback: { ...viewer, scope: local, isOnLoopback: true } };
 }
 
 /** Writes when tokens were last used. No request waits for that, or fails if it fails. */
 function createUseNotes(sql: Sql) {
-  return (entry: Known): void => {
-    const now = Date.now();
+  return (entry: Known, now: number): void => {
     if (now - entry.noted < lastUsedPrecision) return;
     entry.noted = now;
     const stale = new Date(now - lastUsedPrecision);
@@ -151,11 +189,11 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
  * Looks up tokens by one statement at a time, for all requests that arrived in the meantime. So guessed tokens occupy one
  * connection only, however many there are, and a valid token waits for two statements at most.
  */
-function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<string, Viewer>>) {
+function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<string, Presented>>) {
   const inTurn = pLimit(1);
   /** The look-up that has not begun. */
   let next:
-    | { readonly tokens: Set<string>; readonly viewers: Promise<ReadonlyMap<string, Viewer>> }
+    | { readonly tokens: Set<string>; readonly viewers: Promise<ReadonlyMap<string, Presented>> }
     | undefined;
 
   function addLookUp() {
@@ -168,7 +206,7 @@ function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<
     return { tokens, viewers };
   }
 
-  return async (token: string): Promise<Viewer | null> => {
+  return async (token: string): Promise<Presented | null> => {
     if (!next || next.tokens.size >= maxLookUps) next = addLookUp();
     next.tokens.add(token);
     return (await next.viewers).get(token) ?? null;
@@ -180,8 +218,12 @@ export function mayBeToken(header: string | undefined): boolean {
   return wellFormedTokenIn(header) !== undefined;
 }
 
-/** What is wrong with an `Authorization` header for which there is no viewer. */
-export function problemOf(header: string | undefined): TokenProblem {
+/**
+ * What is wrong with an `Authorization` header for which there is no viewer.
+ * @param hasExpired whether its token was found to have expired.
+ */
+export function problemOf(header: string | undefined, hasExpired: boolean): TokenProblem {
+  if (hasExpired) return 'expired';
   if (header === undefined) return 'missing';
   return tokenIn(header) === undefined ? 'malformed' : 'invalid';
 }

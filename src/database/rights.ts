@@ -18,7 +18,8 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
     `SELECT name AS table, needed AS right
      FROM (
        SELECT name, 'SELECT' AS needed FROM unnest($1::text[]) AS name
-       UNION ALL VALUES ('User', 'UPDATE'), ('ApiToken', 'UPDATE'), ('DttTemplate', 'UPDATE (id)'),
+       UNION ALL VALUES ('User', 'UPDATE'), ('ApiToken', 'INSERT'), ('ApiToken', 'UPDATE'),
+         ('ApiToken_id_seq', 'UPDATE'), ('DttTemplate', 'UPDATE (id)'),
          ('RateLimit', 'INSERT'), ('RateLimit', 'UPDATE'), ('RateLimit', 'DELETE')
      ) AS rights, to_regclass(quote_ident(name)) AS relation
      WHERE NOT CASE needed WHEN 'UPDATE (id)' THEN has_column_privilege(relation, 'id', 'UPDATE')
@@ -82,15 +83,14 @@ export interface SilentTrigger {
 
 /** The triggers that are missing or do not fire. Those that announce have to fire in every session, the others in ordinary ones. */
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
-  // A new ApiToken changes no response. Tables whose rows other users can begin to see also have `await_writers`.
+  // Tables whose rows other users can begin to see also have `await_writers`.
   const { rows } = await client.query<SilentTrigger>(
     `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' WHEN tgenabled = 'D' THEN 'disabled' ELSE 'sometimes' END AS state, does
      FROM (
        SELECT name, event, 'announce' AS does
        FROM unnest($1::text[]) AS name
        CROSS JOIN unnest(ARRAY['announce_insert', 'announce_update', 'announce_delete', 'announce_truncate', 'await_writers']) AS event
-       WHERE (name, event) <> ('ApiToken', 'announce_insert')
-         AND (event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession'))
+       WHERE event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession')
        UNION ALL VALUES ('DttTemplate', 'library_insert', 'keep'), ('DttTemplate', 'library_update', 'keep'),
          ('DttLibraryEntry', 'keep_own', 'keep'), ('ApiToken', 'only_for_ultra', 'keep')
      ) AS needed

@@ -38,7 +38,7 @@ export function readBatch(
   if (!Array.isArray(operations)) return undefined;
   const wrong = problemWith(operations, BATCHING === 'on');
   if (wrong !== undefined) return requestFailure(400, wrong);
-  if (!viewer) return unauthorizedFailure(exchange.request);
+  if (!viewer) return unauthorizedFailure(exchange);
   const type = typeFor(exchange.request.headers.accept);
   if (type === undefined) return requestFailure(406, notAcceptable);
   return {

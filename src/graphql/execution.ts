@@ -8,9 +8,10 @@
  */
 
 import { type ExecutionResult, GraphQLError, OperationTypeNode } from 'graphql';
+import { allows } from '../auth/scopes.ts';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { unauthenticated } from '../errors.ts';
+import { beyondScope, unauthenticated } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
 import { complexityOf, complexityOfTools } from './complexity.ts';
 import { type CheckedDocument, type Documents, invalid, noOperation, type Rejected } from './documents.ts';
@@ -31,6 +32,8 @@ export interface Client {
   readonly viewer: Viewer | null;
   /** The header `Authorization`: it tells why there is no viewer. */
   readonly authorization: string | undefined;
+  /** Whether the token there has expired. */
+  readonly hasExpiredToken: boolean;
   /** Whether the request may write, unlike a GET. */
   readonly mayWrite: boolean;
 }
@@ -44,6 +47,8 @@ export interface Operation {
   readonly complexity: number;
   /** The text of its document. */
   readonly text: string;
+  /** See `PreparedOperation`. Its result is never cached or shared. */
+  readonly readsTokens: boolean;
   /** Executes it. Errors are in the result. */
   execute(context: Context | undefined): Promise<ExecutionResult>;
 }
@@ -88,8 +93,10 @@ export function createExecution(
       if ('errors' in found) return found;
       const operation = found.operation(request.operationName);
       if (!operation) return { errors: [requestError(noOperation(found.document, request.operationName))] };
-      const { type, label, node, coerce, execute } = operation;
+      const { type, label, node, coerce, execute, readsTokens } = operation;
       if (type === OperationTypeNode.MUTATION && !client.mayWrite) return { errors: [mutationByRead] };
+      if (client.viewer && !allows(client.viewer.scope, operation.scope))
+        return { errors: [beyondScope(operation.scope, client.viewer.tokenId === undefined)] };
       if (isTooDeep(request.variables))
         return { errors: [unreadableRequest('The variables are nested too deeply')] };
       if (hasTooManyValues(request.variables)) return { errors: [unreadableRequest(tooManyValues)] };
@@ -100,7 +107,15 @@ export function createExecution(
       const most = maxFor(client.viewer);
       if (!(complexity <= most)) return { errors: [requestError(tooComplex('operation', complexity, most))] };
       const { text } = found;
-      return { request, type, label, complexity, text, execute: (context) => execute(coerced, context) };
+      return {
+        request,
+        type,
+        label,
+        complexity,
+        text,
+        readsTokens,
+        execute: (context) => execute(coerced, context),
+      };
     },
   };
 }
@@ -108,8 +123,8 @@ export function createExecution(
 export const tooComplex = (what: 'operation' | 'batch', complexity: number, most: number) =>
   `The ${what} has a complexity of ${complexity}; at most ${most} is allowed`;
 
-const withoutToken = ({ authorization }: Client): Rejected => ({
-  errors: [unauthenticated(problemOf(authorization))],
+const withoutToken = ({ authorization, hasExpiredToken }: Client): Rejected => ({
+  errors: [unauthenticated(problemOf(authorization, hasExpiredToken))],
 });
 
 const mutationByRead = new GraphQLError('Can only perform a mutation operation from a POST request.', {

@@ -149,7 +149,13 @@ function createTasks(
 
   const prepare: Tasks['prepare'] = (exchange, viewer, request) => {
     const { authorization } = exchange.request.headers;
-    return execution.prepare(request, { viewer, authorization, mayWrite: !isRead(exchange) });
+    const { hasExpiredToken } = exchange;
+    return execution.prepare(request, {
+      viewer,
+      authorization,
+      hasExpiredToken,
+      mayWrite: !isRead(exchange),
+    });
   };
 
   return {
@@ -198,7 +204,8 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
       return other(() => subscribe(exchange, viewer, operation));
     const execute = async () => operation.execute(viewer ? createContext(viewer) : undefined);
     const isMutation = operation.type === OperationTypeNode.MUTATION;
-    if (isMutation || !isWholeType(type)) return other(async () => respond(await execute()), isMutation);
+    if (isMutation || operation.readsTokens || !isWholeType(type))
+      return other(async () => respond(await execute()), isMutation);
     const mayCache = !persisted.registers(operation.request);
     const query: Query = {
       kind: 'query',

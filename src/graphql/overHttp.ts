@@ -3,7 +3,6 @@
  * makes responses with their media types and statuses.
  */
 
-import type { IncomingMessage } from 'node:http';
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { problemOf } from '../auth/viewer.ts';
@@ -15,6 +14,7 @@ import {
   unauthorizedMessage,
 } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf, readAccept } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
@@ -146,8 +146,11 @@ export function requestFailure(
 }
 
 /** The response to a request without a valid token, which says what is wrong with it. */
-export function unauthorizedFailure({ headers }: IncomingMessage): HttpResponse {
-  const problem = problemOf(headers.authorization);
+export function unauthorizedFailure({
+  request: { headers },
+  hasExpiredToken,
+}: Pick<Exchange, 'request' | 'hasExpiredToken'>): HttpResponse {
+  const problem = problemOf(headers.authorization, hasExpiredToken);
   return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
 }
 

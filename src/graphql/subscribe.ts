@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FormattedExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
+import type { TokenProblem } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -50,7 +51,7 @@ export interface SubscribeOptions {
 type Subscribe = (
   exchange: Exchange,
   viewer: Viewer,
-  operation: Pick<Operation, 'request' | 'text' | 'execute'>,
+  operation: Pick<Operation, 'request' | 'text' | 'readsTokens' | 'execute'>,
 ) => Promise<HttpResponse | StreamedResponse>;
 
 /** A function that makes the responses of subscriptions. */
@@ -65,7 +66,7 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
   function createRun({ report }: Exchange, viewer: Viewer, operation: Parameters<Subscribe>[2]) {
     const { cache, createContext } = changes;
     const { operationName, variables } = operation.request;
-    const key = exactText([operation.text, operationName, variables]);
+    const key = operation.readsTokens ? undefined : exactText([operation.text, operationName, variables]);
     const compute = () =>
       inTurn(viewer.id, async () => {
         // A new context has new loaders, which have not cached the data of earlier executions.
@@ -98,7 +99,7 @@ export interface FollowOptions {
   /** Returns the current result. */
   run(): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
   watch(observer: Parameters<WatchViewer>[1]): ReturnType<WatchViewer>;
-  /** Why the results have ended with the token. */
+  /** Why the results have ended with a token that has not expired. */
   reason(): Promise<Ending>;
 }
 
@@ -111,7 +112,7 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
   /** Whether something may have changed since the last execution began. */
   let isDue = false;
   let isOver = false;
-  let hasTokenEnded = false;
+  let tokenProblem: TokenProblem | undefined;
   let seen: string | undefined;
   let wake = () => {};
   const watch = watchBy({
@@ -119,8 +120,8 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
       isDue = true;
       wake();
     },
-    ended() {
-      hasTokenEnded = true;
+    ended(problem) {
+      tokenProblem = problem;
       stop();
     },
   });
@@ -159,7 +160,7 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
           });
         }
       }
-      return { done: true, value: hasTokenEnded ? await reason() : undefined };
+      return { done: true, value: tokenProblem === 'expired' ? 'expired' : tokenProblem && (await reason()) };
     },
   };
 }

@@ -52,6 +52,8 @@ export interface Exchange {
   underwayIndex: number;
   /** Whether a valid token came with it. */
   hasViewer: boolean;
+  /** Whether the token that came with it has expired. */
+  hasExpiredToken: boolean;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
   /** Headers that are added to those of the response, or replace them. Values of `Vary` are joined. */
@@ -105,6 +107,7 @@ export function openMessage(
   const request = requestWithin(opening, 'POST', '/graphql', {
     authorization,
     'x-forwarded-for': opening.headers['x-forwarded-for'],
+    forwarded: opening.headers.forwarded,
     accept: 'application/graphql-response+json',
     'content-type': 'application/json',
   });
@@ -194,6 +197,7 @@ function createExchange(
     deadline: undefined,
     underwayIndex: -1,
     hasViewer: false,
+    hasExpiredToken: false,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),

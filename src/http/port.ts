@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, BlockList, createServer, isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 
@@ -108,4 +108,14 @@ export async function listen(
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo;
   return originOf(HOST, port);
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+/** Whether an address is of the machine itself, also an IPv4 address in IPv6 form, such as `::ffff:127.0.0.1`. */
+export function isLoopback(name: string): boolean {
+  const address = name.replace(/^\[(.*)\]$/, '$1');
+  return isIP(address) !== 0 && loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

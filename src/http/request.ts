@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { messages } from '../errors.ts';
 import { errorResponse, type HttpError } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
+import { isLoopback } from './port.ts';
 import type { HttpResponse } from './response.ts';
 
 /** Whether the request only reads. A HEAD is handled as a GET: Node leaves out the body of its response. */
@@ -40,6 +41,15 @@ const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
  * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
  * Node uses the first of several, but a proxy in front may have used another.
  */
+/**
+ * Whether a request comes from the machine itself. One that a proxy there has forwarded for another machine does not, if the proxy
+ * says so.
+ */
+export const isFromLoopback = ({ socket, headers }: IncomingMessage): boolean =>
+  isLoopback(socket.remoteAddress ?? '') &&
+  headers['x-forwarded-for'] === undefined &&
+  headers.forwarded === undefined;
+
 export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
   let hosts = 0;

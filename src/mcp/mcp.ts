@@ -235,8 +235,8 @@ function isTooLarge(message: Message): boolean {
 const isMessage = (value: unknown): value is Record<string, unknown> & Message =>
   isRecord(value) && typeof value.method === 'string' && !isRequestTooDeep(value);
 
-function unauthorized({ request }: Exchange): HttpResponse {
-  const problem = problemOf(request.headers.authorization);
+function unauthorized({ request, hasExpiredToken }: Exchange): HttpResponse {
+  const problem = problemOf(request.headers.authorization, hasExpiredToken);
   const message = unauthorizedMessage(problem);
   return errorResponse('mcp', { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }

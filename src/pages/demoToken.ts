@@ -1,9 +1,9 @@
 /** Decides which requests get pages with the token of the demo account. */
 
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
-import { canonicalHost, isEverywhere } from '../http/port.ts';
+import { canonicalHost, isEverywhere, isLoopback } from '../http/port.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
@@ -37,14 +37,4 @@ function nameIn(authority: string): string | undefined {
   const url = `http://${authority}`;
   if (!/^[\w.:[\]-]+$/.test(authority) || !URL.canParse(url)) return undefined;
   return new URL(url).hostname.replace(/\.$/, '');
-}
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8);
-loopback.addAddress('::1', 'ipv6');
-
-/** Whether an address is of the machine itself, also an IPv4 address in IPv6 form, such as `::ffff:127.0.0.1`. */
-function isLoopback(name: string): boolean {
-  const address = name.replace(/^\[(.*)\]$/, '$1');
-  return isIP(address) !== 0 && loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

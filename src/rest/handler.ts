@@ -8,9 +8,18 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { allows } from '../auth/scopes.ts';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import { challengeFor, codeOf, forbiddenUser, messages, retryAfterOf, statusOf } from '../errors.ts';
+import {
+  challengeFor,
+  codeOf,
+  forbiddenUser,
+  messages,
+  retryAfterOf,
+  scopeNeeded,
+  statusOf,
+} from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
@@ -35,11 +44,11 @@ export function createRestHandler({ createContext, hasEnded, docsPath }: RestOpt
   const matchPath = createPathMatcher();
 
   return (exchange, viewer) => {
-    const { request, target } = exchange;
+    const { target, request } = exchange;
     const path = exchange.path.slice(restPath.length);
     if (!viewer) {
       if (docsPath !== undefined && path === '' && asksForPage(exchange)) return redirect(docsPath);
-      return unauthorized(request);
+      return unauthorized(exchange);
     }
     const match = matchPath(path);
     const method = isRead(exchange) ? 'GET' : request.method;
@@ -65,7 +74,9 @@ interface Call extends RestOptions {
 }
 
 function taskOf(call: Call): HttpResponse | Task {
-  const { route } = call;
+  const { route, viewer } = call;
+  if (!allows(viewer.scope, route.scope))
+    return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
   if (route.isMutation) {
     const run = () => respond(call, readWithBody(call));
     return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: () => true }) };
@@ -83,7 +94,7 @@ async function readWithBody(call: Call) {
   const { exchange, viewer, route, hasEnded } = call;
   const began = performance.now();
   const bodyError = await findBodyError(exchange, route);
-  if (await hasEnded(viewer, began)) return unauthorized(exchange.request);
+  if (await hasEnded(viewer, began)) return unauthorized(exchange);
   // The body is checked before the id (docs/rest.md#activation).
   return bodyError ?? readInput(call);
 }
@@ -133,8 +144,9 @@ async function runOperation(
   return route.isMutation ? response : revalidated(response, 'Authorization');
 }
 
-function unauthorized({ headers }: IncomingMessage): HttpResponse {
-  return restErrorResponse(401, messages.unauthorized, challengeFor(problemOf(headers.authorization)));
+function unauthorized({ request: { headers }, hasExpiredToken }: Exchange): HttpResponse {
+  const problem = problemOf(headers.authorization, hasExpiredToken);
+  return restErrorResponse(401, messages.unauthorized, challengeFor(problem));
 }
 
 function redirect(path: string): HttpResponse {

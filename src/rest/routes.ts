@@ -18,6 +18,7 @@ import {
   validate,
   visit,
 } from 'graphql';
+import type { Scope } from '../auth/scopes.ts';
 import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
 import { prepare } from '../schema/compile.ts';
@@ -37,6 +38,8 @@ export interface Route {
   /** The operation with its fragments, and with the directives that only the REST API understands. */
   readonly document: DocumentNode;
   readonly isMutation: boolean;
+  /** The scope that it needs of the token. */
+  readonly scope: Scope;
   /** Whether it takes `limit` and `offset` and responds with `pagination`. */
   readonly isList: boolean;
   /** The error message if the data is null; undefined if null is valid data. */
@@ -71,7 +74,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
   return Object.values(separateOperations(operations)).flatMap((document) => {
     const operation = getOperationAST(document);
     if (!operation) return [];
-    const run = prepareRoute(document);
+    const { run, scope } = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     return (operation.directives ?? []).map((node): Route => {
       // One node at a time: `getDirectiveValues` reads only the first of a repeated directive. `directives.graphql`
@@ -90,6 +93,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
         body: body && bodyOf(body),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
+        scope,
         run,
       };
     });
@@ -97,7 +101,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 }
 
 /** Prepares the operation. Everything that does not depend on the request is done here. */
-function prepareRoute(document: DocumentNode): Route['run'] {
+function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const optional = optionalPaths(document);
   const spread = spreadName(document);
   const operation = prepare(
@@ -107,7 +111,7 @@ function prepareRoute(document: DocumentNode): Route['run'] {
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
-  return async (variables, context) => {
+  const run: Route['run'] = async (variables, context) => {
     const result = await operation.run(variables, context);
     const { data } = result;
     if (data) for (const path of optional) leaveOutNull(data, path);
@@ -117,6 +121,7 @@ function prepareRoute(document: DocumentNode): Route['run'] {
     }
     return result;
   };
+  return { run, scope: operation.scope };
 }
 
 /** The name of a route's operation. */

@@ -17,9 +17,12 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
   separateOperations,
+  TypeInfo,
   visit,
+  visitWithTypeInfo,
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
+import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
 import {
   conditionVariablesIn,
@@ -31,12 +34,17 @@ import {
 import { compilerSchemaOf } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { schema as ownSchema } from './schema.ts';
+import { readsTokens } from './types/apiToken.ts';
 
 export interface PreparedOperation {
   readonly node: OperationDefinitionNode;
   readonly type: OperationTypeNode;
   /** See `labelOf`. */
   readonly label: string;
+  /** The scope that it needs of the token: the highest that one of its root fields needs. */
+  readonly scope: Scope;
+  /** Whether it may read tokens. Its result depends on the token of the viewer, and changes without an announcement. */
+  readonly readsTokens: boolean;
   /** The values of the operation's variables, with their defaults; or the errors of the values that were sent. */
   coerce(variables: Values): { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] };
   /** Executes the operation with values that `coerce` has made. The result is that of graphql-js. */
@@ -120,6 +128,8 @@ export function prepare(
     node: operation,
     type: operation.operation,
     label,
+    scope: scopeOf(schema, own),
+    readsTokens: readsTokens(own),
     coerce,
     execute: executeTraced,
     async run(variables, context) {
@@ -127,6 +137,21 @@ export function prepare(
       return 'errors' in read ? read : executeTraced(read.coerced, context);
     },
   };
+}
+
+/** The scope that the operations of a valid document need: a field of `Mutation` says it, and nothing else needs more than `read`. */
+function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
+  const found: Scope[] = [];
+  const types = new TypeInfo(schema);
+  const visitor = visitWithTypeInfo(types, {
+    Field() {
+      // Only mutations have this extension. A field of `Mutation` without it needs the highest scope.
+      const field = types.getParentType() === schema.getMutationType() ? types.getFieldDef() : undefined;
+      if (field) found.push((field.extensions.scope as Scope | undefined) ?? 'manage');
+    },
+  });
+  visit(document, visitor);
+  return highestOf(found) ?? 'read';
 }
 
 /** How many versions of an operation of a valid document may be compiled: at least one. */

@@ -1,5 +1,6 @@
 /** The context of an operation, which its resolvers share. */
 
+import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
@@ -28,14 +29,24 @@ export interface UpstreamAccount {
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
+/** Runs a transaction that changes tokens of the viewer. Once it has ended, this process looks all of them up again. */
+export type ChangeTokens = <Result>(run: (client: pg.PoolClient) => Promise<Result>) => Promise<Result>;
+
 /** Each operation has a context of its own, since its loaders cache rows. */
 export interface Context {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: Loaders;
   readonly upstream: UpstreamAccount | undefined;
+  readonly changeTokens: ChangeTokens;
 }
 
-export function createContext(sql: Sql, viewer: Viewer, upstream: UpstreamAccount | undefined): Context {
-  return { viewer, sql, loaders: createLoaders(), upstream };
+/** @param changeTokens by default, tokens cannot be changed. */
+export function createContext(
+  sql: Sql,
+  viewer: Viewer,
+  upstream: UpstreamAccount | undefined,
+  changeTokens: ChangeTokens = () => Promise.reject(new Error('tokens cannot be changed here')),
+): Context {
+  return { viewer, sql, loaders: createLoaders(), upstream, changeTokens };
 }

@@ -20,6 +20,7 @@ import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
+import './types/apiToken.ts';
 // The filters are made from the types above.
 import './filtering/types.ts';
 

@@ -3,13 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
 import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/feed/changeFeed.ts';
+import type { TokenProblem } from '../errors.ts';
 
 /** The callbacks of a subscription. */
 export interface ViewerObserver {
   /** Called once at the start, and after every change of the viewer's data: a selection may reach all of it. */
   changed(): void;
-  /** Called once when the viewer's token is revoked. No call follows. */
-  ended(): void;
+  /** Called once when the viewer's token is revoked or expires. No call follows. */
+  ended(problem: TokenProblem): void;
 }
 
 export interface ViewerWatch {
@@ -28,14 +29,17 @@ export type WatchViewer = (viewer: Viewer, observer: ViewerObserver) => ViewerWa
 
 export interface WatchViewerOptions {
   readonly feed: ChangeFeed;
-  readonly viewers: Pick<Viewers, 'isValid'>;
+  readonly viewers: Pick<Viewers, 'validUntil'>;
   /** Interval in seconds at which the token is looked up even if the feed reports nothing. */
   readonly maxAge: number;
   /** Delay in milliseconds before a retry after the database, or an execution, has failed. */
   readonly retryDelay?: number;
 }
 
-/** Watches viewers, each until their token is revoked or the subscription ends. */
+/** The longest pause, in milliseconds, between two looks at the clock, which may be set. */
+const longestTrust = 30_000;
+
+/** Watches viewers, each until their token is revoked or expires, or the subscription ends. */
 export function createWatchViewer({
   feed,
   viewers,
@@ -46,20 +50,44 @@ export function createWatchViewer({
     const stopped = new AbortController();
     const { signal } = stopped;
 
-    function end(): void {
+    let validUntil = viewer.expiresAt ?? Number.POSITIVE_INFINITY;
+    let expiry: NodeJS.Timeout | undefined;
+
+    function end(problem: TokenProblem): void {
       if (signal.aborted) return;
       stopped.abort();
-      ended();
+      ended(problem);
     }
 
-    const token = createTokenCheck(() => viewers.isValid(viewer), {
+    /** Ends the watch of an expired token, and returns whether it has ended. */
+    function endIfExpired(): boolean {
+      if (validUntil <= Date.now()) end('expired');
+      return signal.aborted;
+    }
+
+    function awaitExpiry(): void {
+      clearTimeout(expiry);
+      if (validUntil === Number.POSITIVE_INFINITY || endIfExpired()) return;
+      expiry = setTimeout(awaitExpiry, Math.min(validUntil - Date.now(), longestTrust));
+    }
+
+    async function isValid(): Promise<boolean> {
+      validUntil = await viewers.validUntil(viewer);
+      return validUntil > 0;
+    }
+
+    const token = createTokenCheck(isValid, {
       retryDelay,
       signal,
-      onValid: changed,
-      onRevoked: end,
+      onValid() {
+        awaitExpiry();
+        if (!signal.aborted) changed();
+      },
+      onRevoked: () => end('invalid'),
     });
     const onChange: ChangeListener = (change) => {
       if (change.kind === 'user' && change.userId !== viewer.id) return;
+      if (endIfExpired()) return;
       if (concernsTokens(change)) token.doubt();
       // A change during a token check is reported at the end of the check.
       else if (token.isTrusted) changed();
@@ -70,15 +98,18 @@ export function createWatchViewer({
     signal.addEventListener('abort', () => {
       clearInterval(timer);
       clearTimeout(retry);
+      clearTimeout(expiry);
       unsubscribe();
     });
-    viewer.ended?.addEventListener('abort', end, { signal });
+    const endNow = () => end('invalid');
+    viewer.ended?.addEventListener('abort', endNow, { signal });
     // The token may have been revoked since the request was authenticated.
-    if (viewer.ended?.aborted) queueMicrotask(end);
+    if (viewer.ended?.aborted) queueMicrotask(endNow);
     else token.doubt();
+    if (validUntil !== Number.POSITIVE_INFINITY) queueMicrotask(awaitExpiry);
     return {
       get isTrusted() {
-        return token.isTrusted;
+        return token.isTrusted && Date.now() < validUntil;
       },
       noteResult(hasFailed) {
         clearTimeout(retry);

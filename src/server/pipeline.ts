@@ -3,22 +3,31 @@
  * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
-import { createViewers, type HasEnded, mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
+import {
+  createViewers,
+  type HasEnded,
+  mayBeToken,
+  type Presented,
+  type Viewer,
+  type Viewers,
+} from '../auth/viewer.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { createTurns, inTurn, type RunInTurn, type Turns } from '../database/turns.ts';
+import type { TokenProblem } from '../errors.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange } from '../http/exchange.ts';
 import { addressOf, createRateLimits } from '../http/rateLimit.ts';
-import { asksForPage, isMisaddressed, isRead } from '../http/request.ts';
+import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { createContext, type UpstreamAccount } from '../schema/context.ts';
+import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createWatchViewer } from '../schema/subscriptions.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
@@ -157,8 +166,8 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   };
 }
 
-/** The viewer, null for an anonymous client; or the response to a client that is rejected. */
-type Access = { readonly viewer: Viewer | null } | HttpResponse;
+/** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
+type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
 /** The response to a rejected request. */
 const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
@@ -197,8 +206,8 @@ function createAccess(
   async function lookUp(exchange: Exchange): Promise<Access> {
     const { authorization } = exchange.request.headers;
     if (mayBeToken(authorization) && shed(exchange, null)) return tooBusy(exchange);
-    const viewer = await viewers.authenticate(authorization);
-    if (viewer || !tokens) return counted(exchange, viewer);
+    const presented = await viewers.authenticate(authorization);
+    if (presented || !tokens) return counted(exchange, presented);
     const found = await tokens.authenticate(authorization, addressOf(exchange.request, config.TRUST_PROXY));
     if ('viewer' in found) return counted(exchange, found.viewer);
     return errorResponse(exchange.endpoint, httpErrors[found.error], {
@@ -206,9 +215,13 @@ function createAccess(
     });
   }
 
-  function counted(exchange: Exchange, viewer: Viewer | null): Access {
+  function counted(exchange: Exchange, presented: Presented | null): Access {
+    const hasExpired = presented === 'expired';
+    const found = hasExpired ? null : presented;
+    const viewer = found?.onLoopback && isFromLoopback(exchange.request) ? found.onLoopback : found;
     exchange.hasViewer = viewer !== null;
-    return count(exchange, viewer) ?? { viewer };
+    exchange.hasExpiredToken = hasExpired;
+    return count(exchange, viewer) ?? { viewer, hasExpired };
   }
 
   return {
@@ -292,10 +305,10 @@ const longestTrust = 1_000;
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, additions } = options;
-  const { isValid, hasEnded } = createTokenChecks(viewers, mirror);
+  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
-  const watchViewer = createWatchViewer({ feed, viewers: { isValid }, maxAge });
+  const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
   const demoTokenFor = createDemoTokenFor(options.demoToken, config);
   // The statements of a mirror are on its own pool.
   const upstream: UpstreamAccount | undefined = mirror && {
@@ -308,13 +321,15 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     const sql = replicas
       ? inTurn(replicas.sqlFor(viewer), watch)
       : inTurn(database.sql, (statement) => watch(() => run(statement)));
-    return createContext(sql, viewer, upstream);
+    const changeTokens: ChangeTokens = (change) =>
+      watch(() => run(() => inTransaction(database.pool, change))).finally(() => viewers.forget(viewer.id));
+    return createContext(sql, viewer, upstream, changeTokens);
   };
   const contextOf = contextsBy(turns.forRequest);
   return {
     hasEnded,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
-    watch: (viewer: Viewer, onEnded: () => void) =>
+    watch: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
     page: createPages(options, demoTokenFor, watch),
     ...createGraphqlHandler({
@@ -345,9 +360,12 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
 
 /** Checks again tokens that were valid when their requests arrived. */
 function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
-  const isValid = async (viewer: Viewer) =>
-    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  async function validUntil(viewer: Viewer): Promise<number> {
+    if (viewer.tokenId !== undefined) return viewers.validUntil(viewer);
+    return (await mirror?.isValid(viewer)) ? Number.POSITIVE_INFINITY : 0;
+  }
+  const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
   const hasEnded: HasEnded = async (viewer, began) =>
     performance.now() - began > longestTrust && !(await isValid(viewer));
-  return { isValid, hasEnded };
+  return { validUntil, isValid, hasEnded };
 }

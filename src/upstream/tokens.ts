@@ -207,7 +207,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       const end = new AbortController();
       const entry: Entry = {
         token,
-        viewer: { id: userId, tokenId: undefined, ended: end.signal },
+        viewer: { id: userId, tokenId: undefined, scope: 'activate', ended: end.signal },
         end,
         confirmed: askedAt,
         doubtedAt: Number.NEGATIVE_INFINITY,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
-import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
+import { createViewers, type Presented, type Viewers } from '../../src/auth/viewer.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { stopClock } from '../support/clock.ts';
@@ -33,13 +33,16 @@ afterAll(async () => {
 
 const viewerOf = async (header: string | undefined) =>
   viewers.known(header) ?? (await viewers.authenticate(header));
+const viewer = () => ({ id: userId, tokenId, scope: 'activate' as const, digest: digestOf(token) });
+/** What a token that does not expire stands for. */
+const found = () => ({ ...viewer(), expiresAt: Number.POSITIVE_INFINITY });
 const lastUsed = async () =>
   (await database.client.apiToken.findUniqueOrThrow({ where: { id: tokenId } })).lastUsedAt;
 
 describe('authenticate', () => {
   it('finds the viewer of a header with a token, however its scheme and spaces are written', async () => {
     for (const header of [`Bearer ${token}`, `bearer ${token}`, `BEARER ${token}`, `Bearer   ${token} `])
-      expect(await viewerOf(header), header).toEqual({ id: userId, tokenId });
+      expect(await viewerOf(header), header).toEqual(found());
   });
 
   it('finds no viewer for any other header', async () => {
@@ -52,39 +55,42 @@ describe('authenticate', () => {
   });
 
   it('caches a token, so that the viewer is known without another query', async () => {
-    expect(viewers.known(`Bearer ${token}`)).toBeUndefined();
-    await viewers.authenticate(`Bearer ${token}`);
-    expect(viewers.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
+    const known = () => viewers.known(`Bearer ${token}`);
+    expect(known()).toBeUndefined();
+    // It is cached once its creation has been announced.
+    await expect
+      .poll(async () => (await viewers.authenticate(`Bearer ${token}`)) && known())
+      .toEqual(found());
   });
 
   it('rejects a token as soon as its revocation is announced', async () => {
-    expect(await viewerOf(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
+    expect(await viewerOf(`Bearer ${token}`)).toEqual(found());
     const announced = new Promise<void>((settle) => {
       const stop = feed.subscribe(() => {
         stop();
         settle();
       });
     });
-    await revokeToken(database.client, tokenId);
+    await revokeToken(database.pool, tokenId);
     await announced;
     expect(await viewerOf(`Bearer ${token}`)).toBeNull();
-    expect(await viewers.isValid({ id: userId, tokenId })).toBe(false);
+    expect(await viewers.validUntil(viewer())).toBe(0);
   });
 
   it('rejects a cached token once a check has found it revoked, without an announcement', async () => {
     const silent = createFakeFeed();
     const unheard = createViewers(database.sql, silent.feed, 300);
     await unheard.authenticate(`Bearer ${token}`);
-    await revokeToken(database.client, tokenId);
-    expect(unheard.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
-    expect(await unheard.isValid({ id: userId, tokenId })).toBe(false);
+    await revokeToken(database.pool, tokenId);
+    expect(unheard.known(`Bearer ${token}`)).toEqual(found());
+    expect(await unheard.validUntil(viewer())).toBe(0);
     expect(unheard.known(`Bearer ${token}`)).toBeUndefined();
   });
 
   it('finds a token valid only for its own user', async () => {
-    expect(await viewers.isValid({ id: userId, tokenId })).toBe(true);
-    expect(await viewers.isValid({ id: userId + 1, tokenId })).toBe(false);
-    expect(await viewers.isValid({ id: userId, tokenId: tokenId + 1 })).toBe(false);
+    expect(await viewers.validUntil(viewer())).toBe(Number.POSITIVE_INFINITY);
+    expect(await viewers.validUntil({ ...viewer(), id: userId + 1 })).toBe(0);
+    expect(await viewers.validUntil({ ...viewer(), digest: digestOf('another') })).toBe(0);
   });
 });
 
@@ -104,7 +110,14 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
       const asked = (digests as Buffer[]).map((digest) => digest.toString('hex'));
       const rows = asked
         .filter((digest) => owners.has(digest))
-        .map((digest) => ({ id: 1, userId: owners.get(digest), lastUsedAt: new Date(), digest }));
+        .map((digest) => ({
+          id: 1,
+          userId: owners.get(digest),
+          scope: 'activate',
+          lastUsedAt: new Date(),
+          validUntil: expiries.get(digest) ?? null,
+          digest,
+        }));
       statements.push({
         tokens: asked.length,
         // The rows have the columns that this one statement selects.
@@ -121,6 +134,9 @@ const tokenOf = (user: number) => `dvt_${String(user).padStart(43, 'A')}`;
 const headerOf = (user: number) => `Bearer ${tokenOf(user)}`;
 /** The user of each valid token in the tests without a database, by the digest of the token. */
 const owners = new Map([1, 2].map((user) => [digestOf(tokenOf(user)), user]));
+/** When the tokens of some digests expire. */
+const expiries = new Map<string, Date>();
+const idOf = (presented: Presented | null) => (presented === 'expired' ? presented : presented?.id);
 /** Another token of the first user. */
 const spare = 3;
 owners.set(digestOf(tokenOf(spare)), 1);
@@ -138,8 +154,8 @@ describe('look-ups of tokens', () => {
       expect(statements).toHaveLength(statement + 1);
       statements[statement]?.response();
     }
-    expect(await first).toEqual({ id: 1, tokenId: 1 });
-    expect(await again).toEqual({ id: 2, tokenId: 1 });
+    expect(await first).toMatchObject({ id: 1, tokenId: 1 });
+    expect(await again).toMatchObject({ id: 2, tokenId: 1 });
     expect(new Set(await Promise.all(guesses))).toEqual(new Set([null]));
     expect(statements.map(({ tokens }) => tokens)).toEqual([1, 500, 500, 201]);
   });
@@ -153,7 +169,7 @@ describe('look-ups of tokens', () => {
     await expect(failing).rejects.toThrow('the database is away');
     await soon();
     statements[1]?.response();
-    expect(await other).toEqual({ id: 1, tokenId: 1 });
+    expect(await other).toMatchObject({ id: 1, tokenId: 1 });
   });
 
   it('query a token once when several requests bring it at the same time', async () => {
@@ -161,7 +177,7 @@ describe('look-ups of tokens', () => {
     const all = [1, 1, 2, 1].map((user) => fake.authenticate(headerOf(user)));
     await soon();
     statements[0]?.response();
-    expect((await Promise.all(all)).map((viewer) => viewer?.id)).toEqual([1, 1, 2, 1]);
+    expect((await Promise.all(all)).map(idOf)).toEqual([1, 1, 2, 1]);
     expect(statements.map(({ tokens }) => tokens)).toEqual([2]);
   });
 });
@@ -174,9 +190,7 @@ describe('the cache of tokens', () => {
     await soon();
     meanwhile();
     statements.at(-1)?.response();
-    expect((await Promise.all(looking)).map((viewer) => viewer?.id)).toEqual(
-      users.map((user) => (user === spare ? 1 : user)),
-    );
+    expect((await Promise.all(looking)).map(idOf)).toEqual(users.map((user) => (user === spare ? 1 : user)));
   }
   const knownIn = ({ viewers: fake }: Opened) =>
     [1, 2, spare].filter((user) => fake.known(headerOf(user)) !== undefined);
@@ -253,7 +267,7 @@ describe('the last-used time', () => {
     );
     await database.client.$transaction(async (transaction) => {
       await transaction.$queryRaw`SELECT id FROM "ApiToken" WHERE id = ${tokenId} FOR UPDATE`;
-      expect(await viewerOf(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
+      expect(await viewerOf(`Bearer ${token}`)).toEqual(found());
       expect(await lastUsed()).toBeNull();
     });
     await expect.poll(lastUsed).toBeInstanceOf(Date);

@@ -139,7 +139,7 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
 it('asks for another token when its own is revoked, and says so', async () => {
   const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);
-  await revokeToken(gateway.database.client, id);
+  await revokeToken(gateway.database.pool, id);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   // The form rejects it as well.

@@ -95,7 +95,11 @@ const constraints: Record<string, string[]> = {
       `E'02:00:00:00:00:0A\\n'`,
     ]),
     ...rejectedBy('from_1_to_5', 'ApiToken.slot', ['0', '6']),
-    ...rejectedBy('sha256', 'ApiToken.digest', [`'\\x00'`, `decode(repeat('00', 33), 'hex')`]),
+    ...rejectedBy('known', 'ApiToken.scope', [`''`, `'MANAGE'`]),
+    ...rejectedBy('sha256', 'ApiToken.digest ApiToken.previousDigest', [
+      `'\\x00'`,
+      `decode(repeat('00', 33), 'hex')`,
+    ]),
   ]),
   LockSession_active_not_over: ['completed', 'abandoned'].map(
     (state) => `UPDATE "LockSession" SET "lockState" = '${state}' WHERE "isActive"`,
@@ -103,6 +107,10 @@ const constraints: Record<string, string[]> = {
   DttSession_one_trainer: [set('DttSession', 'goneTrainerId', '7'), set('DttSession', 'trainerId', 'NULL')],
   DttSession_one_template: [set('DttSession', 'goneTemplateId', '7')],
   DttTemplate_one_owner: [set('DttTemplate', 'foreignOwnerId', '7'), set('DttTemplate', 'ownerId', 'NULL')],
+  ApiToken_previous_until: [
+    `UPDATE "ApiToken" SET "previousDigest" = ${digest}`,
+    set('ApiToken', 'previousValidUntil', 'now()'),
+  ],
   Mirror_only_one: [`INSERT INTO "Mirror" (id, source) VALUES (2, 'x')`],
 
   ...Object.fromEntries(withPublicId.map((table) => [`${table}_bubbleId_key`, [copyOf(table, 'bubbleId')]])),
@@ -113,6 +121,9 @@ const constraints: Record<string, string[]> = {
   TrainerSegment_sessionId_order_key: ['UPDATE "TrainerSegment" SET "order" = 0'],
   LockSession_one_active_per_owner: [`UPDATE "LockSession" SET "isActive" = true, "lockState" = 'locked'`],
   ApiToken_digest_key: [`${token} SELECT "userId", 'x', digest, 2 FROM "ApiToken"`],
+  ApiToken_previousDigest_key: [
+    `UPDATE "ApiToken" SET "previousDigest" = sha256('x'), "previousValidUntil" = now()`,
+  ],
   ApiToken_slot_in_use: [`${token} SELECT ${alice.userId}, 'x', ${digest}, 1 FROM "ApiToken"`],
   // A user's own template is in the library already, and cannot be imported.
   DttLibraryEntry_pkey: [

@@ -68,7 +68,7 @@ beforeAll(async () => {
   const create = async (name: string): Promise<AccountWithViewer> => {
     const account = await createAccount(client, name);
     const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
-    return { ...account, viewer: { id: account.userId, tokenId: token.id } };
+    return { ...account, viewer: { id: account.userId, tokenId: token.id, scope: 'activate' as const } };
   };
   alice = await create('alice');
   bob = await create('bob');

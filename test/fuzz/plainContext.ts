@@ -30,6 +30,7 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       clear: () => {},
     },
     upstream: undefined,
+    changeTokens: () => Promise.reject(new Error('tokens are not changed here')),
   };
 }
 

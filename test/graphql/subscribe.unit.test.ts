@@ -5,7 +5,7 @@ import { followChanges } from '../../src/graphql/subscribe.ts';
 import { createWatchViewer } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
-const alice = { id: 1, tokenId: 10 };
+const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
 
 /** Waits until all pending work is done. */
 const pendingWorkDone = () => new Promise((settle) => setTimeout(settle, 5));
@@ -34,7 +34,7 @@ function open() {
     watch: (observer) =>
       createWatchViewer({
         feed: fake.feed,
-        viewers: { isValid: () => state.isValid() },
+        viewers: { validUntil: async () => ((await state.isValid()) ? Number.POSITIVE_INFINITY : 0) },
         maxAge: 300,
         retryDelay: 1,
       })(alice, observer),

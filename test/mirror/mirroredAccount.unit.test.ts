@@ -9,7 +9,7 @@ import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFre
 import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;
-const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
+const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
 
 const lists = vi.fn<AccountRuns['lists']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
@@ -131,7 +131,10 @@ describe('an account of the mirror', () => {
 
   it('is read at once with another of its tokens if the token of the run ends', async () => {
     const end = new AbortController();
-    const ending = { token: 'second of alice', viewer: { id: 1, tokenId: undefined, ended: end.signal } };
+    const ending = {
+      token: 'second of alice',
+      viewer: { id: 1, tokenId: undefined, scope: 'activate', ended: end.signal } as const,
+    };
     account.add(ending);
     lists.mockImplementationOnce(
       (_upstream, signal) =>

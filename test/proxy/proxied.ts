@@ -84,7 +84,11 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const exchanges = await openExchanges(async (exchange) => {
     exchange.headers.RateLimit = '"token";r=9;t=60';
     const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
-    const viewer = { id: accountIds.get(token) ?? 3, tokenId: token.startsWith('own') ? 1 : undefined };
+    const viewer = {
+      id: accountIds.get(token) ?? 3,
+      tokenId: token.startsWith('own') ? 1 : undefined,
+      scope: 'activate',
+    } as const;
     tokensOf.set(viewer, token);
     send(exchange, await proxy(exchange, viewer));
   });

@@ -277,7 +277,7 @@ it.each(routes)('a field that fails is an error, and no null: $method $path', as
   const failing = new Error('the database is away');
   const fail = () => Promise.reject(failing);
   const sql = { run: fail, findMany: fail, count: fail, write: fail } satisfies Sql;
-  const context = createContext(sql, { id: 1, tokenId: 1 }, undefined);
+  const context = createContext(sql, { id: 1, tokenId: 1, scope: 'activate' }, undefined);
   // Without its error, the null would look like a record that does not exist.
   expect(await route.run({ id: 1, limit: 1, offset: 0 }, context)).toMatchObject({
     data: { data: null },

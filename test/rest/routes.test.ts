@@ -189,7 +189,11 @@ describe('an operation of the routes', () => {
     const [route] = load(`query X($id: Int!) @http(method: GET, path: "/x") {
       data: dttSession(databaseId: $id) { template @spread { title: name } passed } }`);
     const dataOf = async (index: number) => {
-      const context = createContext(gateway.database.sql, { id: alice.userId, tokenId: 1 }, undefined);
+      const context = createContext(
+        gateway.database.sql,
+        { id: alice.userId, tokenId: 1, scope: 'activate' },
+        undefined,
+      );
       return (await route?.run({ id: alice.dttSessions[index] ?? 0 }, context))?.data;
     };
     expect(await dataOf(1)).toEqual({ data: { title: 'Program 1 of alice', passed: false } });

@@ -5,13 +5,13 @@ import type { Viewer } from '../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
-const alice = { id: 1, tokenId: 10 };
+const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
 const bob = 2;
 const maxAge = 300;
 
 function open(isValid = async () => true, viewer: Viewer = alice) {
   const fake = createFakeFeed();
-  const viewers = { isValid: () => isValid() };
+  const viewers = { validUntil: async () => ((await isValid()) ? Number.POSITIVE_INFINITY : 0) };
   const reports: ('changed' | 'ended')[] = [];
   const waiting: (() => void)[] = [];
   const tell = (what: 'changed' | 'ended') => () => {
@@ -224,7 +224,12 @@ describe('watching a viewer', () => {
     for (const isEarly of [false, true]) {
       const end = new AbortController();
       if (isEarly) end.abort();
-      const { next, followers } = open(async () => true, { id: 1, tokenId: undefined, ended: end.signal });
+      const { next, followers } = open(async () => true, {
+        id: 1,
+        tokenId: undefined,
+        scope: 'activate',
+        ended: end.signal,
+      });
       if (!isEarly) expect(await next()).toBe('changed');
       end.abort();
       expect(await next()).toBe('ended');

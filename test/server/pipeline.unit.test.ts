@@ -283,7 +283,7 @@ it('a position that was reached is forgotten with the connection: the next one m
   const { receive } = createPositions(sql, feed, () => {});
   const request = { headers: { 'dovetail-position': '2-0/10' } };
   const exchange = { endpoint: 'rest', request } as unknown as Exchange;
-  const receiveNow = async () => (await receive(exchange, { id: 1, tokenId: 1 }))?.status;
+  const receiveNow = async () => (await receive(exchange, { id: 1, tokenId: 1, scope: 'activate' }))?.status;
   expect(await receiveNow()).toBeUndefined();
   timeline = '00000001';
   expect(await receiveNow()).toBeUndefined();

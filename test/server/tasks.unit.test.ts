@@ -55,7 +55,9 @@ it.each([true, false])(
     const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
     const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: () => hasWritten };
     const task = { cacheKey: undefined, prepare: () => work };
-    await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1 }, task)).rejects.toThrow('acknowledgement');
+    await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1, scope: 'activate' }, task)).rejects.toThrow(
+      'acknowledgement',
+    );
     expect([onChanged.mock.calls, noteRead.mock.calls]).toEqual(hasWritten ? [[[7]], []] : [[], [[7]]]);
   },
 );

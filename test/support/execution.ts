@@ -21,7 +21,12 @@ export function preparing(
   return (query, { operationName, variables = {} } = {}) =>
     prepare(
       { query, operationName, variables, extensions: undefined },
-      { viewer: { id: 1, tokenId: 1 }, authorization: undefined, mayWrite: true },
+      {
+        viewer: { id: 1, tokenId: 1, scope: 'manage' },
+        authorization: undefined,
+        hasExpiredToken: false,
+        mayWrite: true,
+      },
     );
 }
 

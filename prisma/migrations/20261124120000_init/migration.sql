@@ -63,9 +63,13 @@ CREATE TABLE "ApiToken" (
     "userId" INTEGER NOT NULL,
     "name" TEXT NOT NULL,
     "digest" BYTEA NOT NULL,
+    "previousDigest" BYTEA,
+    "previousValidUntil" TIMESTAMPTZ(3),
+    "scope" TEXT NOT NULL DEFAULT 'activate',
     "slot" INTEGER NOT NULL,
     "createdAt" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "lastUsedAt" TIMESTAMPTZ(3),
+    "expiresAt" TIMESTAMPTZ(3),
     "revokedAt" TIMESTAMPTZ(3),
 
     CONSTRAINT "ApiToken_pkey" PRIMARY KEY ("id")
@@ -257,6 +261,9 @@ CREATE INDEX "User_activeTemplateId_idx" ON "User"("activeTemplateId");
 CREATE UNIQUE INDEX "ApiToken_digest_key" ON "ApiToken"("digest");
 
 -- CreateIndex
+CREATE UNIQUE INDEX "ApiToken_previousDigest_key" ON "ApiToken"("previousDigest");
+
+-- CreateIndex
 CREATE INDEX "ApiToken_userId_id_idx" ON "ApiToken"("userId", "id");
 
 -- CreateIndex
@@ -418,7 +425,8 @@ DECLARE
     ['not_blank', '%1$I ~ ''\S''', 'User.username ApiToken.name DttTemplate.name LockTemplate.name'],
     ['mac', '%1$I ~ ''^([0-9A-F]{2}(:[0-9A-F]{2}){5})?$''', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress'],
     ['from_1_to_5', '%1$I BETWEEN 1 AND 5', 'ApiToken.slot'],
-    ['sha256', 'octet_length(%1$I) = 32', 'ApiToken.digest']
+    ['sha256', 'octet_length(%1$I) = 32', 'ApiToken.digest ApiToken.previousDigest'],
+    ['known', '%1$I IN (''read'', ''activate'', ''manage'', ''manage_on_loopback'')', 'ApiToken.scope']
   ];
   rule text[];
   place text;
@@ -436,6 +444,7 @@ ALTER TABLE "LockSession" ADD CONSTRAINT "LockSession_active_not_over"
 ALTER TABLE "DttSession" ADD CONSTRAINT "DttSession_one_trainer" CHECK (num_nonnulls("trainerId", "goneTrainerId") = 1);
 ALTER TABLE "DttSession" ADD CONSTRAINT "DttSession_one_template" CHECK (num_nonnulls("templateId", "goneTemplateId") <= 1);
 ALTER TABLE "DttTemplate" ADD CONSTRAINT "DttTemplate_one_owner" CHECK (num_nonnulls("ownerId", "foreignOwnerId") = 1);
+ALTER TABLE "ApiToken" ADD CONSTRAINT "ApiToken_previous_until" CHECK (num_nonnulls("previousDigest", "previousValidUntil") <> 1);
 ALTER TABLE "Mirror" ADD CONSTRAINT "Mirror_only_one" CHECK (id = 1);
 
 -- Texts and numbers that are null only in a mirror, where null means that the value is not known. In any other database null
@@ -763,11 +772,11 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Fires for what makes a token valid or not, and not for its last use, which is written all the time.
+-- Fires for what makes a token valid or not, and not for its last use, which is written all the time. An inserted row has no OLD.
 CREATE FUNCTION announce_token() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   PERFORM set_config('search_path', quote_ident(TG_TABLE_SCHEMA) || ', pg_temp', true);
-  PERFORM announce(pg_catalog.concat(OLD."userId", ' ApiToken'));
+  PERFORM announce(pg_catalog.concat(coalesce(OLD."userId", NEW."userId"), ' ApiToken'));
   RETURN NULL;
 END $$;
 
@@ -845,7 +854,8 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE TRIGGER announce_update AFTER UPDATE OF "revokedAt", "userId", digest ON "ApiToken"
+CREATE TRIGGER announce_insert AFTER INSERT ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION announce_token();
+CREATE TRIGGER announce_update AFTER UPDATE OF "revokedAt", "expiresAt", scope, "userId", digest, "previousDigest", "previousValidUntil" ON "ApiToken"
   FOR EACH ROW EXECUTE FUNCTION announce_token();
 CREATE TRIGGER announce_delete AFTER DELETE ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION announce_token();
 CREATE TRIGGER announce_truncate AFTER TRUNCATE ON "ApiToken" FOR EACH STATEMENT EXECUTE FUNCTION announce_truncation();

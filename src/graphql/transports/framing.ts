@@ -26,6 +26,7 @@ export type Ending = keyof typeof endings;
 
 const endings = {
   revoked: { message: unauthorizedMessage('invalid'), code: 'UNAUTHENTICATED' },
+  expired: { message: unauthorizedMessage('expired'), code: 'UNAUTHENTICATED' },
   failed: { message: messages.internal, code: 'INTERNAL_SERVER_ERROR' },
   closing: { message: messages.closing, code: 'SERVICE_UNAVAILABLE' },
 } satisfies Record<string, { message: string; code: ErrorCode }>;

@@ -51,9 +51,9 @@ export interface PipelineAccess {
   identify(
     opening: IncomingMessage,
     incoming: Incoming,
-  ): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
+  ): Promise<{ readonly viewer: Viewer | null; readonly hasExpired?: boolean } | HttpResponse>;
   /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
-  watch(viewer: Viewer, onEnded: () => void): () => void;
+  watch(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
 }
 
 /** One WebSocket, as graphql-ws uses it and with what the hooks need. */
@@ -100,7 +100,7 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
     async onConnect({ connectionParams, extra: connection }) {
       const viewer = await admit(connection, connectionParams, options);
       if (!viewer) return false;
-      connection.onClosed(operations.watch(viewer, () => rejectToken(connection, 'invalid')));
+      connection.onClosed(operations.watch(viewer, (problem) => rejectToken(connection, problem)));
       return { requestId: connection.opening.id };
     },
 
@@ -122,8 +122,8 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
         connection.opening.report(error);
         return errorsOf('failed');
       }
-      if (cause.errors.some(({ extensions }) => extensions?.code === 'UNAUTHENTICATED'))
-        rejectToken(connection, 'invalid');
+      const refused = cause.errors.find(({ extensions }) => extensions?.code === 'UNAUTHENTICATED');
+      if (refused) connection.close(CloseCode.Forbidden, refused.message);
       return cause.errors;
     },
   });
@@ -168,8 +168,8 @@ async function admit(
     const { errors } = JSON.parse(who.body.toString());
     return connection.close(closeCodes.tryAgainLater, errors[0].message);
   }
-  const { viewer } = who;
-  if (!viewer) return rejectToken(connection, problemOf(authorization));
+  const { viewer, hasExpired = false } = who;
+  if (!viewer) return rejectToken(connection, problemOf(authorization, hasExpired));
   if (!connection.isOpen()) return undefined;
   if (!connectionQuota.acquire(viewer.id)) {
     const { limit } = connectionQuota;

@@ -1,4 +1,4 @@
-/** The activation of a DTT template, the only mutation. */
+/** The activation of a DTT template. */
 
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
@@ -69,7 +69,7 @@ builder.mutationField('activateTemplate', (t) =>
   t.field({
     type: ActivateTemplatePayload,
     nullable: true,
-    extensions: nullOnlyWithError,
+    extensions: { ...nullOnlyWithError, scope: 'activate' },
     args: {
       template: t.arg({
         type: DttTemplateReference,

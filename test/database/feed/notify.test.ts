@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
-import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
+import { createToken, revokeToken, rotateToken } from '../../../src/auth/tokens.ts';
 import type { Change } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
@@ -223,17 +223,18 @@ describe('a template', () => {
 });
 
 describe('a token', () => {
-  it('is announced when it is revoked or deleted, and not when it is created or used', async () => {
+  it('is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
     let id = 0;
     const create = async () => {
       ({ id } = await createToken(database.pool, 'bob', 'announced'));
     };
-    // The creation locks the user's row, which changes nothing.
-    expect(await announcedBy(create)).toEqual([]);
+    // The creation also locks the user's row, which changes nothing.
+    expect(await announcedBy(create)).toEqual(['bob ApiToken']);
+    expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
     const use = () =>
       database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
     expect(await announcedBy(use)).toEqual([]);
-    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+    expect(await announcedBy(() => revokeToken(database.pool, id))).toEqual(['bob ApiToken']);
     expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
       'bob ApiToken',
     ]);

@@ -77,7 +77,7 @@ function open(given: Partial<PipelineAccess> = {}) {
 async function openKnown() {
   const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
   const socket = open({
-    identify: async () => ({ viewer: { id: 1, tokenId: 1 } }),
+    identify: async () => ({ viewer: { id: 1, tokenId: 1, scope: 'read' } }),
     run: () => ({ exchange: createExchange(), response: new Promise((done) => settle.push(done)) }),
   });
   await socket.receive({ type: 'connection_init' });

@@ -108,7 +108,7 @@ beforeAll(async () => {
   // Only a mirror may have null in some of the columns.
   await pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
   const create = async (username: string) => (await client.user.create({ data: { username } })).id;
-  viewer = { id: await create('viewer'), tokenId: 0 };
+  viewer = { id: await create('viewer'), tokenId: 0, scope: 'activate' };
   other = await create('other');
   const pick = (array: string, salt: number) =>
     `(${array})[1 + abs(hashint4(n * 7 + ${salt})) % cardinality(${array})]`;

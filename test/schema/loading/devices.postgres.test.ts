@@ -59,7 +59,7 @@ beforeAll(async () => {
   const [own, another] = await Promise.all(
     ['own', 'other'].map((username) => database.client.user.create({ data: { username } })),
   );
-  viewer = { id: own?.id ?? 0, tokenId: 1 };
+  viewer = { id: own?.id ?? 0, tokenId: 1, scope: 'activate' };
   other = another?.id ?? 0;
 });
 afterAll(() => database?.close());

@@ -1,0 +1,187 @@
+/**
+ * The account's own tokens, with the mutations that create and revoke them. They are shown to tokens that may manage them; any other
+ * token sees itself alone.
+ */
+
+import { type DocumentNode, visit } from 'graphql';
+import { allows, highestOf, includedIn, localScope } from '../../auth/scopes.ts';
+import { activeTokens, addToken, revokeToken, type Token } from '../../auth/tokens.ts';
+import { readId } from '../../database/ids.ts';
+import { argumentError, tokenMessages } from '../../errors.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { nullOnlyWithError, orNull } from '../fields.ts';
+import { User, viewerField } from './user.ts';
+
+/** The fields that lead to tokens. */
+const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiToken'];
+
+/** Whether a document may read or change tokens. It may not if it has none of the names. */
+export function readsTokens(document: DocumentNode): boolean {
+  let isFound = false;
+  visit(document, {
+    Field({ name }) {
+      isFound ||= tokenFields.includes(name.value);
+    },
+  });
+  return isFound;
+}
+
+const TokenScope = builder.enumType('TokenScope', {
+  description: 'What a token may do. Each scope includes the ones before it.',
+  values: {
+    READ: { value: 'read', description: 'Queries, subscriptions, and GET in the REST interface.' },
+    ACTIVATE: { value: 'activate', description: 'The activation of a template as well.' },
+    MANAGE: {
+      value: 'manage',
+      description: 'The account’s own tokens as well: to list, create and revoke them.',
+    },
+  } as const,
+});
+
+const ApiToken = builder.objectRef<Token>('ApiToken').implement({
+  description: 'A token of the account, without its secret.',
+  fields: (t) => ({
+    id: t.id({
+      description: 'Its number, as `dovetail token list` shows it.',
+      resolve: ({ id }) => String(id),
+    }),
+    name: t.exposeString('name', {
+      description: 'What it is for. No two active tokens of an account have the same.',
+    }),
+    scopes: t.field({
+      type: [TokenScope],
+      description: 'What it may do. Of the current token: what it may do in this request.',
+      resolve: (token, _args, { viewer }) =>
+        includedIn(isCurrent(token, viewer) ? viewer.scope : localScope(token.scope)),
+    }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
+    lastUsedAt: t.expose('lastUsedAt', {
+      type: 'DateTime',
+      ...orNull('When it was last used, to the minute; null if it never was.'),
+    }),
+    expiresAt: t.expose('expiresAt', {
+      type: 'DateTime',
+      ...orNull('When it expires; null if it does not.'),
+    }),
+    isCurrent: t.boolean({
+      description: 'Whether the request came with this token.',
+      resolve: (token, _args, { viewer }) => isCurrent(token, viewer),
+    }),
+  }),
+});
+
+const isCurrent = ({ id }: Token, { tokenId }: Context['viewer']) => id === tokenId;
+
+/** The active tokens of the account; none for a token of the upstream, where the account has its own. */
+async function tokensOf({ viewer, loaders, sql }: Context): Promise<readonly Token[]> {
+  if (viewer.tokenId === undefined) return [];
+  return loaders.once('tokens', () => activeTokens(sql, viewer.id));
+}
+
+/** Fields of `User` that need nothing of its row: the only user who can be read is the viewer. */
+const needs = { needs: {} };
+
+builder.objectField(User, 'apiTokens', (t) =>
+  t.field({
+    type: [ApiToken],
+    nullable: true,
+    extensions: { ...needs, ...nullOnlyWithError },
+    description:
+      'The active tokens of the account, newest first. A token without the scope `MANAGE` sees itself alone. Empty for an ' +
+      'account of an upstream, which has its tokens there.',
+    resolve: async (_user, _args, context) => {
+      const tokens = await tokensOf(context);
+      const { viewer } = context;
+      return allows(viewer.scope, 'manage')
+        ? [...tokens]
+        : tokens.filter((token) => isCurrent(token, viewer));
+    },
+  }),
+);
+
+builder.objectField(User, 'currentToken', (t) =>
+  t.field({
+    type: ApiToken,
+    extensions: needs,
+    ...orNull('The token that came with the request; null for a token of an upstream.'),
+    resolve: async (_user, _args, context) =>
+      (await tokensOf(context)).find((token) => isCurrent(token, context.viewer)),
+  }),
+);
+
+const changedViewer = { ...viewerField, description: 'The viewer, whose tokens have changed.' };
+
+const CreateApiTokenPayload = builder
+  .objectRef<Token & { readonly token: string }>('CreateApiTokenPayload')
+  .implement({
+    description: 'A new token, with its secret.',
+    fields: (t) => ({
+      secret: t.exposeString('token', {
+        description: 'The token itself. It is shown this once, and stored nowhere.',
+      }),
+      token: t.field({ type: ApiToken, description: 'The new token.', resolve: (created) => created }),
+      viewer: t.field(changedViewer),
+    }),
+  });
+
+const RevokeApiTokenPayload = builder.objectRef<Token>('RevokeApiTokenPayload').implement({
+  description: 'A token that is invalid from now on.',
+  fields: (t) => ({
+    token: t.field({
+      type: ApiToken,
+      description: 'The revoked token, as it was last.',
+      resolve: (token) => token,
+    }),
+    viewer: t.field(changedViewer),
+  }),
+});
+
+/** The options that both mutations have. */
+const managing = { nullable: true, extensions: { ...nullOnlyWithError, scope: 'manage' } } as const;
+
+builder.mutationField('createApiToken', (t) =>
+  t.field({
+    ...managing,
+    type: CreateApiTokenPayload,
+    description:
+      'Creates a token of the account, which needs the tier `ultra` and may have five active ones. A token of the demo account that ' +
+      'the gateway’s own one creates has `MANAGE` on the machine of the gateway alone, as that one does.',
+    args: {
+      name: t.arg.string({ required: true, description: 'What it is for: at most 100 visible characters.' }),
+      scopes: t.arg({
+        type: [TokenScope],
+        required: true,
+        defaultValue: ['read', 'activate'],
+        description: 'What it may do. The highest scope includes the others.',
+      }),
+      expiresAt: t.arg({ type: 'DateTime', description: 'When it expires. By default it does not.' }),
+    },
+    resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {
+      const highest = highestOf(scopes);
+      if (!highest) throw argumentError('scopes', tokenMessages.noScope);
+      // A token never makes one with more than it has itself.
+      const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
+      const created = await changeTokens((client) => addToken(client, viewer, { name, scope, expiresAt }));
+      loaders.clear();
+      return created;
+    },
+  }),
+);
+
+builder.mutationField('revokeApiToken', (t) =>
+  t.field({
+    ...managing,
+    type: RevokeApiTokenPayload,
+    description:
+      'Revokes a token of the account, which may be the current one. Its streams end. Fails with NOT_FOUND if no active token has the id.',
+    args: { id: t.arg.id({ required: true, description: 'Its number.' }) },
+    resolve: async (_root, args, { viewer, changeTokens, loaders }) => {
+      const id = readId(args.id);
+      if (id === undefined) throw argumentError('id', tokenMessages.noActive(args.id), 'NOT_FOUND');
+      const revoked = await changeTokens((client) => revokeToken(client, id, viewer.id));
+      loaders.clear();
+      return revoked;
+    },
+  }),
+);

@@ -1,0 +1,211 @@
+/** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { type Events, subscribe } from '../support/events.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let names = 0;
+beforeAll(async () => {
+  gateway = await openTestGateway();
+});
+afterAll(() => gateway?.close());
+
+/** An account whose first token has only the usual scopes, with another token that may manage them. */
+async function open(): Promise<Account & { manager: string; managerId: number }> {
+  const { database } = gateway;
+  const account = await createAccount(database.client, `owner ${names++}`);
+  const { id, token } = await createToken(database.pool, account.username, 'manager', { scope: 'manage' });
+  return { ...account, manager: token, managerId: id };
+}
+
+const ask = (token: string, query: string, variables = {}) => graphqlOnce(gateway, token, query, variables);
+const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name } } }';
+const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
+  createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
+    secret token { id name scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
+  }
+}`;
+const revoke =
+  'mutation ($id: ID!) { revokeApiToken(id: $id) { token { id } viewer { apiTokens { name } } } }';
+const tokensOf = ({ userId }: Account) =>
+  gateway.database.client.apiToken.findMany({
+    where: { userId },
+    orderBy: { id: 'asc' },
+    omit: { lastUsedAt: true },
+  });
+
+describe('a token', () => {
+  it('sees all active tokens if it may manage them, and otherwise itself alone; nothing is shared or cached', async () => {
+    const { token, manager } = await open();
+    const own = { name: 'test', scopes: ['READ', 'ACTIVATE'] };
+    for (let round = 0; round < 3; round++) {
+      const [all, one] = await Promise.all([ask(manager, seen), ask(token, seen)]);
+      expect(all.data.viewer).toEqual({
+        apiTokens: [
+          { name: 'manager', scopes: ['READ', 'ACTIVATE', 'MANAGE'], isCurrent: true },
+          { ...own, isCurrent: false },
+        ],
+        currentToken: { name: 'manager' },
+      });
+      expect(one.data.viewer).toEqual({
+        apiTokens: [{ ...own, isCurrent: true }],
+        currentToken: { name: 'test' },
+      });
+    }
+  });
+
+  it('creates another one, which works at once, and revokes it, which ends it at once', async () => {
+    const { manager, userId } = await open();
+    const expiresAt = '2100-01-01T00:00:00.000Z';
+    const created = await ask(manager, create, { name: ' phone ', scopes: ['ACTIVATE'], expiresAt });
+    expect(created).toMatchObject({ status: 200, errors: undefined });
+    expect(created.headers.get('Cache-Control')).toBe('no-store');
+    const { secret, token, viewer } = created.data.createApiToken;
+    expect(secret).toMatch(/^dvt_[\w-]{43}$/);
+    expect(token).toEqual({
+      id: expect.stringMatching(/^\d+$/),
+      name: 'phone',
+      scopes: ['READ', 'ACTIVATE'],
+      isCurrent: false,
+      expiresAt,
+      lastUsedAt: null,
+    });
+    expect(viewer.apiTokens.map((each: { name: string }) => each.name)).toEqual(['phone', 'manager', 'test']);
+    expect((await ask(secret, '{ viewer { databaseId } }')).data.viewer).toEqual({ databaseId: userId });
+    const revoked = await ask(manager, revoke, { id: token.id });
+    expect(revoked.data.revokeApiToken).toEqual({
+      token: { id: token.id },
+      viewer: { apiTokens: [{ name: 'manager' }, { name: 'test' }] },
+    });
+    expect((await ask(secret, '{ viewer { databaseId } }')).status).toBe(401);
+  });
+
+  it('may revoke itself', async () => {
+    const { manager, managerId } = await open();
+    expect((await ask(manager, revoke, { id: managerId })).errors).toBeUndefined();
+    expect((await ask(manager, seen)).status).toBe(401);
+  });
+});
+
+it('a live query of tokens delivers a new one, and to each token what that one may see', async () => {
+  const { token, manager } = await open();
+  const query = `subscription ${seen}`;
+  const live = await Promise.all([manager, token].map((each) => subscribe(gateway, each, query)));
+  const [all, one] = live as [Events, Events];
+  expect((await all.next()).viewer.apiTokens).toHaveLength(2);
+  expect((await one.next()).viewer.currentToken).toEqual({ name: 'test' });
+  await ask(manager, create, { name: 'new' });
+  expect((await all.next()).viewer.apiTokens).toHaveLength(3);
+  for (const each of live) each.leave();
+});
+
+describe('what is rejected changes nothing', () => {
+  const longAgo = '2020-01-01T00:00:00Z';
+  it.each<[string, string, object, { code: string; message: string; argument?: string }]>([
+    [
+      'an unknown scope',
+      create,
+      { name: 'x', scopes: ['WRITE'] },
+      {
+        code: 'BAD_USER_INPUT',
+        message:
+          'Variable "$scopes" got invalid value "WRITE" at "scopes[0]"; Value "WRITE" does not exist in "TokenScope" enum.',
+        argument: 'scopes',
+      },
+    ],
+    [
+      'no scope',
+      create,
+      { name: 'x', scopes: [] },
+      { code: 'BAD_USER_INPUT', message: 'scopes must name at least one scope', argument: 'scopes' },
+    ],
+    [
+      'a time that is past',
+      create,
+      { name: 'x', expiresAt: longAgo },
+      {
+        code: 'BAD_USER_INPUT',
+        message: 'The time at which a token expires must be in the future',
+        argument: 'expiresAt',
+      },
+    ],
+    [
+      'an empty name',
+      create,
+      { name: ' ' },
+      {
+        code: 'BAD_USER_INPUT',
+        message: 'A token needs a name, so that its owner can tell it from others',
+        argument: 'name',
+      },
+    ],
+    [
+      'a name of two lines',
+      create,
+      { name: 'a\nb' },
+      {
+        code: 'BAD_USER_INPUT',
+        message: 'The name of a token takes visible characters alone',
+        argument: 'name',
+      },
+    ],
+    [
+      'a long name',
+      create,
+      { name: 'x'.repeat(101) },
+      { code: 'BAD_USER_INPUT', message: 'The name of a token has at most 100 characters', argument: 'name' },
+    ],
+    [
+      'the name of another token',
+      create,
+      { name: 'test ' },
+      { code: 'BAD_USER_INPUT', message: 'Another active token has the name "test"', argument: 'name' },
+    ],
+    [
+      'an id of another account',
+      revoke,
+      { id: '1' },
+      { code: 'NOT_FOUND', message: 'There is no active token with the id 1', argument: 'id' },
+    ],
+    [
+      'an id that is none',
+      revoke,
+      { id: 'x' },
+      { code: 'NOT_FOUND', message: 'There is no active token with the id x', argument: 'id' },
+    ],
+  ])('%s', async (_, mutation, variables, { message, ...extensions }) => {
+    const account = await open();
+    const before = await tokensOf(account);
+    const { errors } = await ask(account.manager, mutation, variables);
+    expect(errors).toEqual([
+      expect.objectContaining({ message, extensions: expect.objectContaining(extensions) }),
+    ]);
+    expect(await tokensOf(account)).toEqual(before);
+  });
+
+  it('a lower tier, and a sixth token: of two at once for the fifth place one is created', async () => {
+    const { client } = gateway.database;
+    const account = await open();
+    for (const name of ['third', 'fourth']) await ask(account.manager, create, { name });
+    const both = await Promise.all(['fifth', 'sixth'].map((name) => ask(account.manager, create, { name })));
+    const refused = both.filter(({ errors }) => errors);
+    expect(refused.map(({ errors }) => errors?.[0])).toEqual([
+      expect.objectContaining({
+        message: 'The account already has 5 active tokens; revoke one first',
+        extensions: { code: 'FORBIDDEN' },
+      }),
+    ]);
+    const before = await tokensOf(account);
+    expect(before).toHaveLength(5);
+    await client.user.update({ where: { id: account.userId }, data: { subscriptionTier: 'free' } });
+    const { errors } = await ask(account.manager, create, { name: 'too low' });
+    expect(errors?.[0]).toMatchObject({
+      message: 'Creating a token needs the ultra tier; the account has "free"',
+      extensions: { code: 'FORBIDDEN' },
+    });
+    expect(await tokensOf(account)).toEqual(before);
+  });
+});
