@@ -28,8 +28,9 @@ export function App() {
     setToken(newToken);
   }
   function signOut(reason?: string) {
+    // The settings forget the token before they revoke it.
+    setRejection(readToken() === undefined ? undefined : reason);
     forgetToken();
-    setRejection(reason);
     setToken(undefined);
   }
   return token === undefined ? (
@@ -78,7 +79,7 @@ function SignedIn({ token, onSignOut }: SignedInProps) {
       </header>
       <ConnectionNote connection={connection} outage={outage} />
       <main id="content" tabIndex={-1}>
-        <Views />
+        <Views onSignOut={() => onSignOut()} />
       </main>
     </Provider>
   );

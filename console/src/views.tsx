@@ -13,6 +13,7 @@ const loads = {
   session: () => import('./history/session.tsx'),
   locks: () => import('./locks/locks.tsx'),
   lock: () => import('./locks/lock.tsx'),
+  settings: () => import('./settings/settings.tsx'),
 };
 
 const Programs = lazy(() => loads.programs().then(({ Programs }) => Programs, unavailable));
@@ -21,6 +22,7 @@ const History = lazy(() => loads.history().then(({ History }) => History, unavai
 const Session = lazy(() => loads.session().then(({ Session }) => Session, unavailable));
 const Locks = lazy(() => loads.locks().then(({ Locks }) => Locks, unavailable));
 const Lock = lazy(() => loads.lock().then(({ Lock }) => Lock, unavailable));
+const Settings = lazy(() => loads.settings().then(({ Settings }) => Settings, unavailable));
 
 /**
  * Loads the code of the other views, so that they open at once, even while the gateway is away. It loads one after the
@@ -46,7 +48,7 @@ function untilIdle(): Promise<void> {
   });
 }
 
-export function Views() {
+export function Views({ onSignOut }: { onSignOut(): void }) {
   const { url } = useLocation();
   const failedUrl = useRef<string>(undefined);
   const [error, reset] = useErrorBoundary((problem) => {
@@ -67,6 +69,7 @@ export function Views() {
       <Route path="/console/history/:id" component={Session} />
       <Route path="/console/locks" component={Locks} />
       <Route path="/console/locks/:id" component={Lock} />
+      <Route path="/console/settings" component={Settings} onSignOut={onSignOut} />
       <Route default component={NotFound} />
     </Router>
   );

@@ -15,5 +15,6 @@ export const views = {
   history: { path: '/console/history', title: 'History', shows: 'Beginner Program' },
   session: { path: '/console/history/1', title: 'Session 60', shows: /repetition/i },
   locks: { path: '/console/locks', title: 'Locks', shows: 'Weekend Lock' },
+  settings: { path: '/console/settings', title: 'Settings', shows: 'demo-token' },
   lock: { path: '/console/locks/1', title: 'Weekend Lock', shows: /locked/i },
 } as const satisfies Record<string, ConsoleView>;

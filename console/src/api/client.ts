@@ -125,6 +125,7 @@ const noKey = () => null;
 const keysOfEmbeddedTypes = Object.fromEntries(
   [
     'ActivateTemplatePayload',
+    'CreateApiTokenPayload',
     'DeviceConnection',
     'DttDeviceConnection',
     'DttSessionConnection',
@@ -140,6 +141,7 @@ const keysOfEmbeddedTypes = Object.fromEntries(
     'LockTemplateConnection',
     'OssmDeviceConnection',
     'PageInfo',
+    'RevokeApiTokenPayload',
     'StatsPeriod',
   ].map((name) => [name, noKey]),
 );

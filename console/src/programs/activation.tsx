@@ -1,9 +1,10 @@
 /** Makes a program the active one, after a dialog that says what changes. */
 
 import { useMutation } from '@urql/preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
+import { Dialog } from '../parts/dialog.tsx';
 import { messageOf } from '../parts/loaded.tsx';
 
 /** The program that is active now. */
@@ -16,6 +17,10 @@ export const nowActive = graphql(`
         id
         databaseId
         name
+      }
+      currentToken {
+        id
+        scopes
       }
     }
   }
@@ -66,7 +71,11 @@ interface ActivateButtonProps {
 /** One element before and after the activation, so that the focus stays on it. */
 export function ActivateButton({ program, onClick }: ActivateButtonProps) {
   const { name, isActive, viewerCanActivate } = program;
+  // A token of an upstream has no scopes.
+  const scopes = useLive(nowActive, {}).data?.viewer?.currentToken?.scopes;
   if (!viewerCanActivate && !isActive) return <span class="hint">Only its owner can activate it.</span>;
+  if (scopes && !scopes.includes('ACTIVATE') && !isActive)
+    return <span class="hint">Your token can only read.</span>;
   return (
     <button
       type="button"
@@ -106,20 +115,13 @@ interface ActivationDialogProps {
 }
 
 export function ActivationDialog({ program, onClose }: ActivationDialogProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const title = useId();
   const result = useRef<Activated>(undefined);
-  const [{ fetching, error }, runMutation] = useMutation(activate);
-  useEffect(() => {
-    // Only `showModal` makes the rest of the page inert.
-    dialog.current?.showModal();
-  }, []);
+  const [, runMutation] = useMutation(activate);
 
   async function confirm() {
-    if (fetching) return;
-    const { data } = await runMutation({ template: { databaseId: program.databaseId } });
+    const { data, error } = await runMutation({ template: { databaseId: program.databaseId } });
     const payload = data?.activateTemplate;
-    if (!payload) return;
+    if (!payload) return `It was not activated${error ? `: ${messageOf(error)}` : '.'}`;
     const { template, previousTemplate, scheduleTypeChanged } = payload;
     const text = [
       `${template?.name ?? program.name} is the active program now`,
@@ -127,33 +129,17 @@ export function ActivationDialog({ program, onClose }: ActivationDialogProps) {
       scheduleTypeChanged ? '. Your schedule is single now.' : '.',
     ].join('');
     result.current = { id: program.id, text };
-    // Closing gives the focus back to the element that had it.
-    dialog.current?.close();
+    return undefined;
   }
   return (
-    <dialog
-      ref={dialog}
-      class="activation"
-      aria-labelledby={title}
-      // Escape closes the dialog too.
+    <Dialog
+      title={`Activate ${program.name}?`}
+      action={['Activate', 'Activating…']}
+      onConfirm={confirm}
       onClose={() => onClose(result.current)}
     >
-      <h2 id={title}>Activate {program.name}?</h2>
       <Consequences of={program} />
-      {error && (
-        <p class="note bad" role="alert">
-          It was not activated: {messageOf(error)}
-        </p>
-      )}
-      <div class="buttons">
-        <button type="button" onClick={() => dialog.current?.close()}>
-          Cancel
-        </button>
-        <button type="button" class="main" aria-disabled={fetching} onClick={confirm}>
-          {fetching ? 'Activating…' : 'Activate'}
-        </button>
-      </div>
-    </dialog>
+    </Dialog>
   );
 }
 

@@ -1,0 +1,140 @@
+/** The form for a new token, and its secret, which is shown once. */
+
+import { useClient } from '@urql/preact';
+import type { TargetedSubmitEvent } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { TokenScope } from '../../generated/graphql.ts';
+import { messageOf } from '../parts/loaded.tsx';
+import { createApiToken } from './queries.ts';
+
+/** Each choice of the form, with its scopes. */
+const choices: readonly (readonly [name: string, scopes: TokenScope[], what: string])[] = [
+  ['Read', ['READ'], 'See your data'],
+  ['Activate', ['READ', 'ACTIVATE'], 'Also activate programs'],
+  ['Manage', ['READ', 'ACTIVATE', 'MANAGE'], 'Also create and revoke tokens'],
+];
+
+interface Created {
+  readonly name: string;
+  readonly secret: string;
+}
+
+/** @param props.isFull whether the account has as many tokens as it may have. */
+export function NewToken({ isFull }: { isFull: boolean }) {
+  // The secret is in this state alone, and is gone with the view.
+  const [created, setCreated] = useState<Created>();
+  if (created) return <Secret of={created} onDone={() => setCreated(undefined)} />;
+  return <Form isFull={isFull} onCreated={setCreated} />;
+}
+
+interface FormProps {
+  isFull: boolean;
+  onCreated(created: Created): void;
+}
+
+function Form({ isFull, onCreated }: FormProps) {
+  const client = useClient();
+  const [problem, setProblem] = useState<string>();
+  const [isUnderway, setUnderway] = useState(false);
+
+  async function submit(event: TargetedSubmitEvent<HTMLFormElement>) {
+    event.preventDefault();
+    if (isUnderway || isFull) return;
+    const entered = new FormData(event.currentTarget);
+    const day = String(entered.get('expires'));
+    const variables = {
+      name: String(entered.get('name')),
+      scopes: choices[Number(entered.get('scopes'))]?.[1] ?? ['READ'],
+      ...(day !== '' && { expiresAt: endOf(day) }),
+    };
+    setUnderway(true);
+    setProblem(undefined);
+    const { data, error } = await client.mutation(createApiToken, variables).toPromise();
+    setUnderway(false);
+    const payload = data?.createApiToken;
+    if (payload) onCreated({ name: payload.token.name, secret: payload.secret });
+    else setProblem(`It was not created${error ? `: ${messageOf(error)}` : ''}.`);
+  }
+  return (
+    <form class="new-token" onSubmit={submit}>
+      <label>
+        Name
+        <input
+          name="name"
+          autoComplete="off"
+          maxLength={100}
+          placeholder="What it is for, such as Dashboard"
+        />
+      </label>
+      <fieldset class="choice">
+        <legend>Scope</legend>
+        {choices.map(([name, , what], index) => (
+          <label key={name}>
+            <input type="radio" name="scopes" value={index} defaultChecked={index === 0} />
+            <b>{name}</b>
+            <span class="hint">{what}</span>
+          </label>
+        ))}
+      </fieldset>
+      <label>
+        Last day
+        <input type="date" name="expires" max="2999-12-31" aria-describedby="expires-hint" />
+        <span id="expires-hint" class="hint">
+          Without a day, it does not expire.
+        </span>
+      </label>
+      {problem !== undefined && (
+        <p class="note bad" role="alert">
+          {problem}
+        </p>
+      )}
+      {isFull && <p class="note">You have five tokens. To create another, revoke one first.</p>}
+      <button type="submit" class="main" disabled={isFull} aria-disabled={isUnderway}>
+        {isUnderway ? 'Creating…' : 'Create token'}
+      </button>
+    </form>
+  );
+}
+
+/** The end of a day in the time zone of the browser. @param day such as `2026-02-17`. */
+function endOf(day: string): string {
+  const end = new Date(`${day}T00:00`);
+  end.setDate(end.getDate() + 1);
+  return end.toISOString();
+}
+
+interface SecretProps {
+  of: Created;
+  onDone(): void;
+}
+
+function Secret({ of: { name, secret }, onDone }: SecretProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => field.current?.select(), []);
+
+  async function copy() {
+    field.current?.select();
+    // Without HTTPS, a browser has a clipboard on its own machine alone; there the text stays selected.
+    await navigator.clipboard?.writeText(secret).then(
+      () => setCopied(true),
+      () => {},
+    );
+  }
+  return (
+    <div class="new-token">
+      <p class="note good" role="status">
+        “{name}” is created. Copy it now: it is not shown again.
+      </p>
+      <div class="secret">
+        <input ref={field} readOnly aria-label={`Token ${name}`} value={secret} />
+        <button type="button" class="main" onClick={copy}>
+          {isCopied ? 'Copied' : 'Copy'}
+        </button>
+      </div>
+      <button type="button" onClick={onDone}>
+        Done
+      </button>
+    </div>
+  );
+}
