@@ -108,7 +108,7 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
   await page.getByText('No program is active').waitFor();
   // The scripts of the other views are loaded in advance; this is the last of them.
   await page.waitForFunction(() =>
-    performance.getEntriesByType('resource').some(({ name }) => /\/lock-[^/]*\.js$/.test(name)),
+    performance.getEntriesByType('resource').some(({ name }) => /\/settings-[^/]*\.js$/.test(name)),
   );
   const marker = await page.evaluate(() => Object.assign(globalThis, { isTheSame: true }).isTheSame);
   expect(marker).toBe(true);

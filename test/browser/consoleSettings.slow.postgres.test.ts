@@ -53,6 +53,16 @@ async function expectAccessible(page: Page, name: string): Promise<void> {
   }
 }
 
+/** The memory of the page after garbage was collected, as text. */
+async function heapOf(page: Page): Promise<string> {
+  const session = await page.context().newCDPSession(page);
+  const chunks: string[] = [];
+  session.on('HeapProfiler.addHeapSnapshotChunk', ({ chunk }) => chunks.push(chunk));
+  await session.send('HeapProfiler.collectGarbage');
+  await session.send('HeapProfiler.takeHeapSnapshot');
+  return chunks.join('');
+}
+
 const listed = (page: Page) => page.locator('.tokens h3').allInnerTexts();
 
 it('creates a token with a scope and a last day, and shows and copies its secret once', async () => {
@@ -72,12 +82,13 @@ it('creates a token with a scope and a last day, and shows and copies its secret
     viewer: { currentToken: { name: 'CI', scopes: ['READ', 'ACTIVATE'], expiresAt: expect.any(String) } },
   });
 
+  expect((await heapOf(page)).includes(secret)).toBe(true);
   const kept = () =>
     page.evaluate(() => [location.href, JSON.stringify([localStorage, sessionStorage])].join());
   expect(await kept()).not.toContain(secret);
   expect(await kept()).toContain(token);
   await page.getByRole('button', { name: 'Done' }).click();
-  expect(await page.content()).not.toContain(secret);
+  expect((await heapOf(page)).includes(secret)).toBe(false);
   expect(await listed(page)).toEqual(['CI', 'laptop']);
   await page
     .locator('.tokens li', { hasText: 'CI' })

@@ -16,12 +16,12 @@ const choices: readonly (readonly [name: string, scopes: TokenScope[], what: str
 
 interface Created {
   readonly name: string;
-  readonly secret: string;
+  /** Removed when it is not shown any more: Preact holds on to the properties of elements that were removed. */
+  secret?: string;
 }
 
 /** @param props.isFull whether the account has as many tokens as it may have. */
 export function NewToken({ isFull }: { isFull: boolean }) {
-  // The secret is in this state alone, and is gone with the view.
   const [created, setCreated] = useState<Created>();
   if (created) return <Secret of={created} onDone={() => setCreated(undefined)} />;
   return <Form isFull={isFull} onCreated={setCreated} />;
@@ -53,7 +53,7 @@ function Form({ isFull, onCreated }: FormProps) {
     setUnderway(false);
     const payload = data?.createApiToken;
     if (payload) onCreated({ name: payload.token.name, secret: payload.secret });
-    else setProblem(`It was not created${error ? `: ${messageOf(error)}` : ''}.`);
+    else setProblem(error ? `${messageOf(error)}.` : 'It was not created.');
   }
   return (
     <form class="new-token" onSubmit={submit}>
@@ -108,15 +108,22 @@ interface SecretProps {
   onDone(): void;
 }
 
-function Secret({ of: { name, secret }, onDone }: SecretProps) {
+function Secret({ of: created, onDone }: SecretProps) {
+  const { name } = created;
   const field = useRef<HTMLInputElement>(null);
   const [isCopied, setCopied] = useState(false);
-  useEffect(() => field.current?.select(), []);
+  useEffect(() => {
+    if (field.current) field.current.value = created.secret ?? '';
+    field.current?.select();
+    return () => {
+      delete created.secret;
+    };
+  }, []);
 
   async function copy() {
     field.current?.select();
     // Without HTTPS, a browser has a clipboard on its own machine alone; there the text stays selected.
-    await navigator.clipboard?.writeText(secret).then(
+    await navigator.clipboard?.writeText(created.secret ?? '').then(
       () => setCopied(true),
       () => {},
     );
@@ -127,7 +134,7 @@ function Secret({ of: { name, secret }, onDone }: SecretProps) {
         “{name}” is created. Copy it now: it is not shown again.
       </p>
       <div class="secret">
-        <input ref={field} readOnly aria-label={`Token ${name}`} value={secret} />
+        <input ref={field} readOnly aria-label={`Token ${name}`} />
         <button type="button" class="main" onClick={copy}>
           {isCopied ? 'Copied' : 'Copy'}
         </button>

@@ -41,7 +41,7 @@ function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignO
   const tokens = apiTokens ?? [];
   const canManage = currentToken?.scopes.includes('MANAGE') ?? false;
   return (
-    <>
+    <div class="settings">
       <section class="card" aria-labelledby="tokens">
         <h2 id="tokens" ref={heading} tabIndex={-1}>
           API tokens
@@ -92,6 +92,6 @@ function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignO
           )}
         </section>
       )}
-    </>
+    </div>
   );
 }
