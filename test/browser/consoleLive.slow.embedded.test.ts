@@ -136,6 +136,36 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
   }
 });
 
+it('shows what it had of a part that the gateway cannot read any more, and says why once', async () => {
+  await activate(alice.dttTemplates[0]);
+  const { page, complaints } = await browser.open(`${gateway.url}/console`);
+  let isAway = false;
+  await page.routeWebSocket(/\/graphql$/, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((text) => {
+      const message = JSON.parse(String(text));
+      const viewer = message.payload?.data?.viewer;
+      if (isAway && viewer?.dttDevices) {
+        const fields = ['activeDttTemplate', 'activeLockSession'];
+        message.payload.errors = fields.map((field) => ({ message: 'It is away', path: ['viewer', field] }));
+        for (const field of fields) viewer[field] = null;
+      }
+      socket.send(JSON.stringify(message));
+    });
+  });
+  await page.reload();
+  await signIn(page, alice.token);
+  const program = page.getByRole('link', { name: 'Program 0 of alice' });
+  await program.waitFor();
+  isAway = true;
+  // Another part changes.
+  await gateway.database.client.user.update({ where: { id: alice.userId }, data: { league: 777 } });
+  await page.getByText('777').waitFor({ timeout });
+  expect(await page.getByRole('alert').allInnerTexts()).toEqual(['It is away']);
+  expect(await program.count()).toBe(1);
+  expect(complaints).toEqual([]);
+});
+
 it('asks for another token when its own is revoked, and says so', async () => {
   const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);

@@ -61,7 +61,7 @@ export function SessionsShown({ address, days, length, by, where, latest }: Sess
   );
 }
 
-/** For example `34 sessions: 29 passed, 2 not passed, 3 without a result`. */
+/** For example `34 sessions, 29 passed, 2 not passed, 3 without a result`. */
 function summaryOf(total: Total): string {
   const { sessionCount, passedSessionCount, failedSessionCount } = total;
   const unknown = unknownCountOf(total);

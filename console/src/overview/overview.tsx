@@ -1,5 +1,6 @@
 /** The first view: figures, devices, the active program, the latest session and the running lock. */
 
+import { useRef } from 'preact/hooks';
 import { useLive } from '../api/useLive.ts';
 import { Figures } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
@@ -16,14 +17,14 @@ const sources = [{ document: overview, variables: {} }];
 
 export function Overview() {
   const result = useLive(overview, {});
+  const failed = new Set(result.error?.graphQLErrors.map(({ path }) => path?.[1]));
+  const viewer = useLastKnown(result.data?.viewer, failed);
   // A field that is null has no value, unless an error says that the gateway failed to read it.
-  const isKnown = (field: keyof Viewer) =>
-    result.data?.viewer?.[field] != null ||
-    !result.error?.graphQLErrors.some(({ path }) => path?.[1] === field);
+  const isKnown = (field: keyof Viewer) => viewer?.[field] != null || !failed.has(field);
   return (
     <View title="Overview" sources={sources}>
       <Loaded result={result}>
-        {({ viewer }) =>
+        {() =>
           viewer ? (
             <>
               <Figures
@@ -65,4 +66,13 @@ export function Overview() {
       </Loaded>
     </View>
   );
+}
+
+/** The viewer, with what was read before of the fields that the gateway fails to read now. */
+function useLastKnown(viewer: Viewer | null | undefined, failed: ReadonlySet<unknown>) {
+  const last = useRef<Viewer>(undefined);
+  if (!viewer) return viewer;
+  const before = Object.entries(last.current ?? {}).filter(([field]) => failed.has(field));
+  last.current = { ...viewer, ...Object.fromEntries(before) };
+  return last.current;
 }
