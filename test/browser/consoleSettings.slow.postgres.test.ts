@@ -88,6 +88,7 @@ it('creates a token with a scope and a last day, and shows and copies its secret
   expect(await kept()).not.toContain(secret);
   expect(await kept()).toContain(token);
   await page.getByRole('button', { name: 'Done' }).click();
+  expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('name');
   expect((await heapOf(page)).includes(secret)).toBe(false);
   expect(await listed(page)).toEqual(['CI', 'laptop']);
   await page

@@ -23,17 +23,28 @@ interface Created {
 /** @param props.isFull whether the account has as many tokens as it may have. */
 export function NewToken({ isFull }: { isFull: boolean }) {
   const [created, setCreated] = useState<Created>();
-  if (created) return <Secret of={created} onDone={() => setCreated(undefined)} />;
-  return <Form isFull={isFull} onCreated={setCreated} />;
+  const [isDone, setDone] = useState(false);
+  function done() {
+    setCreated(undefined);
+    setDone(true);
+  }
+  if (created) return <Secret of={created} onDone={done} />;
+  return <Form isFull={isFull} takesFocus={isDone} onCreated={setCreated} />;
 }
 
 interface FormProps {
   isFull: boolean;
+  /** Whether it stands where the element with the focus was. */
+  takesFocus: boolean;
   onCreated(created: Created): void;
 }
 
-function Form({ isFull, onCreated }: FormProps) {
+function Form({ isFull, takesFocus, onCreated }: FormProps) {
   const client = useClient();
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (takesFocus) first.current?.focus();
+  }, []);
   const [problem, setProblem] = useState<string>();
   const [isUnderway, setUnderway] = useState(false);
 
@@ -53,13 +64,14 @@ function Form({ isFull, onCreated }: FormProps) {
     setUnderway(false);
     const payload = data?.createApiToken;
     if (payload) onCreated({ name: payload.token.name, secret: payload.secret });
-    else setProblem(error ? `${messageOf(error)}.` : 'It was not created.');
+    else setProblem(error ? messageOf(error) : 'It was not created.');
   }
   return (
     <form class="new-token" onSubmit={submit}>
       <label>
         Name
         <input
+          ref={first}
           name="name"
           autoComplete="off"
           maxLength={100}
