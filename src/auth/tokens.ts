@@ -205,6 +205,15 @@ function problemOfName(name: string): string | undefined {
   return name.length > longestName ? tokenMessages.longName(longestName) : undefined;
 }
 
+/** Whether a token is active. One that expired and then lost its slot to another counts as expired. */
+export function stateOf({
+  expiresAt,
+  revokedAt,
+}: Pick<Token, 'expiresAt'> & { readonly revokedAt: Date | null }): 'active' | 'expired' | 'revoked' {
+  if (expiresAt && expiresAt <= (revokedAt ?? new Date())) return 'expired';
+  return revokedAt ? 'revoked' : 'active';
+}
+
 /**
  * The user's tokens without their secrets, newest first.
  * @throws {TokenError} for an unknown user.

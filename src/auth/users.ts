@@ -28,13 +28,17 @@ export async function createUser(client: PrismaClient, username: string, tier: s
 /** Prisma's code for a record that is missing. */
 const notFound = 'P2025';
 
-/** Counts the tokens of a user that are not revoked. */
-const countTokens = { select: { tokens: { where: { revokedAt: null } } } };
+/** Counts the active tokens of a user. */
+const countTokens = () => ({
+  select: {
+    tokens: { where: { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }] } },
+  },
+});
 
-/** All users, by name, with the number of their tokens that are not revoked. The tier is null if a mirror does not know it. */
+/** All users, by name, with the number of their active tokens. The tier is null if a mirror does not know it. */
 export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
-    select: { id: true, username: true, subscriptionTier: true, _count: countTokens },
+    select: { id: true, username: true, subscriptionTier: true, _count: countTokens() },
     orderBy: { username: 'asc' },
   });
   return users.map(({ id, username, subscriptionTier: tier, _count }) => ({
@@ -46,7 +50,7 @@ export async function listUsers(client: PrismaClient) {
 }
 
 /**
- * Moves a user to another tier, and returns how many tokens they have that are not revoked.
+ * Moves a user to another tier, and returns how many active tokens they have.
  * @throws {SetupError} for an unknown user, and for a mirror.
  */
 export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
@@ -55,7 +59,7 @@ export async function setTier(client: PrismaClient, username: string, tier: stri
     const { _count } = await client.user.update({
       where: { username },
       data: { subscriptionTier: tier },
-      select: { _count: countTokens },
+      select: { _count: countTokens() },
     });
     return _count.tokens;
   } catch (error) {

@@ -31,9 +31,14 @@ export type Viewers = ReturnType<typeof createViewers>;
 /**
  * Finds out whether the viewer's token has ended while the body of a request arrived. The token was valid when the head arrived,
  * and is looked up again only if the body took long.
+ * @param exchange is told whether the token has expired.
  * @param began when reading the body began, by `performance.now`.
  */
-export type HasEnded = (viewer: Viewer, began: number) => Promise<boolean>;
+export type HasEnded = (
+  exchange: { hasExpiredToken: boolean },
+  viewer: Viewer,
+  began: number,
+) => Promise<boolean>;
 
 /** How stale a token's last-used time may be, in milliseconds. A write for each request would cost more than it is worth. */
 const lastUsedPrecision = 60_000;

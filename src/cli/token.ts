@@ -1,11 +1,60 @@
-/** `dovetail token`: creates, lists and revokes API tokens, also while a gateway runs. */
+/** `dovetail token`: creates, lists, rotates and revokes API tokens, also while a gateway runs. */
 
-import { Command } from 'commander';
-import { createToken, listTokens, requiredTier, revokeToken, TokenError } from '../auth/tokens.ts';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type Scope, scopes } from '../auth/scopes.ts';
+import {
+  createToken,
+  listTokens,
+  requiredTier,
+  revokeToken,
+  rotateToken,
+  stateOf,
+  TokenError,
+} from '../auth/tokens.ts';
 import { findTier, isMirror } from '../auth/users.ts';
 import { shellWord } from '../config/config.ts';
+import { SetupError } from '../errors.ts';
+import { isoInstant } from '../schema/isoInstant.ts';
 import { nextCommand, parseId, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
+
+const unitsInSeconds = new Map([
+  ['s', 1],
+  ['m', 60],
+  ['h', 3_600],
+  ['d', 86_400],
+]);
+
+/** The milliseconds of a duration such as 90d; undefined for any other text. */
+function readDuration(text: string): number | undefined {
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const seconds = unitsInSeconds.get(unit);
+  return seconds === undefined ? undefined : Number(amount) * seconds * 1_000;
+}
+
+function parseDuration(text: string): number {
+  const duration = text === '0' ? 0 : readDuration(text);
+  if (duration === undefined) throw new InvalidArgumentError('It takes a duration such as 30m, 12h or 7d.');
+  return duration;
+}
+
+function parseExpiry(text: string): Date {
+  const duration = readDuration(text);
+  if (duration !== undefined) return new Date(Date.now() + duration);
+  const instant = isoInstant.safeParse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text);
+  if (instant.success) return new Date(instant.data);
+  throw new InvalidArgumentError(
+    'It takes a date such as 2027-01-31, a time such as 2027-01-31T12:00:00Z, or a duration such as 90d.',
+  );
+}
+
+interface CreateOptions {
+  readonly user: string;
+  readonly name: string;
+  readonly scope: Scope;
+  readonly expires?: Date;
+  readonly json?: true;
+}
 
 export const tokenCommand = new Command('token').description('manage API tokens');
 
@@ -14,20 +63,30 @@ tokenCommand
   .description('create a token; it alone goes to standard output, and is never shown again')
   .requiredOption('--user <username>', 'whose token it is; they need the ultra tier')
   .requiredOption('--name <text>', 'what it is for')
+  .addOption(
+    new Option('--scope <scope>', 'what it may do; each scope includes the ones before it')
+      .choices(scopes)
+      .default('activate'),
+  )
+  .option('--expires <when>', 'a date, a time with an offset, or a duration such as 90d', parseExpiry)
   .option('--json', 'as JSON, with its number')
-  .action(({ user, name, json }: { user: string; name: string; json?: true }) =>
+  .action(({ user, name, scope, expires: expiresAt, json }: CreateOptions) =>
     withDatabase(async ({ client, pool }, config) => {
-      const { id, token } = await createToken(pool, user, name).catch(async (error: unknown) => {
-        const tier = await findTier(client, user);
-        if (!(error instanceof TokenError) || tier === requiredTier) throw error;
-        if (await isMirror(client))
-          throw new TokenError(`${error.message} This is a mirror, whose accounts come from the upstream.`);
-        const command =
-          tier === undefined
-            ? `user create ${shellWord(user)} --tier ${requiredTier}`
-            : `user tier ${shellWord(user)} ${requiredTier}`;
-        throw new TokenError(`${error.message} To change that: ${nextCommand(config, command)}`);
-      });
+      const { id, token } = await createToken(pool, user, name, { scope, expiresAt }).catch(
+        async (error: unknown) => {
+          const tier = await findTier(client, user);
+          if (!(error instanceof TokenError) || tier === requiredTier) throw error;
+          if (await isMirror(client))
+            throw new SetupError(
+              `${error.message}. This is a mirror, whose accounts come from the upstream.`,
+            );
+          const command =
+            tier === undefined
+              ? `user create ${shellWord(user)} --tier ${requiredTier}`
+              : `user tier ${shellWord(user)} ${requiredTier}`;
+          throw new SetupError(`${error.message}. To change that: ${nextCommand(config, command)}`);
+        },
+      );
       if (json) printJson({ id, user, name, token });
       else process.stdout.write(`${token}\n`);
       say(`Created token ${id} for ${user}. Keep it: it is not shown again.`);
@@ -41,16 +100,19 @@ tokenCommand
   .option('--json', 'as JSON')
   .action(({ user, json }: { user: string; json?: true }) =>
     withDatabase(async ({ client }) => {
-      const tokens = await listTokens(client, user);
+      const listed = await listTokens(client, user);
+      const tokens = listed.map((token) => ({ ...token, state: stateOf(token) }));
       if (json) return printJson(tokens);
-      const rows = tokens.map(({ id, name, createdAt, lastUsedAt, revokedAt }) => [
-        String(id),
-        revokedAt ? 'revoked' : 'active',
-        createdAt.toISOString(),
-        lastUsedAt?.toISOString() ?? 'never',
-        name,
+      const rows = tokens.map(({ state, ...token }) => [
+        String(token.id),
+        state,
+        token.scope,
+        token.createdAt.toISOString(),
+        token.lastUsedAt?.toISOString() ?? 'never',
+        token.expiresAt?.toISOString() ?? 'never',
+        token.name,
       ]);
-      printTable(['ID', 'STATE', 'CREATED', 'LAST USED', 'NAME'], rows);
+      printTable(['ID', 'STATE', 'SCOPE', 'CREATED', 'LAST USED', 'EXPIRES', 'NAME'], rows);
     }),
   );
 
@@ -62,5 +124,25 @@ tokenCommand
     withDatabase(async ({ pool }) => {
       await revokeToken(pool, id);
       say(`Revoked token ${id}.`);
+    }),
+  );
+
+tokenCommand
+  .command('rotate')
+  .description('give a token a new secret, which alone goes to standard output and is never shown again')
+  .argument('<id>', 'its number in the list', parseId)
+  .option(
+    '--keep <duration>',
+    'how long the secret before stays valid; 0 for not at all',
+    parseDuration,
+    3_600_000,
+  )
+  .action((id: number, { keep }: { keep: number }) =>
+    withDatabase(async ({ pool }) => {
+      const { token } = await rotateToken(pool, id, keep);
+      process.stdout.write(`${token}\n`);
+      const until = new Date(Date.now() + keep).toISOString();
+      const end = keep === 0 ? 'is invalid now' : `is valid until ${until}, unless the token expires before`;
+      say(`Rotated token ${id}. Keep the new secret: it is not shown again. The one before ${end}.`);
     }),
   );

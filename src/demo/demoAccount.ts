@@ -40,7 +40,11 @@ export async function prepareDemo(
   // token is lost, so that token is deleted: an account may have only so many.
   if (!keepsTokens)
     await sql.run('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
-  const created = await createToken(pool, demoUsername, tokenName).catch((error: unknown) => {
+  const scope = 'manage_on_loopback';
+  const created = await createToken(pool, demoUsername, tokenName, {
+    scope,
+    mayShareName: keepsTokens,
+  }).catch((error: unknown) => {
     // The account has as many tokens as it may have, or another tier. Then it is treated like any other account.
     if (error instanceof TokenError) return undefined;
     throw error;

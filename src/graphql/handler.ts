@@ -92,7 +92,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
       return requestFailure(415, otherType, { Connection: 'close' });
     const body = await readText(exchange, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    const viewer = sender && (await hasEnded(sender, began)) ? null : sender;
+    const viewer = sender && (await hasEnded(exchange, sender, began)) ? null : sender;
     // Most bodies are objects, which are parsed when they are not in the cache.
     const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
     return batch ?? tasks.of(exchange, viewer, { body });

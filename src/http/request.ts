@@ -38,10 +38,6 @@ export function asksForPage(exchange: Exchange): boolean {
 const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
 
 /**
- * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
- * Node uses the first of several, but a proxy in front may have used another.
- */
-/**
  * Whether a request comes from the machine itself. One that a proxy there has forwarded for another machine does not, if the proxy
  * says so.
  */
@@ -50,6 +46,10 @@ export const isFromLoopback = ({ socket, headers }: IncomingMessage): boolean =>
   headers['x-forwarded-for'] === undefined &&
   headers.forwarded === undefined;
 
+/**
+ * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
+ * Node uses the first of several, but a proxy in front may have used another.
+ */
 export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
   let hosts = 0;

@@ -25,6 +25,7 @@ import type { InnerRequest } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import { reference, type Schema, scalars } from '../rest/jsonSchema.ts';
 import { schema } from '../schema/schema.ts';
+import { readsTokens } from '../schema/types/apiToken.ts';
 import { type ObjectSchema, objectSchema, problemWith, type Result, reads, type Tool } from './tool.ts';
 
 /** A tool that runs any query within the limits. */
@@ -49,16 +50,18 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
   };
 }
 
-/** A tool for each operation of the file that has a description, and a name that is not taken. */
+/** A tool for each operation of the file that has a description, and a name that is not taken, and is not about tokens. */
 export function persistedTools(
   { operations }: Pick<PersistedFile, 'operations'>,
   { mayWrite, taken }: { readonly mayWrite: boolean; readonly taken: ReadonlySet<string> },
 ): Tool[] {
   const tools = new Map<string, Tool>();
   for (const [id, text] of operations) {
-    const operation = getOperationAST(parse(text));
+    const document = parse(text);
+    const operation = getOperationAST(document);
     const name = operation?.name?.value;
     if (!operation?.description || name === undefined || taken.has(name) || tools.has(name)) continue;
+    if (readsTokens(document)) continue;
     const isQuery = operation.operation === OperationTypeNode.QUERY;
     if (isQuery || (mayWrite && operation.operation === OperationTypeNode.MUTATION))
       tools.set(name, persistedTool({ id, name, operation, isQuery }));
@@ -88,16 +91,18 @@ function persistedTool({ id, name, operation, isQuery }: Persisted): Tool {
 
 /**
  * Why the document may not be run; undefined if it may. All its operations have to be queries, since `operationName` may choose
- * any of them.
+ * any of them. None may read the account's tokens.
  */
 function problemWithQuery(query: unknown, maxTokens: number): string | undefined {
   if (typeof query !== 'string') return 'The argument query must be a string';
   try {
-    const { definitions } = parse(query, { maxTokens, noLocation: true });
+    const document = parse(query, { maxTokens, noLocation: true });
+    const { definitions } = document;
     const isQuery = definitions.every(
       (node) => node.kind !== Kind.OPERATION_DEFINITION || node.operation === OperationTypeNode.QUERY,
     );
-    return isQuery ? undefined : messages.onlyQueries;
+    if (!isQuery) return messages.onlyQueries;
+    return readsTokens(document) ? messages.noTokens : undefined;
   } catch (error) {
     // The API reports errors of syntax by itself. A document that is too deep for this parser is rejected here: the parser of
     // the API might read it.

@@ -64,7 +64,7 @@ export function createMcp(options: McpOptions): McpHandler {
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
     const { message } = read;
-    if (await options.hasEnded(viewer, began)) return unauthorized(exchange);
+    if (await options.hasEnded(exchange, viewer, began)) return unauthorized(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const { fetch } = createMcpHandler(
       () =>

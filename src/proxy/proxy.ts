@@ -10,8 +10,9 @@
 
 import { LRUCache } from 'lru-cache';
 import pLimit, { type LimitFunction } from 'p-limit';
+import { allows } from '../auth/scopes.ts';
 import type { Viewer } from '../auth/viewer.ts';
-import { messages } from '../errors.ts';
+import { messages, scopeNeeded } from '../errors.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { atMost } from '../http/lruLimit.ts';
@@ -50,6 +51,8 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
   const inTurn = createTurns();
   return async (exchange, viewer) => {
     exchange.operation = 'forwarded';
+    const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
+    if (writes && !allows(viewer.scope, 'activate')) return restErrorResponse(403, scopeNeeded('activate'));
     const { unreachable } = accounts;
     const access = accounts.accessFor(viewer);
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
@@ -57,8 +60,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     if (isResponse(request)) return request;
     const send: Send = (given) => sendFor(viewer, access, given, accounts.longest);
     const sendRead: Send = (given) => inTurn(access.accountId, () => send(given));
-    if (!isRead(exchange) || overrides.some((name) => name in request.headers))
-      return respond(exchange, { given: await write(exchange, access, send, request) });
+    if (writes) return respond(exchange, { given: await write(exchange, access, send, request) });
     if (!cache || uncached.some((name) => name in request.headers))
       return respond(exchange, { given: await sendRead(request) });
     return readThrough(cache, exchange, access, request, sendRead);

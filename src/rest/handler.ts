@@ -94,7 +94,7 @@ async function readWithBody(call: Call) {
   const { exchange, viewer, route, hasEnded } = call;
   const began = performance.now();
   const bodyError = await findBodyError(exchange, route);
-  if (await hasEnded(viewer, began)) return unauthorized(exchange);
+  if (await hasEnded(exchange, viewer, began)) return unauthorized(exchange);
   // The body is checked before the id (docs/rest.md#activation).
   return bodyError ?? readInput(call);
 }

@@ -365,7 +365,11 @@ function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
     return (await mirror?.isValid(viewer)) ? Number.POSITIVE_INFINITY : 0;
   }
   const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
-  const hasEnded: HasEnded = async (viewer, began) =>
-    performance.now() - began > longestTrust && !(await isValid(viewer));
+  const hasEnded: HasEnded = async (exchange, viewer, began) => {
+    if (performance.now() - began <= longestTrust) return false;
+    const until = await validUntil(viewer);
+    exchange.hasExpiredToken = until > 0 && until <= Date.now();
+    return until <= Date.now();
+  };
   return { validUntil, isValid, hasEnded };
 }

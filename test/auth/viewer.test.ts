@@ -235,6 +235,30 @@ describe('the cache of tokens', () => {
   });
 });
 
+it('a token that expires is rejected from then on without another look-up, and its use is not noted', async () => {
+  const now = Date.now();
+  const digest = digestOf(tokenOf(1));
+  expiries.set(digest, new Date(now + 5_000));
+  vi.useFakeTimers({ toFake: ['Date'], now });
+  try {
+    const { viewers: fake, statements, notes } = openFake();
+    const looking = fake.authenticate(headerOf(1));
+    await soon();
+    statements[0]?.response();
+    expect(await looking).toMatchObject({ id: 1, expiresAt: now + 5_000 });
+    vi.setSystemTime(now + 4_999);
+    expect(fake.known(headerOf(1))).toMatchObject({ id: 1 });
+    for (const later of [5_000, 3_600_000]) {
+      vi.setSystemTime(now + later);
+      expect(fake.known(headerOf(1))).toBe('expired');
+    }
+    expect([statements.length, notes]).toEqual([1, []]);
+  } finally {
+    vi.useRealTimers();
+    expiries.clear();
+  }
+});
+
 describe('the last-used time', () => {
   it('is written again every minute for a cached token, even if a write fails', async () => {
     const {

@@ -49,11 +49,11 @@ it('creates, lists and revokes tokens while a gateway runs, where that takes eff
   expect(stderr).toBe('');
   expect(stdout).not.toContain(secret);
   expect(stdout.trimEnd().split('\n')).toEqual([
-    expect.stringMatching(/^ID +STATE +CREATED +LAST USED +NAME$/),
-    expect.stringMatching(new RegExp(`^${second.id} +active +\\S+Z +never +second$`)),
-    expect.stringMatching(new RegExp(`^${id} +active +\\S+Z +\\S+Z +beside$`)),
+    expect.stringMatching(/^ID +STATE +SCOPE +CREATED +LAST USED +EXPIRES +NAME$/),
+    expect.stringMatching(new RegExp(`^${second.id} +active +activate +\\S+Z +never +never +second$`)),
+    expect.stringMatching(new RegExp(`^${id} +active +activate +\\S+Z +\\S+Z +never +beside$`)),
     expect.stringMatching(/^\d+ +revoked .* old {2}\[31mname$/),
-    expect.stringMatching(/ demo-token$/),
+    expect.stringMatching(/^1 +active +manage_on_loopback .* demo-token$/),
   ]);
 
   const revoked = { code: 0, stdout: '', stderr: `Revoked token ${id}.\n` };
@@ -65,6 +65,31 @@ it('creates, lists and revokes tokens while a gateway runs, where that takes eff
     { revokedAt: expect.any(String) },
     { revokedAt: null },
   ]);
+});
+
+it('creates a token with a scope and a date, and rotates it; the secret before is valid as long as it is told', async () => {
+  const statusWith = async (secret: string) =>
+    (await fetch(`${gateway.url}/api/v1/users/me`, { headers: { Authorization: `Bearer ${secret}` } }))
+      .status;
+  const dated = ['--scope', 'read', '--expires', '90d'];
+  const { stdout } = await dovetail('token', 'create', '--user', 'demo', '--name', 'dated', ...dated);
+  const first = stdout.trim();
+  expect(await statusWith(first)).toBe(200);
+  const [listed] = await listOf();
+  const inDays = (Date.parse(listed.expiresAt) - Date.now()) / 86_400_000;
+  expect(listed).toMatchObject({ name: 'dated', scope: 'read', state: 'active' });
+  expect(inDays).toBeCloseTo(90, 2);
+  const kept = await dovetail('token', 'rotate', String(listed.id), '--keep', '1h');
+  const second = kept.stdout.trim();
+  expect(kept.stderr).toMatch(/^Rotated token \d+\. .* The one before is valid until \S+Z, unless/);
+  expect(await Promise.all([first, second].map(statusWith))).toEqual([200, 200]);
+  const replaced = await dovetail('token', 'rotate', String(listed.id), '--keep', '0');
+  expect(replaced.stderr).toMatch(/The one before is invalid now\.\n$/);
+  await expect
+    .poll(() => Promise.all([first, second, replaced.stdout.trim()].map(statusWith)))
+    .toEqual([401, 401, 200]);
+  expect(await listOf()).toContainEqual({ ...listed, lastUsedAt: expect.any(String) });
+  await dovetail('token', 'revoke', String(listed.id));
 });
 
 it('reports in one line that the database did not respond, while another client occupies it', async () => {
@@ -89,12 +114,35 @@ const invalid: readonly (readonly [number, readonly string[], RegExp])[] = [
   [
     1,
     ['token', 'create', '--user', 'coach', '--name', 'x'],
-    /^Creating a token needs the ultra tier; coach has "free"\. To change that: DATA_DIR=\S+ npx dovetail user tier coach ultra$/,
+    /^Creating a token needs the ultra tier; the account has "free"\. To change that: DATA_DIR=\S+ npx dovetail user tier coach ultra$/,
   ],
   [1, ['token', 'create', '--user', 'demo', '--name', ' '], /A token needs a name/],
-  [1, ['token', 'create', '--user', 'nobody', '--name', 'a\nb'], /The name of a token takes .* alone\.$/s],
+  [1, ['token', 'create', '--user', 'nobody', '--name', 'a\nb'], /The name of a token takes .* alone$/s],
   [2, ['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
-  [1, ['token', 'revoke', '2147483647'], /^There is no active token with the id 2147483647\.$/],
+  [1, ['token', 'revoke', '2147483647'], /^There is no active token with the id 2147483647$/],
+  ...[
+    ['--scope', 'write'],
+    ['--expires', 'tomorrow'],
+    ['--expires', '2027-13-01'],
+  ].map(
+    (wrong) =>
+      [
+        2,
+        ['token', 'create', '--user', 'demo', '--name', 'x', ...wrong],
+        /^error: option '--\w+ <\w+>'/,
+      ] as const,
+  ),
+  [
+    1,
+    ['token', 'create', '--user', 'demo', '--name', 'x', '--expires', '2020-01-01'],
+    /^The time at which a token expires must be in the future$/,
+  ],
+  [
+    1,
+    ['token', 'create', '--user', 'demo', '--name', 'demo-token'],
+    /^Another active token has the name "demo-token"$/,
+  ],
+  [2, ['token', 'rotate', '1', '--keep', '1 h'], /^error: option '--keep <duration>'/],
   [2, ['surf'], /^error: unknown command 'surf'$/],
   [1, ['sync'], /^Say where the account is, with --from or UPSTREAM_URL\.$/],
 ];

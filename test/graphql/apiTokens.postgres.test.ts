@@ -90,6 +90,38 @@ describe('a token', () => {
   });
 });
 
+it('the token of the demo account manages tokens only from the machine itself, and so do the tokens that it creates', async () => {
+  const { database } = gateway;
+  const { username, userId } = await createAccount(database.client, `owner ${names++}`);
+  const stored = 'manage_on_loopback';
+  const { token } = await createToken(database.pool, username, 'demo', { scope: stored });
+  const { data } = await ask(token, create, { name: 'made', scopes: ['MANAGE'] });
+  const made = data.createApiToken.secret;
+  for (const each of [token, made]) {
+    const here = (await ask(each, seen)).data.viewer;
+    expect(here.apiTokens.find((one: { isCurrent: boolean }) => one.isCurrent).scopes).toContain('MANAGE');
+    for (const header of ['X-Forwarded-For', 'Forwarded']) {
+      const send = async (query: string) => {
+        const response = await fetch(`${gateway.url}/graphql`, {
+          method: 'POST',
+          headers: {
+            'Content-Type': 'application/json',
+            Authorization: `Bearer ${each}`,
+            [header]: header === 'Forwarded' ? 'for=192.0.2.1' : '192.0.2.1',
+          },
+          body: JSON.stringify({ query }),
+        });
+        return { status: response.status, body: await response.json() };
+      };
+      const { apiTokens } = (await send(seen)).body.data.viewer;
+      expect(apiTokens).toEqual([expect.objectContaining({ isCurrent: true, scopes: ['READ', 'ACTIVATE'] })]);
+      expect((await send('mutation { createApiToken(name: "x") { secret } }')).status).toBe(403);
+    }
+  }
+  const scopes = await database.client.apiToken.findMany({ where: { userId }, select: { scope: true } });
+  expect(scopes.map(({ scope }) => scope).toSorted()).toEqual(['activate', stored, stored]);
+});
+
 it('a live query of tokens delivers a new one, and to each token what that one may see', async () => {
   const { token, manager } = await open();
   const query = `subscription ${seen}`;

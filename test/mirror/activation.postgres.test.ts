@@ -1,6 +1,7 @@
 /** Activations by clients that send tokens of the upstream. */
 
 import { describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
@@ -175,5 +176,41 @@ describe('an activation', () => {
     else await service.stop();
     expect((await activate(gateway, id)).errors).toHaveLength(1);
     expect((await ask(gateway, alice, '{ activeDttTemplate { databaseId } }')).status).toBe(200);
+  });
+});
+
+describe('the tokens of a mirrored account', () => {
+  it('are those of the service: none is shown or made here', async () => {
+    const { gateway, database } = await open({ settings });
+    await arrive(gateway, alice);
+    const { body } = await ask(gateway, alice, '{ viewer { apiTokens { id } currentToken { id } } }');
+    expect(body).toEqual({ data: { viewer: { apiTokens: [], currentToken: null } } });
+    const create = 'mutation { createApiToken(name: "x") { secret } }';
+    expect((await ask(gateway, alice, create)).body.errors).toEqual([
+      {
+        message: 'The tokens of this account are made by the service where it lives, and not here',
+        extensions: { code: 'FORBIDDEN' },
+      },
+    ]);
+    expect(await database.client.apiToken.count()).toBe(0);
+  });
+
+  it('may be the gateway’s own as well, which activate nothing if they may only read', async () => {
+    const fronted = await open({ settings });
+    const { gateway, database, service } = fronted;
+    await arrive(gateway, alice);
+    const { id: userId } = await database.client.user.findFirstOrThrow({ where: { id: 1 } });
+    const user = await database.client.user.update({
+      where: { id: userId },
+      data: { subscriptionTier: 'ultra' },
+    });
+    const { token } = await createToken(database.pool, user.username, 'reader', { scope: 'read' });
+    const [id = 0] = service.account(1).ownTemplates;
+    const before = await library(fronted);
+    expect((await activate(gateway, id, token)).errors).toMatchObject([
+      { message: 'Forbidden: this needs a token with the scope activate' },
+    ]);
+    expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(await library(fronted)).toEqual(before);
   });
 });

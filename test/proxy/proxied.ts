@@ -18,6 +18,7 @@ const accountIds = new Map([
   ['alice', 1],
   ['second of alice', 1],
   ['own of alice', 1],
+  ['own reader of alice', 1],
   ['bob', 2],
 ]);
 
@@ -87,7 +88,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     const viewer = {
       id: accountIds.get(token) ?? 3,
       tokenId: token.startsWith('own') ? 1 : undefined,
-      scope: 'activate',
+      scope: token.includes('reader') ? 'read' : 'activate',
     } as const;
     tokensOf.set(viewer, token);
     send(exchange, await proxy(exchange, viewer));

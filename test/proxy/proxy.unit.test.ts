@@ -157,6 +157,22 @@ describe('what comes back', () => {
     expect(written).toEqual(['/x/200', '/x/302', '/x/500']);
   });
 
+  it('is a 403 without a request to the upstream, if the request may write and its token may only read', async () => {
+    const { ask, requests } = await open();
+    const reader = { Authorization: 'Bearer own reader of alice' };
+    const overridden = { ...reader, 'X-HTTP-Method-Override': 'DELETE' };
+    for (const [headers, method] of [
+      [overridden, 'GET'],
+      ...['POST', 'PUT', 'PATCH', 'DELETE'].map((each) => [reader, each] as const),
+    ] as const)
+      expect(await ask('/x', headers, { method })).toMatchObject({
+        status: 403,
+        body: '{"ok":false,"error":"Forbidden: this needs a token with the scope activate"}',
+      });
+    expect(requests).toEqual([]);
+    expect((await ask('/x', reader)).status).toBe(200);
+  });
+
   it('is a 401 only if it is about the token of the client', async () => {
     const { ask, rejected } = await open();
     numbered({}, 401);

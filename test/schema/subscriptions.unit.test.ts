@@ -237,6 +237,30 @@ describe('watching a viewer', () => {
     }
   });
 
+  it('ends an idle watch to the millisecond, however far off the time is, and soon after the clock was set', async () => {
+    const days = 86_400_000;
+    for (const isSet of [false, true]) {
+      vi.useFakeTimers();
+      const expiresAt = Date.now() + 60 * days;
+      const reports: string[] = [];
+      const { feed, followers } = createFakeFeed();
+      const viewers = { validUntil: async () => expiresAt };
+      const following = createWatchViewer({ feed, viewers, maxAge: 2e6 })(
+        { ...alice, expiresAt },
+        { changed: () => {}, ended: (problem) => reports.push(problem) },
+      );
+      await vi.advanceTimersByTimeAsync(isSet ? 1_000 : 60 * days - 1);
+      expect([reports, following.isTrusted]).toEqual([[], true]);
+      if (isSet) {
+        vi.setSystemTime(expiresAt);
+        expect(following.isTrusted).toBe(false);
+      }
+      await vi.advanceTimersByTimeAsync(isSet ? 30_000 : 1);
+      expect([reports, followers()]).toEqual([['expired'], 0]);
+      vi.useRealTimers();
+    }
+  });
+
   it('trusts the token only while it is known to be valid', async () => {
     const { next, following, announce, setValid } = open();
     expect(following.isTrusted).toBe(false);

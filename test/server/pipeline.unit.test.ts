@@ -37,7 +37,14 @@ afterEach(() => {
 async function open(settings: Record<string, string> = {}, options: Partial<ServerOptions> = {}) {
   const fake = createFakeFeed();
   const log: string[] = [];
-  const row = { id: 7, userId: viewerId, lastUsedAt: new Date(), digest: digestOf(token) };
+  const row = {
+    id: 7,
+    userId: viewerId,
+    scope: 'activate',
+    lastUsedAt: new Date(),
+    validUntil: null,
+    digest: digestOf(token),
+  };
   const pool = { options: { max: 10 }, query: vi.fn(async () => ({ rows: [] })) };
   const sql = {
     /** Statements that look up tokens find one, and all others never end. */

@@ -204,7 +204,8 @@ it('cancels a subscription that is completed, also if that is before its first r
 });
 
 it('is closed with 4403 when an operation, or a subscription that has begun, finds that the token has ended', async () => {
-  const errors = [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }];
+  const message = 'Unauthorized: the token has expired';
+  const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
   const stream = new ReadableStream({
     start: (controller) => controller.error(new OperationFailed(errors)),
   });
@@ -216,6 +217,6 @@ it('is closed with 4403 when an operation, or a subscription that has begun, fin
     await subscribe('1');
     settle[0]?.(response);
     await settled();
-    expect(socket.close).toHaveBeenCalledWith(4403, 'Unauthorized: the token is unknown or revoked');
+    expect(socket.close).toHaveBeenCalledWith(4403, message);
   }
 });

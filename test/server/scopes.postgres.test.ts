@@ -1,0 +1,236 @@
+/**
+ * Every operation, route, transport and tool against each scope: what needs more than the token has is rejected with the scope that it
+ * needs, and leaves the database as it was.
+ */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client } from '@modelcontextprotocol/client';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { allows, type Scope, scopes } from '../../src/auth/scopes.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { connect } from '../mcp/client.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { closeSockets, connectSocket } from '../support/sockets.ts';
+
+let gateway: TestGateway;
+let folder: string;
+let account: Account;
+const tokens = new Map<Scope, string>();
+const clients = new Map<Scope, Client>();
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-scopes-'));
+  const file = join(folder, 'operations.graphql');
+  const template = 'template: { databaseId: $id }';
+  await writeFile(
+    file,
+    `"Activates." mutation Persisted($id: Int!) { activateTemplate(${template}) { scheduleTypeChanged } }
+     "Creates." mutation Created($id: Int!) { activateTemplate(${template}) { scheduleTypeChanged } createApiToken(name: "x") { secret } }
+     "Reads." query Tokens { viewer { currentToken { id } } }`,
+  );
+  const settings = { MCP: 'write', BATCHING: 'on', PERSISTED_OPERATIONS_FILE: file };
+  gateway = await openTestGateway(undefined, { settings });
+  account = await createAccount(gateway.database.client, 'alice');
+  for (const scope of scopes) {
+    const { token } = await createToken(gateway.database.pool, 'alice', scope, { scope });
+    tokens.set(scope, token);
+    clients.set(scope, await connect(gateway, token));
+  }
+});
+afterEach(closeSockets);
+afterAll(async () => {
+  for (const client of clients.values()) await client.close();
+  await gateway?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const authorized = (scope: Scope) => ({ Authorization: `Bearer ${tokens.get(scope)}` });
+
+/** The status and the body of a response. */
+interface Outcome {
+  readonly status: number | undefined;
+  readonly text: string;
+}
+type Run = (scope: Scope) => Promise<Outcome>;
+
+async function send(target: string, options: RequestInit): Promise<Outcome> {
+  const stopped = new AbortController();
+  const response = await fetch(`${gateway.url}${target}`, { ...options, signal: stopped.signal });
+  if (!/event-stream|multipart/.test(response.headers.get('Content-Type') ?? ''))
+    return { status: response.status, text: await response.text() };
+  // Of a stream, the first result.
+  let text = '';
+  for await (const piece of response.body ?? []) {
+    text += Buffer.from(piece).toString();
+    if (/"(data|errors)":/.test(text)) break;
+  }
+  stopped.abort();
+  return { status: response.status, text };
+}
+
+const post = (content: () => object, accept = 'application/json', target = '/graphql'): Run => {
+  const type = { 'Content-Type': 'application/json', Accept: accept };
+  return (scope) =>
+    send(target, {
+      method: 'POST',
+      headers: { ...type, ...authorized(scope) },
+      body: JSON.stringify(content()),
+    });
+};
+const get =
+  (target: string, accept = 'application/json', method = 'GET'): Run =>
+  (scope) =>
+    send(target, { method, headers: { Accept: accept, ...authorized(scope) } });
+const targetOf = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
+
+const webSocket =
+  (query: () => string): Run =>
+  async (scope) => {
+    const socket = await connectSocket(gateway, tokens.get(scope) ?? '');
+    socket.send({ id: '1', type: 'subscribe', payload: { query: query() } });
+    return { status: undefined, text: JSON.stringify(await socket.next()) };
+  };
+
+const tool =
+  (name: string, given: () => Record<string, unknown> = () => ({})): Run =>
+  async (scope) => {
+    const result = await clients.get(scope)?.callTool({ name, arguments: given() });
+    return { status: undefined, text: JSON.stringify(result) };
+  };
+
+const template = () => account.dttTemplates[1];
+const activation = () =>
+  `mutation { activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } }`;
+const creation = 'mutation { createApiToken(name: "made") { token { id } } }';
+const revocation = 'mutation { revokeApiToken(id: 2147483647) { token { id } } }';
+const query = '{ viewer { username apiTokens { name } currentToken { name } } }';
+const both = () =>
+  `mutation { ...M } fragment M on Mutation { a: activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } ... { b: createApiToken(name: "both") { secret } } }`;
+const subscription = `subscription ${query}`;
+
+/** Each route, by its method and path. */
+const restCases = routes.map(({ method, path, isMutation }): [string, Scope, Run] => {
+  const target = () => `/api/v1${path.replace('{id}', String(template()))}`;
+  return [
+    `${method} ${path}`,
+    isMutation ? 'activate' : 'read',
+    isMutation
+      ? (scope) => post(() => ({ isActive: true }), 'application/json', target())(scope)
+      : (scope) => get(target())(scope),
+  ];
+});
+
+const cases: [string, Scope, Run][] = [
+  ['POST of a query', 'read', post(() => ({ query }))],
+  ['GET of a query', 'read', get(targetOf(query))],
+  ['HEAD of a query', 'read', get(targetOf(query), 'application/json', 'HEAD')],
+  ['a batch of queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
+  ['an event stream by POST', 'read', post(() => ({ query: subscription }), 'text/event-stream')],
+  ['an event stream by GET', 'read', get(targetOf(subscription), 'text/event-stream')],
+  [
+    'a multipart stream',
+    'read',
+    post(() => ({ query: subscription }), 'multipart/mixed;subscriptionSpec=1.0'),
+  ],
+  ['a query through a WebSocket', 'read', webSocket(() => query)],
+  ['a subscription through a WebSocket', 'read', webSocket(() => subscription)],
+  ['POST of activateTemplate', 'activate', post(() => ({ query: activation() }))],
+  ['an activation as one event', 'activate', post(() => ({ query: activation() }), 'text/event-stream')],
+  ['an activation in a batch', 'activate', post(() => [{ query }, { query: activation() }])],
+  ['an activation through a WebSocket', 'activate', webSocket(activation)],
+  [
+    'a persisted activation',
+    'activate',
+    post(() => ({ documentId: 'Persisted', variables: { id: template() } })),
+  ],
+  ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
+  ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
+  ['createApiToken through a WebSocket', 'manage', webSocket(() => creation)],
+  ['revokeApiToken in a batch', 'manage', post(() => [{ query: revocation }])],
+  ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
+  ['a persisted creation', 'manage', post(() => ({ documentId: 'Created', variables: { id: template() } }))],
+  ...restCases,
+];
+
+/** The tools, with the scope that each needs. */
+const tools: readonly [string, Scope, Run][] = [
+  ['activateDttTemplate', 'activate', tool('activateDttTemplate', () => ({ id: template() }))],
+  ['Persisted', 'activate', tool('Persisted', () => ({ id: template() }))],
+  ['graphqlQuery', 'read', tool('graphqlQuery', () => ({ query: '{ viewer { username } }' }))],
+];
+
+/** What an operation of the scopes may change. */
+async function rows() {
+  const { client } = gateway.database;
+  const apiTokens = await client.apiToken.findMany({ orderBy: { id: 'asc' }, omit: { lastUsedAt: true } });
+  return JSON.stringify([await client.user.findMany(), apiTokens], (_, value) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value,
+  );
+}
+
+const reset = () =>
+  gateway.database.pool.query(
+    `UPDATE "User" SET "activeTemplateId" = NULL, "scheduleType" = 'auto'; DELETE FROM "ApiToken" WHERE name <> ALL ('{test,read,activate,manage}')`,
+  );
+
+async function check(needed: Scope, run: Run): Promise<void> {
+  for (const scope of scopes) {
+    await reset();
+    const before = await rows();
+    const { status, text } = await run(scope);
+    const isAllowed = allows(scope, needed);
+    const message = `Forbidden: this needs a token with the scope ${needed}`;
+    expect([scope, text.includes(message), status === 403]).toEqual([
+      scope,
+      !isAllowed,
+      !isAllowed && status !== undefined && !text.startsWith('[') && !text.startsWith('event'),
+    ]);
+    if (isAllowed) expect(text).not.toMatch(/Forbidden/);
+    else expect(await rows()).toBe(before);
+    if (isAllowed && needed === 'activate') expect(await rows()).not.toBe(before);
+  }
+}
+
+it.each(cases)('%s needs the scope %s', (_, needed, run) => check(needed, run));
+
+it('every mutation is in the table, and says which scope it needs', () => {
+  const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});
+  for (const { name, extensions } of mutations)
+    expect(cases).toContainEqual([`POST of ${name}`, extensions.scope, expect.any(Function)]);
+});
+
+describe('the tools', () => {
+  it('that change something need the scope of their request, and all others need read', async () => {
+    const offered = (await clients.get('read')?.listTools())?.tools ?? [];
+    const writing = offered.filter(({ annotations }) => !annotations?.readOnlyHint).map(({ name }) => name);
+    const needing = tools.filter(([, scope]) => scope !== 'read').map(([name]) => name);
+    expect(writing.toSorted()).toEqual(needing.toSorted());
+    for (const { name, inputSchema } of offered)
+      if (!writing.includes(name) && name !== 'graphqlQuery')
+        await check(
+          'read',
+          tool(name, () => ('id' in (inputSchema.properties ?? {}) ? { id: 1 } : {})),
+        );
+  });
+
+  it.each(tools)('%s needs the scope %s', (_, needed, run) => check(needed, run));
+
+  it('offer none of what concerns tokens', async () => {
+    const offered = (await clients.get('manage')?.listTools())?.tools ?? [];
+    expect(offered.map(({ name }) => name)).not.toEqual(expect.arrayContaining(['Created']));
+    expect(offered.map(({ name }) => name)).not.toEqual(expect.arrayContaining(['Tokens']));
+    for (const [document, message] of [
+      [query, 'The tokens of the account are not available here'],
+      [
+        '{ viewer { ...U } } fragment U on User { a: currentToken { id } }',
+        'The tokens of the account are not available here',
+      ],
+      [creation, 'Only queries are run here'],
+    ] as const)
+      expect((await tool('graphqlQuery', () => ({ query: document }))('manage')).text).toContain(message);
+  });
+});
