@@ -5,13 +5,11 @@ import type pg from 'pg';
 export const demoUsername = 'demo';
 
 /**
- * Writes all the data, in the transaction of the client, with one statement for all rows of a table, since one for each row would take seconds.
+ * Writes all the data, in a transaction, with one statement for all rows of a table, since one for each row would take seconds.
  * @param now the time of loading. Only the times of the data depend on it.
  */
 export async function loadDemoData(client: pg.PoolClient, now: Date): Promise<void> {
   const ago = (days: number | string) => `timestamptz '${now.toISOString()}' - ${days} * interval '24 hours'`;
-  // PostgreSQL would compile these statements for seconds, to save nothing.
-  await client.query('SET LOCAL jit = off');
   for (const statementsOf of [users, devices, templates, trainings, locks])
     await client.query(statementsOf(ago));
 }
@@ -21,7 +19,8 @@ type Ago = (days: number | string) => string;
 
 const owner = `(SELECT id FROM "User" WHERE username = '${demoUsername}')`;
 
-const users = () => `
+/** Without `jit = off` a server would compile the statements, for seconds. */
+const users = () => `SET LOCAL jit = off;
   INSERT INTO "User" (username, "subscriptionTier", league, rank, "matchPoints", "profileImage", "profileTitle", "profileDescription")
   VALUES
     ('${demoUsername}', 'ultra', 3, 150, 800, 'https://example.com/demo.jpg', 'Explorer', 'The account that comes with Dovetail.'),
@@ -35,8 +34,7 @@ const devices = (ago: Ago) => `
     ('dtt-demo-2', ${owner}, '02:00:00:00:00:02', '1002', '2.0.3', ${ago(46.2)}, ${ago(46.2)}, ${ago(90)}, 31),
     ('dtt-demo-3', ${owner}, '02:00:00:00:00:03', '1003', '2.1.0', NULL, NULL, ${ago(1)}, 0);
   INSERT INTO "LkbxDevice" ("bubbleId", "ownerId", "macAddress", locked, "hueShift", "lastVisited", "lastLogAt")
-  VALUES
-    ('lkbx-demo-1', ${owner}, '02:00:00:00:01:01', true, 120, ${ago(0.2)}, ${ago(0.2)}),
+  VALUES ('lkbx-demo-1', ${owner}, '02:00:00:00:01:01', true, 120, ${ago(0.2)}, ${ago(0.2)}),
     ('lkbx-demo-2', ${owner}, '02:00:00:00:01:02', false, 285, ${ago(138)}, ${ago(138)});
   INSERT INTO "OssmDevice" ("bubbleId", "ownerId", "macAddress", chip, "lastVisited", "OSSMFirmwareId")
   VALUES ('ossm-demo-1', ${owner}, '02:00:00:00:02:01', 'ESP32-S3', ${ago(3)}, 5)`;
@@ -55,8 +53,7 @@ const templates = (ago: Ago) => `
       'Breathe between two of them.', false, false, 60, 12.5, ${ago(30)}, ${ago(30)}),
     ('prog-demo-4', (SELECT id FROM "User" WHERE username = 'coach'), 'Coach’s Pick', 'Imported from the coach',
       'For those who know how', 'You are ready for this.', true, false, 80, 10, ${ago(200)}, ${ago(150)}),
-    ('prog-demo-5', ${owner}, 'Pyramid: longer and longer, and back again',
-      'Segments that grow from one minute to four and shrink again, with rests between them', 'Up and down',
+    ('prog-demo-5', ${owner}, 'Pyramid: longer and longer, and back again', 'Grows to four minutes, with rests', 'Up and down',
       'The third step is the hardest.', true, true, 65, 7.5, ${ago(160)}, ${ago(48)}),
     ('prog-demo-6', ${owner}, 'Sunday, draft', '', '', '', false, false, 55, 20, ${ago(75)}, ${ago(75)});
   INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration, repeat)
@@ -66,9 +63,8 @@ const templates = (ago: Ago) => `
       (2, 0, 'warmup', 60, 1), (2, 1, 'training', 600, 2), (2, 2, 'cooldown', 120, 1),
       (3, 0, 'training', 45, 8),
       (4, 0, 'warmup', 60, 1), (4, 1, 'training', 240, 5),
-      (5, 0, 'warmup', 90, 1), (5, 1, 'training', 60, 2), (5, 2, 'rest', 30, 1), (5, 3, 'training', 120, 2), (5, 4, 'rest', 45, 1),
-      (5, 5, 'training', 240, 1), (5, 6, 'rest', 45, 1), (5, 7, 'training', 120, 2), (5, 8, 'rest', 30, 1), (5, 9, 'training', 60, 2),
-      (5, 10, 'cooldown', 180, 1)
+      (5, 0, 'warmup', 90, 1), (5, 1, 'training', 60, 2), (5, 2, 'rest', 30, 1), (5, 3, 'training', 120, 2), (5, 4, 'rest', 30, 1),
+      (5, 5, 'training', 240, 1), (5, 6, 'rest', 30, 1), (5, 7, 'training', 120, 2), (5, 8, 'cooldown', 180, 1)
     ) s (template, position, type, duration, repeat)
     JOIN "DttTemplate" t ON "bubbleId" = 'prog-demo-' || template
   ORDER BY template, position;
@@ -79,9 +75,9 @@ const templates = (ago: Ago) => `
 
 /**
  * The trainings of about a year, in series: the days since the last one of each, their number, and the days between two of them. The
- * figures vary with the number of a training and improve over the year, but one training in thirteen went badly. One in five has
- * no template and no goal, so it is neither passed nor failed. The first template replaces one that did not exist yet. The
- * second device is used for half of the trainings while it was in use.
+ * figures vary with the number of a training and improve over the year, but one training in thirteen went badly. One in five has no
+ * template and no goal, so it neither passed nor failed. The first template replaces one that did not exist yet. The second device
+ * is used for half of the trainings while it was in use.
  */
 const trainings = (ago: Ago) => `
   WITH training AS (
@@ -92,23 +88,17 @@ const trainings = (ago: Ago) => `
             generate_series(0, count - 1) turn
         ) turns
     ),
-    graded AS (
-      SELECT number, type, place - 1 AS place, seconds, reps, speed,
-        round(57 - days / 40 + (number * 17 + place * 29) % 37 - CASE WHEN number % 13 = 0 THEN 25 ELSE 0 END) AS grade
+    segment AS (
+      SELECT *, round(57 - days / 40 + (number * 17 + place * 29) % 37 - CASE WHEN number % 13 = 0 THEN 25 ELSE 0 END) AS grade
       FROM training, string_to_table((ARRAY['repetition endurance freeform bounce', 'repetition endurance endurance',
           'bounce repetition bounce repetition bounce', 'repetition endurance bounce freeform', 'freeform'])[number % 5 + 1], ' ')
-        WITH ORDINALITY part (type, place)
-        JOIN (VALUES ('repetition', 60, 20, 1.2), ('endurance', 120, 30, 0.9), ('bounce', 45, 24, 1.8), ('freeform', NULL, NULL, NULL))
-          goal (type, seconds, reps, speed) USING (type)
-    ),
-    segment AS (
-      SELECT *, CASE WHEN type <> 'freeform' THEN grade >= 60 END AS passed, round(coalesce(reps, 40) * (grade + 30) / 100) AS done
-      FROM graded
+        WITH ORDINALITY part (type, place) NATURAL LEFT JOIN
+        (VALUES ('repetition', 60, 20, 1.2), ('endurance', 120, 30, 0.9), ('bounce', 45, 24, 1.8)) goal (type, seconds, reps, speed)
     ),
     session AS (
       INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", name, passed, "trainerId", "templateId")
       SELECT 'session-demo-' || number, ${owner}, ${ago('days')}, CASE WHEN number % 3 = 0 THEN 'Session ' || number END,
-        (SELECT bool_and(passed) FROM segment s WHERE s.number = t.number),
+        (SELECT bool_and(grade >= 60) FROM segment s WHERE s.number = t.number AND type <> 'freeform'),
         (SELECT id FROM "DttDevice" WHERE "bubbleId" =
           CASE WHEN number % 2 = 0 AND days >= 46 AND days < 90 THEN 'dtt-demo-2' ELSE 'dtt-demo-1' END),
         (SELECT id FROM "DttTemplate" WHERE number % 5 < 4 AND "bubbleId" = 'prog-demo-' ||
@@ -119,9 +109,9 @@ const trainings = (ago: Ago) => `
   INSERT INTO "TrainerSegment"
     ("sessionId", type, "order", "createdAt", passed, "percentGrade", points, "durationMeasured", "durationTarget", "repsMeasured",
       "repsTarget", "speedMeasured", "speedTarget", "targetDepth", "targetWindow", "longestDeepthroat", "strokeLength", "distanceTravelled")
-  SELECT id, type, place, "createdAt", passed, grade, grade * 2,
-    coalesce(round(seconds * least(grade + 30, 100) / 100), 90 + number % 7 * 20), seconds, done, reps,
-    round(coalesce(speed, 1) * (grade + 30) / 100, 2), speed, 50, 10, 1500 + number * 40, 62.5, done / 8
+  SELECT id, type, place - 1, "createdAt", CASE WHEN type <> 'freeform' THEN grade >= 60 END, grade, grade * 2,
+    coalesce(seconds * least(grade + 30, 100) / 100, 90 + number % 7 * 20), seconds, coalesce(reps, 40) * (grade + 30) / 100, reps,
+    round(coalesce(speed, 1) * (grade + 30) / 100, 2), speed, 50, 10, 1500 + number * 40, 62.5, coalesce(reps, 40) * (grade + 30) / 800
   FROM segment JOIN session ON "bubbleId" = 'session-demo-' || number
   ORDER BY number DESC, place;
   UPDATE "User" SET ("totalPoints", "dttTotalReps", "dttTotalSessions") =
@@ -129,9 +119,9 @@ const trainings = (ago: Ago) => `
   WHERE username = '${demoUsername}'`;
 
 /**
- * Lock sessions of each state: the active one, the ended ones, the last of them first, and one that was never started. Each has the
- * hours from its start to its events, and the kind of the last of them. The end of the active session follows from its duration,
- * and the session that is still in its break has no end. The last one was opened in an emergency, long before its week was over.
+ * Lock sessions of each state: the active one, the ended ones, the last of them first, one that was never started, and one that was
+ * opened in an emergency. Each has the hours from its start to its events, and the kind of the fourth. The end of the active session
+ * follows from its duration, and the session that is still in its break has no end.
  */
 const locks = (ago: Ago) => `
   INSERT INTO "LockTemplate"

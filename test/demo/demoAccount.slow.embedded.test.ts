@@ -65,7 +65,7 @@ describe('the demo account', () => {
       'Endurance: demo 1380 3  ',
       'Intervals: demo 360 1  ',
       'Coach’s Pick: coach 1260 2  imported',
-      'Pyramid: longer and longer, and back again: demo 1380 11  ',
+      'Pyramid: longer and longer, and back again: demo 1200 9  ',
       'Sunday, draft: demo  0  ',
     ]);
     expect(
