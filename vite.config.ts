@@ -1,26 +1,12 @@
 /**
- * `vite build` bundles the gateway and most of its packages into a few files, `dist/gateway`: Node needs half of a start to
- * find and open the 1,200 files that these are made of (docs/decisions/bundle.md).
+ * `vite build` bundles the gateway and all its packages but one into `dist/gateway`: Node needs half of a start to find and open
+ * the 1,200 files that these are made of, and the package needs none of them installed (docs/decisions/bundle.md).
  */
 
 import { defineConfig } from 'vite';
 
-/**
- * Packages that are not bundled. They read files of their own, or are loaded only when a setting asks for them. They must not
- * share a package with the bundle: it would be loaded twice.
- */
-const external = [
-  '@electric-sql/pglite',
-  '@graphql-yoga/render-graphiql',
-  '@opentelemetry/api',
-  '@opentelemetry/core',
-  '@opentelemetry/exporter-trace-otlp-http',
-  '@opentelemetry/resources',
-  '@opentelemetry/sdk-trace-base',
-  '@prisma/client',
-  'pg-native',
-  'prom-client',
-];
+/** PGlite reads files of its own, so it stays a package. `pg` asks for `pg-native`, which is not installed. */
+const external = ['@electric-sql/pglite', 'pg-native'];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql for some packages and its CommonJS for others.

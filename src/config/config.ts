@@ -94,9 +94,13 @@ export const settings = {
     secret: true,
   },
   DATA_DIR: setting(
-    'folder of the embedded database; unused with DATABASE_URL',
+    'folder of the embedded database; with DATABASE_URL, of the token of DEMO_ACCOUNT alone',
     'a path',
     z.string().min(1).default('.data'),
+  ),
+  DEMO_ACCOUNT: onOffSetting(
+    'whether a database of DATABASE_URL without users gets the demo account, as an embedded one does; for one gateway without workers',
+    'off',
   ),
   CHANGE_FEED: setting(
     'how PostgreSQL announces changes: `notify`, for which commits wait for each other, or `logical` decoding, for which they do not; `auto` takes logical where server and role allow it',

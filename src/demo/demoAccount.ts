@@ -1,11 +1,11 @@
 /**
  * The main file of this folder: the demo account, which has data for every query. No other account is ever changed. A new embedded
- * database starts with it; `dovetail demo` loads it into any other database. It is written by SQL: a first start would take a
- * quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times when it is loaded.
+ * database starts with it, and with DEMO_ACCOUNT one of a server; `dovetail demo` loads it into any other. It is written by SQL: a
+ * first start would take a quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times.
  */
 
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { Connected } from '../database/database.ts';
 import { inTransaction } from '../database/transaction.ts';
@@ -29,7 +29,9 @@ export async function prepareDemo(
   // A mirrored account belongs to a user of the upstream, even if it has the name of the demo account.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
   if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
-  const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
+  // By its data: other accounts may have its name.
+  const ofDemo = `SELECT "ownerId" AS id FROM "DttDevice" WHERE "bubbleId" = 'dtt-demo-1'`;
+  const [demo] = await sql.run<{ id: number }>(ofDemo, []);
   if (!demo) return undefined;
 
   const file = dataDir === undefined ? undefined : join(dataDir, 'demo-token');
@@ -52,6 +54,7 @@ export async function prepareDemo(
   if (!created) return undefined;
   const { token } = created;
   if (file === undefined) return token;
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   await rm(`${file}.new`, { force: true });
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);

@@ -50,21 +50,23 @@ describe('the demo account', () => {
       await found(`SELECT count(*), count(passed), count(*) FILTER (WHERE passed), count(name), count("templateId"),
           count(DISTINCT "trainerId"), min("createdAt")::date::text, max("createdAt")::date::text
         FROM "DttSession" WHERE "ownerId" = ${demo}`),
-    ).toEqual(['60 55 32 20 48 2 2025-02-19 2026-02-17']);
+    ).toEqual(['60 48 20 20 48 2 2025-02-19 2026-02-17']);
     expect(
       await found(`SELECT "totalPoints", "dttTotalReps", "dttTotalSessions" FROM "User" WHERE id = ${demo}`),
-    ).toEqual(['33152 5220 60']);
+    ).toEqual(['28482 5519 60']);
     expect(
-      await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
+      await found(`SELECT name || ':', username, sum(duration * repeat), count(position),
           CASE t.id WHEN (SELECT "activeTemplateId" FROM "User" WHERE id = ${demo}) THEN 'active' END,
           (SELECT 'imported' FROM "DttLibraryEntry" WHERE "templateId" = t.id AND "userId" = ${demo} AND "importedAt" IS NOT NULL)
-        FROM "DttTemplate" t JOIN "User" u ON u.id = "ownerId" JOIN "DttTemplateSegment" ON "templateId" = t.id
+        FROM "DttTemplate" t JOIN "User" u ON u.id = "ownerId" LEFT JOIN "DttTemplateSegment" ON "templateId" = t.id
         GROUP BY t.id, username ORDER BY t.id`),
     ).toEqual([
-      'Beginner Program: demo 960 1 active ',
-      'Endurance: demo 1380 2  ',
-      'Intervals: demo 360 0  ',
-      'Coach’s Pick: coach 1260 1  imported',
+      'Beginner Program: demo 960 2 active ',
+      'Endurance: demo 1380 3  ',
+      'Intervals: demo 360 1  ',
+      'Coach’s Pick: coach 1260 2  imported',
+      'Pyramid: longer and longer, and back again: demo 1200 9  ',
+      'Sunday, draft: demo  0  ',
     ]);
     expect(
       await found(`SELECT "lockState", "isActive", t.name, "startDate"::date::text, max(s."createdAt")::date::text,
@@ -78,7 +80,22 @@ describe('the demo account', () => {
       'break false Weekend Lock 2025-09-30 2025-10-01 START/break',
       'completed false  2025-03-02 2025-03-04 START/break/LOCK/end',
       'pending false Weekend Lock 2026-02-13 2026-02-13 created',
+      'abandoned false One Week 2026-01-08 2026-01-11 START/break/LOCK/emergency',
     ]);
+    expect(
+      await found(`SELECT type, count(*), count(*) FILTER (WHERE passed), count(*) FILTER (WHERE NOT passed), min("percentGrade"),
+          max("percentGrade"), count("repsTarget")
+        FROM "TrainerSegment" GROUP BY type ORDER BY type`),
+    ).toEqual([
+      'bounce 60 47 13 37 93 60',
+      'endurance 48 35 13 40 91 48',
+      'freeform 36 0 0 29 91 0',
+      'repetition 60 47 13 33 91 60',
+    ]);
+    expect(
+      await found(`SELECT "serialNumber", "lastVisited"::date::text, max("createdAt")::date::text, count(s.id)
+        FROM "DttDevice" d LEFT JOIN "DttSession" s ON "trainerId" = d.id GROUP BY d.id ORDER BY d.id`),
+    ).toEqual(['1001 2026-02-17 2026-02-17 50', '1002 2026-01-02 2026-01-02 10', '1003   0']);
   });
 
   it('has a history that ends at the time of loading', async () => {

@@ -32,13 +32,14 @@ describe('a mirror', () => {
     expect(reportRows(report).map((cells) => cells.join(' '))).toEqual([
       'user 1 1 0 0 0 0',
       'DTT devices 2 2 0 0 0 0',
-      'DTT templates 3 3 0 0 0 0',
-      'LKBX devices 1 1 0 0 0 0',
-      'lock templates 2 2 0 0 0 0',
-      'lock sessions 6 6 0 0 0 0',
+      'DTT templates 5 5 0 0 0 0',
+      'LKBX devices 2 2 0 0 0 0',
+      'lock templates 3 3 0 0 0 0',
+      'lock sessions 7 7 0 0 0 0',
       'OSSM devices 1 1 0 0 0 0',
       'DTT sessions 60 60 0 0 0 0',
-      'details of DTT templates 3 0 3 0 0 0',
+      // The last template has no segments, so its details change nothing.
+      'details of DTT templates 5 0 4 1 0 0',
       'details of DTT sessions 60 0 60 0 0 0',
     ]);
     expect(finished).toEqual([...report.countsByKind.keys()]);
@@ -46,7 +47,7 @@ describe('a mirror', () => {
     expect(advanced).toContainEqual(['DTT sessions', 60, 60]);
     expect(advanced).toContainEqual(['details of DTT sessions', 1, 60]);
     expect(advanced.at(-1)).toEqual(['details of DTT sessions', 60, 60]);
-    expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
+    expect(advanced).toContainEqual(['lock sessions', 7, undefined]);
     await expectSameReads(scene, await openMirror(), allReads);
   });
 
@@ -67,7 +68,7 @@ describe('a mirror', () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
     await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
-    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
+    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 0 }, data: { points: 7 } });
     await client.dttSession.create({
       data: {
         bubbleId: 'new',

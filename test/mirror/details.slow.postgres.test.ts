@@ -72,7 +72,7 @@ const detailed: [query: string, records: readonly string[]][] = [
   ],
   [
     `{ node(id: "${globalId('DttTemplateSegment', 2)}") { ... on DttTemplateSegment { type template { name } } } }`,
-    ['/dtt/templates/1', '/dtt/templates/2', '/dtt/templates/4'],
+    ['/dtt/templates/1', '/dtt/templates/2', '/dtt/templates/4', '/dtt/templates/5', '/dtt/templates/6'],
   ],
   [
     `{ node(id: "${globalId('TrainerSegment', 1)}") { ... on TrainerSegment { rawType session { segments { distanceTravelledMetres } } } } }`,
@@ -195,12 +195,12 @@ describe('a read of a mirror that has only the lists', () => {
 
 describe('the details of a mirror', () => {
   it('are read after the lists, those of the active template first, then those of the newest sessions', async () => {
-    expect(await pending()).toEqual([3, 60]);
+    expect(await pending()).toEqual([5, 60]);
     const { countsByKind, notes } = await pullOnly('details');
     expect(await pending()).toEqual([0, 0]);
     expect(fetched()[0]).toBe('GET /dtt/templates/1');
     const sessions = fetched()
-      .slice(3)
+      .slice(5)
       .map((request) => Number(/\d+$/.exec(request)?.[0]));
     // Four are requested at a time, so their order may differ by as much.
     for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);

@@ -36,8 +36,8 @@ function undated(everything: unknown): unknown {
 async function expectWholeSessions() {
   const sessions = await scene.target.client.dttSession.findMany({ include: { segments: true } });
   for (const { segments, detailsPending } of sessions) {
-    expect(segments).toHaveLength(4);
-    for (const segment of segments) expect(segment.repsTarget).toBe(detailsPending ? null : 20);
+    expect(segments).not.toEqual([]);
+    for (const segment of segments) expect(segment.repsMeasured === null).toBe(detailsPending);
   }
   return sessions.filter(({ detailsPending }) => !detailsPending).length;
 }
@@ -58,7 +58,7 @@ describe('the mirror of an upstream', () => {
     });
     await client.trainerSegment.createMany({
       data: late.flatMap(({ id }) =>
-        [0, 1, 2, 3].map((order) => ({ sessionId: id, type: 'bounce' as const, order, repsTarget: 20 })),
+        [0, 1, 2, 3].map((order) => ({ sessionId: id, type: 'bounce' as const, order, repsMeasured: 20 })),
       ),
     });
     // The first page of 100 gets through, and the second does not.

@@ -202,6 +202,38 @@ describe('DATABASE_URL', () => {
     await administer(`DROP DATABASE ${name} WITH (FORCE)`);
   });
 
+  it('of a PostgreSQL has the demo account with DEMO_ACCOUNT=on, with a token that stays and that pages may show', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const url = `${server}/demo_${process.pid}`;
+    await query(`${server}/postgres`, `CREATE DATABASE demo_${process.pid}`);
+    const settings = {
+      DATABASE_URL: url,
+      DATA_DIR: join(folder, 'new'),
+      DEMO_ACCOUNT: 'on',
+      // As in a container.
+      HOST: '0.0.0.0',
+      SHOW_DEMO_TOKEN: 'on',
+    };
+    const first = await serve(settings);
+    expect(first.token).not.toBe('');
+    const home = await fetch(first.url, { headers: { Accept: 'text/html' } });
+    expect(await home.text()).toContain(first.token);
+    await stop(first);
+    const second = await serve(settings);
+    expect(second.token).toBe(first.token);
+    await stop(second);
+    // Somebody else of this name keeps their account to themselves.
+    await query(
+      url,
+      `TRUNCATE "User" CASCADE; INSERT INTO "User" (username, "subscriptionTier") VALUES ('demo', 'ultra')`,
+    );
+    const third = await serve(settings);
+    expect(third.token).toBe('');
+    await stop(third);
+    await query(`${server}/postgres`, `DROP DATABASE demo_${process.pid} WITH (FORCE)`);
+  });
+
   it('of a database whose migrations are locked lets a gateway stop that waits to start', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
