@@ -11,7 +11,6 @@ import { defineConfig } from 'vite';
  */
 const external = [
   '@electric-sql/pglite',
-  '@graphql-yoga/render-graphiql',
   '@opentelemetry/api',
   '@opentelemetry/core',
   '@opentelemetry/exporter-trace-otlp-http',
