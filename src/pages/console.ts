@@ -9,10 +9,8 @@ import { bundledFiles, bundledPage, ownFiles, type PageHandler, pageResponse } f
  * @param demoTokenFor gives the demo token, with which the sign-in form has a button.
  */
 export async function createConsole(demoTokenFor: DemoTokenFor, hasGraphiql: boolean): Promise<PageHandler> {
-  const html = (await bundledPage('console')).replace(
-    'data-graphiql=""',
-    `data-graphiql="${hasGraphiql ? 'on' : 'off'}"`,
-  );
+  const graphiql = `data-graphiql="${hasGraphiql ? 'on' : 'off'}"`;
+  const html = (await bundledPage('console')).replace('data-graphiql=""', graphiql);
   const files = bundledFiles('console', '/console', '/console');
   return (exchange) => {
     const { request, path } = exchange;

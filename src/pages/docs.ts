@@ -9,12 +9,13 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { type PageHandler, pageByToken, pageResponse, staticFile } from './page.ts';
-import { card, section, table, template } from './reference.ts';
+import { headerFor, type PageSettings } from './links.ts';
+import { type PageHandler, pageByToken, staticFile } from './page.ts';
+import { card, referencePage, section, table } from './reference.ts';
 import { escapeHtml, prose } from './template.ts';
 
-/** @param demoTokenFor gives the token that is filled in. @param header that of the page, in HTML. */
-export async function createDocs(demoTokenFor: DemoTokenFor, header: string): Promise<PageHandler> {
+/** @param demoTokenFor gives the token that is filled in. */
+export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({ routes, schema, version: release, examples });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
@@ -29,7 +30,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, header: string): Pr
     return section(name, description, forms);
   });
   const parts = {
-    header,
+    header: headerFor(settings, '/docs'),
     title: 'REST reference',
     description: 'Every route of the REST interface, to read and to try.',
     introduction: `${prose(document.info.description)}
@@ -45,7 +46,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, header: string): Pr
 <input id="token" autocomplete="off" spellcheck="false" value="${token}">
 </label>`;
     const content = [input, ...sections].join('\n');
-    return pageResponse(template.fill({ ...parts, content }), template.policy);
+    return referencePage({ ...parts, content });
   });
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);

@@ -20,15 +20,9 @@ export function withErrorPage(
   // The paths of the APIs keep their forms, also where a setting has switched the API off.
   if (exchange.endpoint !== 'page' || !isFromBrowser(exchange)) return { ...response, status, headers };
   const title = STATUS_CODES[status] ?? '';
-  const lines = response.body
-    .toString()
-    .replace('Not found.', 'There is no page at this address.')
-    .replace(' The home page lists all pages.', '')
-    .trim()
-    .split('\n');
-  // Id and log are of use for an error of the gateway alone.
-  if (status >= 500)
-    lines.push(`Try again in a moment. The log has the cause, under the request \`${exchange.id}\`.`);
+  const text = response.body.toString().replace('Not found.', 'There is no page at this address.');
+  const lines = text.replace(' The home page lists all pages.', '').trim().split('\n');
+  if (status >= 500) lines.push(`Try again in a moment. The log names this request \`${exchange.id}\`.`);
   const says = lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('\n');
   const links = listOf(linksFor(settings, pages));
   const html = template.fill({ header: headerFor(settings), status: String(status), title, says, links });

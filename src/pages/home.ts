@@ -43,8 +43,18 @@ export function homePage(
   else if (UPSTREAM_URL === undefined)
     tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
   if (asksForPage(exchange)) {
-    const parts = { header: headerFor(config, '/'), links: listOf(links) };
-    return asPage(parts, tokens, commands, hasOnlyPersisted ? undefined : demoToken);
+    // No value has a character with a meaning in HTML.
+    const page = template.fill({
+      header: headerFor(config, '/'),
+      links: listOf(links),
+      token: demoToken ?? '',
+      versions,
+      commands: commands.map((command) => copyable(command)).join('\n'),
+      tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
+    });
+    const canAsk = demoToken !== undefined && !hasOnlyPersisted;
+    const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
+    return pageResponse(html, template.policy, headers);
   }
   const lines = [
     versions,
@@ -69,31 +79,6 @@ function requestsTo(address: string, token: string): string[] {
 }
 
 const template = readTemplate('home.html');
-
-/**
- * No value that is filled in has a character with a meaning in HTML.
- * @param links the parts of the page with links.
- * @param tokens each token, or command that prints one, with its title.
- * @param token sent by the queries of the page.
- */
-function asPage(
-  links: Readonly<Record<'header' | 'links', string>>,
-  tokens: readonly [says: string, code: string][],
-  commands: readonly string[],
-  token: string | undefined,
-): HttpResponse {
-  const parts: Readonly<Record<string, string>> = {
-    token: token ?? '',
-    versions,
-    ...links,
-    commands: commands.map((command) => copyable(command)).join('\n'),
-    tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
-  };
-  const page = template.fill(parts);
-  // Without the demo token the page cannot send queries.
-  const html = token === undefined ? page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '') : page;
-  return pageResponse(html, template.policy, headers);
-}
 
 /** Code with a button that copies it. */
 const copyable = (code: string, says = '') =>

@@ -15,46 +15,26 @@ interface Link {
   readonly name: string;
   readonly what: string;
   /** Whether the settings allow it; without this it is always there. */
-  readonly isThere?: (settings: PageSettings) => boolean;
+  readonly when?: (settings: PageSettings) => boolean;
 }
 
 /** The pages for people. The header of every page links to them. */
 export const pages: readonly Link[] = [
-  {
-    path: '/console',
-    name: 'Console',
-    what: 'devices, programs, history and locks, live',
-    isThere: hasConsole,
-  },
-  {
-    path: '/graphql',
-    name: 'GraphiQL',
-    what: 'queries with examples, docs and completion',
-    isThere: hasGraphiql,
-  },
-  {
-    path: '/schema',
-    name: 'Schema',
-    what: 'every query and type of GraphQL, with examples',
-    isThere: hasReferences,
-  },
-  { path: '/docs', name: 'REST', what: 'every route, to read and to try', isThere: hasReferences },
+  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live', when: hasConsole },
+  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples and completion', when: hasGraphiql },
+  { path: '/schema', name: 'Schema', what: 'every query and type, with examples', when: hasReferences },
+  { path: '/docs', name: 'REST', what: 'every route, to read and to try', when: hasReferences },
 ];
 
 /** Everything that can be opened. The probes are for programs, rather than for people. */
 export const allLinks: readonly Link[] = [
   ...pages,
-  {
-    path: '/schema.graphql',
-    name: 'GraphQL schema',
-    what: 'all of GraphQL in one text, for code generators',
-    isThere: hasReferences,
-  },
+  { path: '/schema.graphql', name: 'GraphQL schema', what: 'for code generators', when: hasReferences },
   {
     path: '/openapi.json',
     name: 'OpenAPI',
-    what: 'all of REST in one document, for code generators',
-    isThere: hasReferences,
+    what: 'the REST routes for code generators',
+    when: hasReferences,
   },
   { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
   { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
@@ -62,7 +42,7 @@ export const allLinks: readonly Link[] = [
 
 /** Those links that the settings allow. */
 export const linksFor = (settings: PageSettings, links = allLinks) =>
-  links.filter(({ isThere }) => isThere?.(settings) ?? true);
+  links.filter(({ when }) => when?.(settings) ?? true);
 
 /** The links as the items of a list, in HTML. */
 export const listOf = (links: readonly Link[]): string =>
@@ -70,11 +50,8 @@ export const listOf = (links: readonly Link[]): string =>
 
 /** The header of a page, in HTML. @param current the path of that page. */
 export function headerFor(settings: PageSettings, current?: string): string {
-  const link = (path: string, content: string, name = '') =>
-    `<a${name} href="${path}"${path === current ? ' aria-current="page"' : ''}>${content}</a>`;
-  const links = linksFor(settings, pages).map(({ path, name }) => link(path, name));
-  return `<header>
-${link('/', `Dovetail`, ' class="name"')}
-<nav aria-label="Pages">${links.join('')}</nav>
-</header>`;
+  const marked = (path: string) => `href="${path}"${path === current ? ' aria-current="page"' : ''}`;
+  const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
+  const home = `<a class="name" ${marked('/')}>Dovetail</a>`;
+  return `<header>\n${home}\n<nav aria-label="Pages">${links.join('')}</nav>\n</header>`;
 }

@@ -10,11 +10,11 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
-import { printedSchema, schema } from '../schema/schema.ts';
+import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { withErrorPage } from './errorPage.ts';
 import { homePage } from './home.ts';
-import { hasGraphiql, headerFor } from './links.ts';
+import { hasGraphiql } from './links.ts';
 import { bundledFiles, type PageHandler, staticResponse } from './page.ts';
 
 interface PagesOptions {
@@ -43,25 +43,14 @@ export function createPages(
       import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql(config)));
     pages.set('/console', onDemand(load));
   }
-  if (config.GRAPHIQL === 'on')
-    pages.set(
-      '/graphiql',
-      onDemand(async () => bundledFiles('explorer', '/graphiql', '/graphql')),
-    );
+  const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', '/graphql'));
+  if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(async () => {
-      const { createDocs } = await import('./docs.ts');
-      return createDocs(demoTokenFor, headerFor(config, '/docs'));
-    });
-    const reference = onDemand(async () =>
-      (await import('./schemaPage.ts')).createSchemaPage(schema, config),
-    );
+    const docs = onDemand(async () => (await import('./docs.ts')).createDocs(demoTokenFor, config));
+    const reference = onDemand(async () => (await import('./schemaPage.ts')).createSchemaPage(config));
     const printed = staticResponse(async () => textResponse(200, printedSchema()));
-    pages
-      .set('/openapi.json', docs)
-      .set('/docs', docs)
-      .set('/schema', reference)
-      .set('/schema.graphql', printed);
+    pages.set('/openapi.json', docs).set('/docs', docs).set('/schema', reference);
+    pages.set('/schema.graphql', printed);
   }
 
   async function respond(exchange: Exchange): Promise<HttpResponse> {

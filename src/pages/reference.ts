@@ -1,8 +1,14 @@
 /** What the references of both APIs have in common: a page with sections of cards that open, and a search. */
 
+import type { HttpResponse } from '../http/response.ts';
+import { pageResponse } from './page.ts';
 import { escapeHtml, prose, readTemplate } from './template.ts';
 
-export const template = readTemplate('reference.html');
+const template = readTemplate('reference.html');
+
+/** @param parts `title` and `description` as text, and `header`, `introduction` and `content` in HTML. */
+export const referencePage = (parts: Readonly<Record<string, string>>): HttpResponse =>
+  pageResponse(template.fill(parts), template.policy);
 
 /** The cards below a heading; nothing if there are none. */
 export const section = (title: string, says: string, cards: readonly string[]): string =>

@@ -2,44 +2,40 @@
 
 import * as graphql from 'graphql';
 import { writeGlobalId } from '../schema/globalId.ts';
+import { schema as ownSchema } from '../schema/schema.ts';
 import { hasGraphiql, headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageResponse, staticResponse } from './page.ts';
-import { card, section, table, template } from './reference.ts';
+import { type PageHandler, staticResponse } from './page.ts';
+import { card, referencePage, section, table } from './reference.ts';
 import { escapeHtml, prose } from './template.ts';
 
-export const createSchemaPage = (schema: graphql.GraphQLSchema, settings: PageSettings): PageHandler =>
+export const createSchemaPage = (settings: PageSettings): PageHandler =>
   staticResponse(async () => {
-    const parts = {
+    return referencePage({
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',
       description: 'Every query and every type of the GraphQL schema, with examples.',
-      introduction: `${prose(schema.description)}
-<p><a href="/schema.graphql">The schema as a text</a> has the same, for code generators.</p>`,
-      content: sectionsOf(schema, hasGraphiql(settings)).join('\n'),
-    };
-    return pageResponse(template.fill(parts), template.policy);
+      introduction: `${prose(ownSchema.description)}<p>Its text is in <a href="/schema.graphql">one file</a>.</p>`,
+      content: sectionsOf(ownSchema, hasGraphiql(settings)).join('\n'),
+    });
   });
 
 /** @param canTry whether the examples have a link to GraphiQL. */
 export function sectionsOf(schema: graphql.GraphQLSchema, canTry: boolean): string[] {
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
-  const roots = [query, mutation, schema.getSubscriptionType()];
+  const roots: unknown[] = [query, mutation, schema.getSubscriptionType()];
+  const types = Object.values(schema.getTypeMap()).filter(
+    (type) => !isBuiltIn(type) && !roots.includes(type),
+  );
   const operations = (kind: string, root: typeof query) =>
     Object.values(root?.getFields() ?? {}).map((field) => describeOperation(kind, field, canTry));
-  const types = Object.values(schema.getTypeMap()).filter(
-    (type) => !(isBuiltIn(type) || roots.some((root) => root === type)),
-  );
-  const cards = (isThere: (type: graphql.GraphQLNamedType) => boolean) =>
-    types.filter(isThere).map((type) => describeType(schema, type));
+  const cards = (isOfKind: (type: graphql.GraphQLNamedType) => boolean) =>
+    types.filter(isOfKind).map((type) => describeType(schema, type));
   const isPage = ({ name }: Member) => /(Connection|Edge|PageInfo)$/.test(name);
+  const records = cards((type) => graphql.isObjectType(type) && !isPage(type));
   return [
     section('Queries', 'Each can be followed: write `subscription` for `query`.', operations('query', query)),
     section('Mutations', 'All that can be written.', operations('mutation', mutation)),
-    section(
-      'Types',
-      'What queries return.',
-      cards((type) => graphql.isObjectType(type) && !isPage(type)),
-    ),
+    section('Types', 'What queries return.', records),
     section('Interfaces', 'Fields that several types have.', cards(graphql.isInterfaceType)),
     section('Pages of lists', 'What lists return.', cards(isPage)),
     section('Inputs', 'What arguments take.', cards(graphql.isInputObjectType)),
@@ -61,22 +57,22 @@ interface Member {
   readonly defaultValue?: unknown;
 }
 
-function describeOperation(kind: string, field: graphql.GraphQLField<unknown, unknown>, canTry: boolean) {
+type Field = graphql.GraphQLField<unknown, unknown>;
+
+function describeOperation(kind: string, field: Field, canTry: boolean): string {
   const example = exampleOf(kind, field);
   const link = `<p><a href="/graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a></p>`;
-  return describe(
-    `${kind}-${field.name}`,
-    field,
-    `<p>Returns ${linked(field.type)}.</p>
-${field.args.length > 0 ? '<h3>Arguments</h3>' : ''}${table(field.args.map(rowOf))}
-<h3>Example</h3>
-<pre tabindex="0">${escapeHtml(example)}</pre>
-${canTry ? link : ''}`,
-  );
+  const parts = [
+    `<p>Returns ${linked(field.type)}.</p>`,
+    field.args.length > 0 ? `<h3>Arguments</h3>${table(field.args.map(rowOf))}` : '',
+    `<h3>Example</h3>\n<pre tabindex="0">${escapeHtml(example)}</pre>${canTry ? link : ''}`,
+  ];
+  return describe(`${kind}-${field.name}`, field, parts.join('\n'));
 }
 
 function describeType(schema: graphql.GraphQLSchema, type: graphql.GraphQLNamedType): string {
-  const members = graphql.isEnumType(type) ? type.getValues() : Object.values(fieldsOf(type));
+  const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
+  const members = graphql.isEnumType(type) ? type.getValues() : fields;
   const [relation, others] = graphql.isInterfaceType(type)
     ? ['Types', schema.getPossibleTypes(type)]
     : ['Interfaces', graphql.isObjectType(type) ? type.getInterfaces() : []];
@@ -112,17 +108,16 @@ function linked(type: graphql.GraphQLType): string {
   return String(type).replace(named.name, (name) => `<a href="#${name}">${name}</a>`);
 }
 
-const fieldsOf = (type: graphql.GraphQLNamedType) => ('getFields' in type ? type.getFields() : {});
-
 /** An operation with all arguments that the field requires, and some of the fields that it returns. */
-function exampleOf(kind: string, { name, args, type }: graphql.GraphQLField<unknown, unknown>): string {
+function exampleOf(kind: string, { name, args, type }: Field): string {
   const given = args.flatMap((each) => {
     if (each.name === 'first') return 'first: 2';
     return graphql.isRequiredArgument(each) ? `${each.name}: ${literalOf(each.type)}` : [];
   });
-  const call = given.length > 0 ? `${name}(${given})` : name;
   const title = name.replace(/^./, (initial) => initial.toUpperCase());
-  return graphql.print(graphql.parse(`${kind} ${title} { ${call} ${selectionOf(type)} }`));
+  return graphql.print(
+    graphql.parse(`${kind} ${title} { ${name}${given.length > 0 ? `(${given})` : ''} ${selectionOf(type)} }`),
+  );
 }
 
 function literalOf(type: graphql.GraphQLInputType): string {
@@ -138,12 +133,10 @@ function selectionOf(given: graphql.GraphQLOutputType): string {
   const type = graphql.getNamedType(given);
   if (graphql.isLeafType(type)) return '';
   const fields = Object.values(graphql.isUnionType(type) ? {} : type.getFields());
-  const isLeaf = (field: (typeof fields)[number]) => graphql.isLeafType(graphql.getNamedType(field.type));
-  const names = fields
-    .filter((field) => isLeaf(field) && !/^(?!database)\w+Id$/.test(field.name))
-    .map(({ name }) => name);
-  const others = fields.filter((field) => !isLeaf(field));
+  const others = fields.filter((field) => !graphql.isLeafType(graphql.getNamedType(field.type)));
+  const leaves = fields.filter((field) => !others.includes(field) && !/^(?!database)\w+Id$/.test(field.name));
+  const names = leaves.slice(0, 5).map(({ name }) => name);
   const deeper = names.length < 2 && (others.find(({ name }) => name === 'nodes') ?? others[0]);
   const more = deeper ? `${deeper.name} ${selectionOf(deeper.type)}` : '';
-  return `{ ${graphql.isObjectType(type) ? '' : '__typename'} ${names.slice(0, 5).join(' ')} ${more} }`;
+  return `{ ${graphql.isObjectType(type) ? '' : '__typename'} ${names.join(' ')} ${more} }`;
 }

@@ -46,7 +46,7 @@ it('the page of a failure names the request in the log, and the probe has one as
   const page = await response.text();
   expect(page).toContain('<h1>Service Unavailable</h1>');
   expect(page).toContain('<p>the database cannot be reached</p>');
-  expect(page).toContain('under the request <code>mine-1</code>');
+  expect(page).toContain('The log names this request <code>mine-1</code>.');
   expect(await (await fetch(`${gateway.url}/readyz`)).text()).toBe('the database cannot be reached\n');
 });
 
