@@ -143,7 +143,7 @@ export const settings = {
     'off',
   ),
   INTROSPECTION: onOffSetting(
-    'whether the schema and the REST reference may be read, with or without a token',
+    'whether the schema and both references may be read, with or without a token',
     'on',
   ),
   FEDERATION: onOffSetting(

@@ -81,7 +81,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
   const documents = createDocuments(config, schema);
   const persistedFile = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, file: persistedFile });
-  const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor, config) : undefined;
   const execution = createExecution(config, documents, persisted);
   const tasks = createTasks(execution, createWork(options, persisted), persistedFile);
 

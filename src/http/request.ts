@@ -24,14 +24,16 @@ const pageTypes = [
   'text/html',
 ] as const;
 
+/** Whether a browser asks for a page. */
+export const asksForPage = (exchange: Exchange): boolean => isRead(exchange) && isFromBrowser(exchange);
+
 /**
- * Whether a browser asks for a page. A request with a token never does: a browser that opens an address sends none. The `Accept`
+ * Whether a browser sends the request because it opens an address. With a token it does not: a browser then sends none. The `Accept`
  * header alone is not enough, since Java's clients prefer HTML by default.
  */
-export function asksForPage(exchange: Exchange): boolean {
-  const { accept, authorization } = exchange.request.headers;
-  if (authorization !== undefined || !isRead(exchange)) return false;
-  return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
+export function isFromBrowser({ request: { headers } }: Exchange): boolean {
+  const { accept, authorization } = headers;
+  return authorization === undefined && acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
 }
 
 /** A name or an address, with or without a port (RFC 3986, section 3.2). */

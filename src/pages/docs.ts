@@ -9,13 +9,13 @@ import { root } from '../root.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { type PageHandler, pageByToken, pageResponse, staticFile } from './page.ts';
-import { escapeHtml, readTemplate } from './template.ts';
+import { headerFor, type PageSettings } from './links.ts';
+import { type PageHandler, pageByToken, staticFile } from './page.ts';
+import { card, referencePage, section, table } from './reference.ts';
+import { escapeHtml, prose } from './template.ts';
 
-const template = readTemplate('docs.html');
-
-/** @param navigation links to the other pages, in HTML. @param demoTokenFor gives the token that is filled in. */
-export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string): Promise<PageHandler> {
+/** @param demoTokenFor gives the token that is filled in. */
+export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({ routes, schema, version: release, examples });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
@@ -27,20 +27,26 @@ export async function createDocs(demoTokenFor: DemoTokenFor, navigation: string)
     const forms = operations
       .filter(({ operation }) => operation.tags.includes(name))
       .map((each) => describeRoute({ ...each, parameters }));
-    return `<h2>${escapeHtml(name)}</h2>\n<p>${escapeHtml(description)}</p>\n${forms.join('\n')}`;
+    return section(name, description, forms);
   });
   const parts = {
-    pages: navigation,
-    introduction: (document.info.description ?? '')
-      .split('\n\n')
-      .map((text) => `<p>${escapeHtml(text)}</p>`)
-      .join('\n'),
-    routes: sections.join('\n'),
-    records: Object.entries(schemas).map(describeRecord).join('\n'),
+    header: headerFor(settings, '/docs'),
+    title: 'REST reference',
+    description: 'Every route of the REST interface, to read and to try.',
+    introduction: `${prose(document.info.description)}
+<p><a href="/openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
   };
+  const records = Object.entries(schemas).map(describeRecord);
+  sections.push(section('Records', 'What the responses above have in `data`.', records));
   const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') => {
     const tokenHint = token ? 'That of the demo account.' : 'Each request is sent with it. It is not stored.';
-    return pageResponse(template.fill({ ...parts, token, tokenHint }), template.policy);
+    const input = `<noscript><p>To send requests from here, JavaScript is needed.</p></noscript>
+<label>API token
+<span>${tokenHint}</span>
+<input id="token" autocomplete="off" spellcheck="false" value="${token}">
+</label>`;
+    const content = [input, ...sections].join('\n');
+    return referencePage({ ...parts, content });
   });
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);
@@ -68,21 +74,20 @@ function describeRoute({ path, method, operation, parameters }: DescribedRoute):
   if (requestBody) fields.push(bodyField);
   const statuses = Object.entries(responses).map(([status, { description = '', ...response }]) => {
     const said = isReference(response) ? nameIn(response).replace(/(?<=[a-z])(?=[A-Z])/g, ' ') : description;
-    return `<tr><td>${status}</td><td>${escapeHtml(said)}</td></tr>`;
+    return [status, escapeHtml(said)];
   });
   const example = responses[200]?.content?.['application/json']?.example;
-  return `<details class="card" id="${escapeHtml(operation.operationId ?? '')}">
-<summary><b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}</summary>
-<form data-method="${method.toUpperCase()}" data-base="/api/v1" data-path="${path}">
+  const title = `<b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}`;
+  const form = `<form data-method="${method.toUpperCase()}" data-base="/api/v1" data-path="${path}">
 ${fields.join('\n')}
 <button type="submit" class="main">Send</button>
 <output hidden><p></p><pre tabindex="0"></pre></output>
 <h3>Responses</h3>
-<table>${statuses.join('')}</table>
+${table(statuses)}
 <h3>Example of a response</h3>
 <pre tabindex="0">${escapeHtml(JSON.stringify(example, null, 2))}</pre>
-</form>
-</details>`;
+</form>`;
+  return card(escapeHtml(operation.operationId ?? ''), title, form);
 }
 
 function inputFor({ name, in: place, required = false, description = '' }: ParameterObject): string {
@@ -97,10 +102,9 @@ const bodyField = `<label>Body<span>JSON</span>
 
 function describeRecord([name, record]: [string, SchemaObject | ReferenceObject]): string {
   const fields = Object.entries(isReference(record) ? {} : (record.properties ?? {})).map(
-    ([field, value]) =>
-      `<tr><td><code>${field}</code> ${typeOf(value)}</td><td>${escapeHtml(value.description ?? '')}</td></tr>`,
+    ([field, value]) => [`<code>${field}</code> ${typeOf(value)}`, escapeHtml(value.description ?? '')],
   );
-  return `<details class="card" id="${name}"><summary><code>${name}</code></summary><div><table>${fields.join('')}</table></div></details>`;
+  return card(name, `<code>${name}</code>`, `<div>${table(fields)}</div>`);
 }
 
 /** The type of a value, in HTML. */

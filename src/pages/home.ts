@@ -5,29 +5,9 @@ import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
+import { headerFor, linksFor, listOf, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
-
-/** Everything that can be opened in a browser. The probes are for programs, rather than for people. */
-export const allLinks = [
-  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live' },
-  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples, docs and completion' },
-  { path: '/docs', name: 'REST reference', what: 'every route, to read and to try' },
-  { path: '/openapi.json', name: 'OpenAPI', what: 'the same as a document, for code generators' },
-  { path: '/schema.graphql', name: 'Schema', what: 'all of GraphQL in one text, for code generators' },
-  { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
-  { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
-];
-
-/** Those that the header of a page links to. */
-const tools = ['/console', '/graphql', '/docs'];
-
-/** The links in the header of a page, to those pages that there are. */
-export const navigationTo = (paths: readonly string[], current?: string): string =>
-  allLinks
-    .filter(({ path }) => tools.includes(path) && paths.includes(path))
-    .map(({ path, name }) => `<a href="${path}"${path === current ? ' aria-current="page"' : ''}>${name}</a>`)
-    .join('');
 
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
@@ -37,17 +17,15 @@ const headers = { Vary: 'Accept, Authorization, Host' };
 
 /**
  * The page as HTML for browsers, and as text for terminals.
- * @param paths those that exist: settings switch some off.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
  */
 export function homePage(
   exchange: Exchange,
-  config: Pick<Config, 'PERSISTED_OPERATIONS' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'>,
-  paths: readonly string[],
+  config: PageSettings & Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'>,
   demoToken: string | undefined,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
-  const links = allLinks.filter(({ path }) => paths.includes(path));
+  const links = linksFor(config);
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
@@ -64,7 +42,20 @@ export function homePage(
   // In front of an upstream the accounts are those of the upstream.
   else if (UPSTREAM_URL === undefined)
     tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
-  if (asksForPage(exchange)) return asPage(links, tokens, commands, hasOnlyPersisted ? undefined : demoToken);
+  if (asksForPage(exchange)) {
+    // No value has a character with a meaning in HTML.
+    const page = template.fill({
+      header: headerFor(config, '/'),
+      links: listOf(links),
+      token: demoToken ?? '',
+      versions,
+      commands: commands.map((command) => copyable(command)).join('\n'),
+      tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
+    });
+    const canAsk = demoToken !== undefined && !hasOnlyPersisted;
+    const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
+    return pageResponse(html, template.policy, headers);
+  }
   const lines = [
     versions,
     summary,
@@ -88,31 +79,6 @@ function requestsTo(address: string, token: string): string[] {
 }
 
 const template = readTemplate('home.html');
-
-/**
- * No value that is filled in has a character with a meaning in HTML.
- * @param tokens each token, or command that prints one, with its title.
- * @param token sent by the queries of the page.
- */
-function asPage(
-  links: typeof allLinks,
-  tokens: readonly [says: string, code: string][],
-  commands: readonly string[],
-  token: string | undefined,
-): HttpResponse {
-  const parts: Readonly<Record<string, string>> = {
-    token: token ?? '',
-    versions,
-    pages: navigationTo(links.map(({ path }) => path)),
-    links: links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n'),
-    commands: commands.map((command) => copyable(command)).join('\n'),
-    tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
-  };
-  const page = template.fill(parts);
-  // Without the demo token the page cannot send queries.
-  const html = token === undefined ? page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '') : page;
-  return pageResponse(html, template.policy, headers);
-}
 
 /** Code with a button that copies it. */
 const copyable = (code: string, says = '') =>

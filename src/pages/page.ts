@@ -3,9 +3,12 @@
  * with the first request, and stored in each encoding that a client asks for.
  */
 
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, textResponse } from '../http/response.ts';
+import { root } from '../root.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 
 /** Handles the requests to a page: a path that belongs to neither API. */
@@ -112,4 +115,23 @@ export function staticFile(
     return { status: 200, headers: { 'Content-Type': type, 'Content-Length': body.length }, body };
   };
   return staticResponse(create, 'Accept-Encoding', headers);
+}
+
+/** The page of a bundle: a folder of `dist`, which the build makes. */
+export const bundledPage = (name: string): Promise<string> =>
+  readFile(new URL(`dist/${name}/index.html`, root), 'utf8');
+
+/** The name of a file has a digest of its content, so the content never changes. */
+const immutable = { 'Cache-Control': 'public, max-age=31536000, immutable' };
+
+/** Serves the files of a bundle. @param base the path of its folder. @param page where its page is. */
+export function bundledFiles(name: string, base: string, page: string): PageHandler {
+  const folder = new URL(`dist/${name}/assets/`, root);
+  const files = new Map(
+    readdirSync(folder).map((file) => [
+      `${base}/assets/${file}`,
+      staticFile(file, () => readFile(new URL(file, folder)), immutable),
+    ]),
+  );
+  return (exchange) => files.get(exchange.path)?.(exchange) ?? textResponse(404, `Not found. Try ${page}.`);
 }

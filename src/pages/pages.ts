@@ -5,13 +5,17 @@ import { type Config, hasConsole } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
+import { failureResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { isRead } from '../http/request.ts';
-import { textResponse } from '../http/response.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { homePage, navigationTo } from './home.ts';
-import { type PageHandler, staticResponse } from './page.ts';
+import { withErrorPage } from './errorPage.ts';
+import { homePage } from './home.ts';
+import { hasGraphiql } from './links.ts';
+import { bundledFiles, type PageHandler, staticResponse } from './page.ts';
 
 interface PagesOptions {
   readonly config: Config;
@@ -30,36 +34,38 @@ export function createPages(
   watch: RunInTurn,
 ): PageHandler {
   const { config } = options;
-  const hasGraphiql = config.GRAPHIQL === 'on' && config.PERSISTED_OPERATIONS !== 'only';
-  const pages = new Map<string, PageHandler>();
-  const paths = () => [...pages.keys(), ...(hasGraphiql ? ['/graphql'] : [])];
-  pages
-    .set('/', (exchange) => homePage(exchange, config, paths(), demoTokenFor(exchange.request)))
+  const pages = new Map<string, PageHandler>()
+    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request)))
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
     const load = () =>
-      import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql));
+      import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql(config)));
     pages.set('/console', onDemand(load));
   }
+  const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', '/graphql'));
+  if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(async () => {
-      const { createDocs } = await import('./docs.ts');
-      return createDocs(demoTokenFor, navigationTo(paths(), '/docs'));
-    });
-    const schema = staticResponse(async () => textResponse(200, printedSchema()));
-    pages.set('/openapi.json', docs).set('/docs', docs).set('/schema.graphql', schema);
+    const docs = onDemand(async () => (await import('./docs.ts')).createDocs(demoTokenFor, config));
+    const reference = onDemand(async () => (await import('./schemaPage.ts')).createSchemaPage(config));
+    const printed = staticResponse(async () => textResponse(200, printedSchema()));
+    pages.set('/openapi.json', docs).set('/docs', docs).set('/schema', reference);
+    pages.set('/schema.graphql', printed);
   }
 
-  return (exchange) => {
+  async function respond(exchange: Exchange): Promise<HttpResponse> {
     const { path } = exchange;
-    // These two have more paths below them.
-    const [, parent = path] = /^(\/docs|\/console)\//.exec(path) ?? [];
+    // These have more paths below them.
+    const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
     if (!page) return textResponse(404, nothingAt(path));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
+  }
+  return async (exchange) => {
+    const response = await respond(exchange).catch((error: unknown) => failureResponse(exchange, error));
+    return response.status < 400 ? response : withErrorPage(exchange, response, config);
   };
 }
 

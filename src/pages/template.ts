@@ -1,4 +1,4 @@
-/** Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css` and the same header. */
+/** Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css`. */
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,6 +10,9 @@ const read = (name: string) => readFileSync(new URL(`src/pages/${name}`, root), 
 /** The mark of all pages, as a part of a `data:` address. */
 export const icon = encodeURIComponent(read('icon.svg'));
 
+/** The style of all pages, with the mark of the header in it. */
+const look = read('look.css').replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`);
+
 export interface Template {
   /** @param parts HTML by the names of the parts. */
   fill(parts: Readonly<Record<string, string>>): string;
@@ -19,9 +22,7 @@ export interface Template {
 
 /** Reads an HTML file. Its style and its script must have no parts. */
 export function readTemplate(name: string): Template {
-  const html = read(name)
-    .replace('/* The look of all pages comes here. */', read('look.css'))
-    .replace('{{icon}}', icon);
+  const html = read(name).replace('/* The look of all pages comes here. */', look).replace('{{icon}}', icon);
   const digestOf = (element: RegExp) => `'sha256-${hash('sha256', element.exec(html)?.[1] ?? '', 'base64')}'`;
   return {
     fill: (parts) => html.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part] ?? ''),
@@ -43,3 +44,13 @@ export function escapeHtml(text: string): string {
     .replaceAll('"', '&quot;');
   return escaped.replace(/`([^`]+)`/g, '<code>$1</code>');
 }
+
+/** Paragraphs and lists, such as descriptions have them, as HTML. */
+export const prose = (text?: string | null): string =>
+  (text ?? '')
+    .split(/\n\n|\n(?=- )/)
+    .map((part) =>
+      part.startsWith('- ') ? `<li>${escapeHtml(part.slice(2))}</li>` : `<p>${escapeHtml(part)}</p>`,
+    )
+    .join('\n')
+    .replace(/<li>.*<\/li>/s, '<ul>$&</ul>');

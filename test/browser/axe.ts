@@ -9,12 +9,15 @@ const runOnly = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-p
 /** Rules that axe runs only if they are enabled. */
 const rules = { 'target-size': { enabled: true } };
 
-/** One line for each element that violates a rule: the rule, the element, and why. */
-export async function violationsOf(page: Page): Promise<string[]> {
+/**
+ * One line for each element that violates a rule: the rule, the element, and why.
+ * @param others selects the parts of the page that are not ours.
+ */
+export async function violationsOf(page: Page, others = 'none'): Promise<string[]> {
   // The content security policy of the page forbids other scripts, so axe is not added to the page as a script element.
   await page.evaluate(`globalThis.axe ?? (() => {${axe.source}})()`);
   const { violations } = await page.evaluate<axe.AxeResults>(
-    `axe.run(document, ${JSON.stringify({ runOnly, rules, resultTypes: ['violations'] })})`,
+    `axe.run({ include: document, exclude: [${JSON.stringify(others)}] }, ${JSON.stringify({ runOnly, rules, resultTypes: ['violations'] })})`,
   );
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, any, all, none }) =>

@@ -40,7 +40,7 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   expect(page).toContain('value="dvt_x-Y_1"');
   expect(page).not.toMatch(/ src=|\{\{|>undefined|"undefined/);
   const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path = '']) => path);
-  expect(links).toEqual(['/', '/console', '/graphql', '/docs', '/openapi.json']);
+  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs', '/openapi.json']);
   for (const [, record] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${record}"`);
 });
 
@@ -55,7 +55,7 @@ it('the page describes each route, with an input for each parameter', async () =
   }
 });
 
-it.each(['/docs', '/openapi.json', '/schema.graphql', '/console'])(
+it.each(['/docs', '/openapi.json', '/schema', '/schema.graphql', '/console'])(
   'a page or a file is not sent again when nothing has changed: %s',
   async (path) => {
     const first = await ask(path);

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { allLinks } from '../../src/pages/home.ts';
+import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -137,7 +137,7 @@ describe('without a demo token', () => {
   });
 });
 
-it.each(['/', '/schema.graphql', '/healthz', '/readyz', '/docs', '/openapi.json', '/console'])(
+it.each(['/', '/schema', '/schema.graphql', '/healthz', '/readyz', '/docs', '/openapi.json', '/console'])(
   'every page accepts only GET and HEAD: %s',
   async (path) => {
     const head = await fetch(gateway.url + path, { method: 'HEAD' });

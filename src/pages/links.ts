@@ -1,0 +1,57 @@
+/** What can be opened in a browser, and the header that links to it. */
+
+import { type Config, hasConsole } from '../config/config.ts';
+
+export type PageSettings = Pick<Config, 'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS'>;
+
+/** Whether GraphiQL has anything to send: with "only" the gateway runs no query that is typed. */
+export const hasGraphiql = ({ GRAPHIQL, PERSISTED_OPERATIONS }: PageSettings): boolean =>
+  GRAPHIQL === 'on' && PERSISTED_OPERATIONS !== 'only';
+
+const hasReferences = ({ INTROSPECTION }: PageSettings): boolean => INTROSPECTION === 'on';
+
+interface Link {
+  readonly path: string;
+  readonly name: string;
+  readonly what: string;
+  /** Whether the settings allow it; without this it is always there. */
+  readonly when?: (settings: PageSettings) => boolean;
+}
+
+/** The pages for people. The header of every page links to them. */
+export const pages: readonly Link[] = [
+  { path: '/console', name: 'Console', what: 'devices, programs, history and locks, live', when: hasConsole },
+  { path: '/graphql', name: 'GraphiQL', what: 'queries with examples and completion', when: hasGraphiql },
+  { path: '/schema', name: 'Schema', what: 'every query and type, with examples', when: hasReferences },
+  { path: '/docs', name: 'REST', what: 'every route, to read and to try', when: hasReferences },
+];
+
+/** Everything that can be opened. The probes are for programs, rather than for people. */
+export const allLinks: readonly Link[] = [
+  ...pages,
+  { path: '/schema.graphql', name: 'GraphQL schema', what: 'for code generators', when: hasReferences },
+  {
+    path: '/openapi.json',
+    name: 'OpenAPI',
+    what: 'the REST routes for code generators',
+    when: hasReferences,
+  },
+  { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
+  { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
+];
+
+/** Those links that the settings allow. */
+export const linksFor = (settings: PageSettings, links = allLinks) =>
+  links.filter(({ when }) => when?.(settings) ?? true);
+
+/** The links as the items of a list, in HTML. */
+export const listOf = (links: readonly Link[]): string =>
+  links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n');
+
+/** The header of a page, in HTML. @param current the path of that page. */
+export function headerFor(settings: PageSettings, current?: string): string {
+  const marked = (path: string) => `href="${path}"${path === current ? ' aria-current="page"' : ''}`;
+  const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
+  const home = `<a class="name" ${marked('/')}>Dovetail</a>`;
+  return `<header>\n${home}\n<nav aria-label="Pages">${links.join('')}</nav>\n</header>`;
+}

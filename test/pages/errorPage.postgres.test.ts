@@ -1,0 +1,77 @@
+/** Errors at the paths of pages: HTML for browsers, and text for programs. */
+
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await openTestGateway(await openTestDatabase());
+});
+afterAll(() => gateway?.close());
+
+const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+it.each([
+  ['GET', '/nothing', 404, 'Not Found', 'There is no page at this address.'],
+  ['GET', '/api//graphql', 404, 'Not Found', 'GraphQL is at /graphql, without a slash behind it.'],
+  ['GET', '/docs/nothing', 404, 'Not Found', 'Try /docs.'],
+  ['POST', '/docs', 405, 'Method Not Allowed', 'Only GET and HEAD.'],
+])('a browser that sends %s %s gets a page, with the pages that there are', async (method, path, ...says) => {
+  const [status, title, hint] = says;
+  const response = await fetch(gateway.url + path, { method, headers: browser });
+  const page = await response.text();
+  expect(response.status).toBe(status);
+  expect(page).toContain(`<title>${title} – Dovetail</title>`);
+  expect(page).toContain(hint);
+  expect(page).not.toMatch(/\{\{|>undefined|nothing|The home page lists/);
+  const links = [...page.matchAll(/<li><a href="(\/[^"]*)"/g)].map(([, link]) => link);
+  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs']);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': expect.stringMatching(/^default-src 'none'; .*style-src 'sha256-\S+'/),
+    'cache-control': 'no-store',
+    vary: 'Accept, Authorization',
+    'x-frame-options': 'DENY',
+    ...(status === 405 && { allow: 'GET, HEAD' }),
+  });
+});
+
+it('the page of a failure names the request in the log, and the probe has one as well', async () => {
+  const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('away') as never);
+  onTestFinished(() => failing.mockRestore());
+  const response = await fetch(`${gateway.url}/readyz`, {
+    headers: { ...browser, 'X-Request-Id': 'mine-1' },
+  });
+  expect(response.status).toBe(503);
+  const page = await response.text();
+  expect(page).toContain('<h1>Service Unavailable</h1>');
+  expect(page).toContain('<p>the database cannot be reached</p>');
+  expect(page).toContain('The log names this request <code>mine-1</code>.');
+  expect(await (await fetch(`${gateway.url}/readyz`)).text()).toBe('the database cannot be reached\n');
+});
+
+it('the response to a HEAD is that to a GET without the body', async () => {
+  const [head, get] = await Promise.all(
+    ['HEAD', 'GET'].map((method) => fetch(`${gateway.url}/nothing`, { method, headers: browser })),
+  );
+  expect(await head?.text()).toBe('');
+  expect([head?.status, head?.headers.get('Content-Length')]).toEqual([
+    404,
+    get?.headers.get('Content-Length'),
+  ]);
+});
+
+it.each([
+  ['a program', '/nothing', {}, 'text/plain; charset=utf-8'],
+  [
+    'a client with a token',
+    '/nothing',
+    { ...browser, Authorization: 'Bearer x' },
+    'text/plain; charset=utf-8',
+  ],
+  ['a browser at a path of tools that are off', '/mcp', browser, 'text/plain; charset=utf-8'],
+  ['a browser at a path of REST', '/api/v1/nothing', browser, 'application/json; charset=utf-8'],
+])('%s gets no page: %s', async (_, path, headers, type) => {
+  const response = await fetch(gateway.url + path, { headers });
+  expect([response.ok, response.headers.get('Content-Type')]).toEqual([false, type]);
+});
