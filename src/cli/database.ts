@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { type Config, commandLine, program, readConfig } from '../config/config.ts';
-import { type Connected, joinDatabase } from '../database/database.ts';
+import { type ConnectedDatabase, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
@@ -20,7 +20,7 @@ export type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
 
 /** A database with Prisma's client. */
-type Opened = Pick<Connected, 'pool' | 'sql'> & { readonly client: PrismaClient };
+type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: PrismaClient };
 
 /**
  * Opens the database that the settings name, and closes it when the work is done.

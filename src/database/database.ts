@@ -18,7 +18,7 @@ import { statementName } from './reader/batch.ts';
 import { createSql, type ReadCheck, type Sql } from './reader/sql.ts';
 import { endWhenSilent, longestConnecting } from './session.ts';
 
-export interface Connected {
+export interface ConnectedDatabase {
   readonly pool: pg.Pool;
   readonly sql: Sql;
   close(): Promise<void>;
@@ -41,7 +41,7 @@ export interface FeedChoice {
   readonly report?: FeedReport;
 }
 
-export interface Database extends Connected {
+export interface Database extends ConnectedDatabase {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
   /** The connection settings for a session of its own, past the pooler of the pool if there is one. */
@@ -95,7 +95,7 @@ export async function openDatabase(
 export async function joinDatabase(
   config: DatabaseSettings,
   listener?: MigrationListener,
-): Promise<Connected> {
+): Promise<ConnectedDatabase> {
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
   return whileInUse(longestOpening, async () => {
     const running = await findEmbedded(config.DATA_DIR);
@@ -196,7 +196,7 @@ interface ConnectOptions {
 export function connectTo(
   connection: pg.PoolConfig,
   { bounds, nameOf, readCheck, prepare, release }: ConnectOptions = {},
-): Connected {
+): ConnectedDatabase {
   const pool = new pg.Pool({
     ...connection,
     // These limits also hold if the server vanishes silently. For statements of a gateway, `endWhenSilent` does that.

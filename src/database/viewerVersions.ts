@@ -8,7 +8,7 @@ import type { ChangeFeed } from './feed/changeFeed.ts';
 import { resultWithin } from './waiting.ts';
 
 /** How long, in milliseconds, a request waits for announcements. */
-const longestWait = 250;
+const longestAnnouncementWait = 250;
 
 /** After a wait that timed out, no request waits for this many milliseconds, unless an announcement arrives. */
 const pauseAfterTimeout = 1_000;
@@ -81,7 +81,7 @@ function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>) {
     async catchUp(viewerId: number): Promise<boolean> {
       const needed = reads.of(viewerId);
       if (performance.now() - lastFailure < pauseAfterTimeout) return false;
-      await resultWithin(longestWait, awaitAnnouncements(reads.latest));
+      await resultWithin(longestAnnouncementWait, awaitAnnouncements(reads.latest));
       const isCaughtUp = needed <= caughtUpUntil;
       if (!isCaughtUp) lastFailure = performance.now();
       return isCaughtUp;

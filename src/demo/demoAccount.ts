@@ -7,7 +7,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
-import type { Connected } from '../database/database.ts';
+import type { ConnectedDatabase } from '../database/database.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
@@ -22,7 +22,7 @@ const tokenName = 'demo-token';
  * @param options.now the time of loading, to which all times of the data are relative.
  */
 export async function prepareDemo(
-  { pool, sql }: Pick<Connected, 'pool' | 'sql'>,
+  { pool, sql }: Pick<ConnectedDatabase, 'pool' | 'sql'>,
   dataDir: string | undefined,
   { keepsTokens = false, now = new Date() }: { keepsTokens?: boolean; now?: Date } = {},
 ): Promise<string | undefined> {

@@ -252,10 +252,10 @@ function checkRunnable(id: string, text: string, documents: Documents): void {
 }
 
 function problemWith(path: string, error: unknown): SetupError {
-  return new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reasonOf(error)}`);
+  return new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${problemIn(error)}`);
 }
 
-function reasonOf(error: unknown): string {
+function problemIn(error: unknown): string {
   if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
   const text = errorText(error);
   // The messages of file errors end with the path, which is already in the message around them.

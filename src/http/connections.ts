@@ -62,7 +62,7 @@ export function watchConnections(
   { head, request, silence, idle, closing: grace }: Timeouts,
   closing: AbortSignal,
 ) {
-  const connections = new Map<Duplex, Connection>();
+  const connections = new Map<Duplex, ConnectionState>();
   server.headersTimeout = head;
   server.requestTimeout = request;
   server.timeout = silence;
@@ -120,7 +120,7 @@ export function watchConnections(
   };
 }
 
-interface Connection {
+interface ConnectionState {
   /** The latest exchange. */
   latest: Exchange | undefined;
   /** Whether a request before the latest had a valid token. */
@@ -129,10 +129,10 @@ interface Connection {
   queued: Set<ServerResponse> | undefined;
 }
 
-function open(connections: Map<Duplex, Connection>, socket: Socket): void {
+function open(connections: Map<Duplex, ConnectionState>, socket: Socket): void {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
-  const connection: Connection = { latest: undefined, hasViewer: false, queued: undefined };
+  const connection: ConnectionState = { latest: undefined, hasViewer: false, queued: undefined };
   connections.set(socket, connection);
   socket.once('close', () => {
     connections.delete(socket);
@@ -145,7 +145,7 @@ function open(connections: Map<Duplex, Connection>, socket: Socket): void {
  * ended.
  */
 function noteAddress(
-  connections: Map<Duplex, Connection>,
+  connections: Map<Duplex, ConnectionState>,
   byAddress: Map<string, Set<Socket>>,
   socket: Socket,
   most: number,
@@ -169,10 +169,10 @@ function noteAddress(
 }
 
 /** Whether the client has sent no request yet, or has got the response to each. */
-const isIdle = ({ latest }: Connection) =>
+const isIdle = ({ latest }: ConnectionState) =>
   !latest || (latest.request.complete && latest.response.writableFinished);
 
-function begin(connection: Connection | undefined, exchange: Exchange): void {
+function begin(connection: ConnectionState | undefined, exchange: Exchange): void {
   if (!connection) return;
   connection.hasViewer ||= connection.latest?.hasViewer ?? false;
   connection.latest = exchange;
@@ -184,7 +184,7 @@ function begin(connection: Connection | undefined, exchange: Exchange): void {
 }
 
 /** Ends the queued responses of a connection that is closed. Node ends only the one that it was sending. */
-function endQueued({ queued = new Set() }: Connection): void {
+function endQueued({ queued = new Set() }: ConnectionState): void {
   for (const response of queued) if (!response.socket) response.destroy().emit('close');
 }
 
@@ -192,7 +192,7 @@ function endQueued({ queued = new Set() }: Connection): void {
  * Closes the connections. From now on responses have `Connection: close`. An idle connection waits for one more request, since one
  * may be on its way. After the grace period, connections are cut unless they wait for a response.
  */
-function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, grace: number): void {
+function close(server: Server, connections: ReadonlyMap<Duplex, ConnectionState>, grace: number): void {
   const began = performance.now();
   for (const { latest } of connections.values())
     if (latest && !latest.response.headersSent) latest.response.shouldKeepAlive = false;

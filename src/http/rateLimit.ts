@@ -77,7 +77,7 @@ interface Count {
 export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
   /** In the order in which they end, since all windows have the same length. Windows that other gateways began end sooner. */
   const counts = new Map<string, Count>();
-  const store = shared && limit > 0 ? createStore(name, limit, shared) : undefined;
+  const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;
   const portion = Math.ceil(limit / portions);
 
   function current(key: string, now: number): Count {
@@ -147,7 +147,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
 }
 
 /** The counts of all gateways over the database. */
-const createStore = (name: string, limit: number, pool: pg.Pool) =>
+const createCountStore = (name: string, limit: number, pool: pg.Pool) =>
   new RateLimiterPostgres({
     // Leaves out the names of prepared statements, which not every pooler supports.
     storeClient: {

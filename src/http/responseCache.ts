@@ -27,7 +27,7 @@ export interface ResponseCacheOptions {
 export function createResponseCache(versions: DataVersions, options: ResponseCacheOptions) {
   /** `shared` counts misses that shared a computation, `overtaken` those that were not stored because data changed meanwhile. */
   const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
-  const stored = createStore(options);
+  const stored = createResponseStore(options);
   /** Computations that equal requests may share. */
   const running = new Map<string, Promise<HttpResponse>>();
   const { versionOf, noteRead } = versions;
@@ -95,7 +95,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   };
 }
 
-interface Entry {
+interface CachedResponse {
   readonly viewerId: number;
   readonly version: number;
   readonly response: HttpResponse;
@@ -111,12 +111,12 @@ const withForms = 1.5;
 const largestShare = 1 / 4;
 
 /** The stored responses, within a bound for all and one for each viewer. */
-function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
+function createResponseStore({ maxBytes, maxAge }: ResponseCacheOptions) {
   /** The keys of each viewer's entries, the oldest first, and the memory that they take. */
   const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
-  const sizeOf = ({ response }: Entry, key: string) =>
+  const sizeOf = ({ response }: CachedResponse, key: string) =>
     Math.ceil(response.body.length * withForms) + 2 * key.length + overhead;
-  const entries = new LRUCache<string, Entry>({
+  const entries = new LRUCache<string, CachedResponse>({
     maxSize: Math.max(maxBytes, 1),
     sizeCalculation: sizeOf,
     dispose: remove,
@@ -126,7 +126,7 @@ function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
   });
 
   /** Called for each entry that is evicted or replaced. */
-  function remove(entry: Entry, key: string): void {
+  function remove(entry: CachedResponse, key: string): void {
     const own = owned.get(entry.viewerId);
     if (!own?.keys.delete(key)) return;
     own.bytes -= sizeOf(entry, key);
@@ -137,7 +137,7 @@ function createStore({ maxBytes, maxAge }: ResponseCacheOptions) {
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
     get: (key: string) => entries.get(key),
     /** @returns the stored response, which also holds the compressed form that is made of it. */
-    add(key: string, { viewerId, version, response: given }: Entry): HttpResponse {
+    add(key: string, { viewerId, version, response: given }: CachedResponse): HttpResponse {
       const response = { ...given, body: withOwnMemory(given.body), forms: {} };
       const entry = { viewerId, version, response };
       const bytes = sizeOf(entry, key);

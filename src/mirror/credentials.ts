@@ -43,23 +43,24 @@ export type Credentials = ReturnType<typeof openCredentials>;
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
 /** The error for clients if no token can be used. */
-const unreachable = (isOne: boolean) =>
-  isOne
+const unreachable = (hasConfiguredToken: boolean) =>
+  hasConfiguredToken
     ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
     : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const);
 
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
-  const isOne = configured !== undefined;
+  const hasConfiguredToken = configured !== undefined;
   const closing = new AbortController();
   /** The first account of the configured token. */
   let accountId: number | undefined;
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
       // A token of the gateway's own is never shown to the upstream, even if it was revoked.
-      if (!isOne && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
+      if (!hasConfiguredToken && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
       const checked = await askWhose(options, token, viewer?.id, closing.signal);
-      const isOthers = isOne && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
+      const isOthers =
+        hasConfiguredToken && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
       // Clients have tokens of the first account, so this token is no longer used.
       return isOthers && !viewer ? { kind: 'invalid' } : checked;
     },
@@ -71,10 +72,10 @@ export function openCredentials(options: CredentialsOptions) {
     onEnd(credential) {
       const { id } = credential.viewer;
       accounts.getOrAdd(id).remove(credential);
-      if (!isOne) accounts.removeUnreachable(id);
+      if (!hasConfiguredToken) accounts.removeUnreachable(id);
     },
     onOther: () =>
-      isOne
+      hasConfiguredToken
         ? logger.error(
             'UPSTREAM_TOKEN belongs to another user now: set a token of the mirrored account, or use another database',
           )
@@ -102,15 +103,15 @@ export function openCredentials(options: CredentialsOptions) {
 
   return {
     /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
-    tokens: isOne ? undefined : tokens,
+    tokens: hasConfiguredToken ? undefined : tokens,
     /** The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. */
     of(viewer: Viewer): Credential | undefined {
-      const holder = isOne ? own : viewer;
+      const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
     noteStatus: tokens.noteStatus,
     isConfirmedSince: tokens.isConfirmedSince,
-    unreachable: unreachable(isOne),
+    unreachable: unreachable(hasConfiguredToken),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();

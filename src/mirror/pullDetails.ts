@@ -86,7 +86,7 @@ function createFetcher(
       // Even if this ends the run: otherwise the next run would end at the same records.
       noteFailed(id);
       if (++failures > maxFailures) throw error;
-      return 'it cannot be had';
+      return 'it is not available';
     }
   };
 }

@@ -86,20 +86,20 @@ export async function openMirrorService(
   const { UPSTREAM_URL: base, UPSTREAM_TOKEN: configured } = config;
   if (base === undefined) return undefined;
   const { pool, logger, timing = {}, idle = 10 * 60_000, tokenMaxAge = 60_000 } = options;
-  const isOne = configured !== undefined;
+  const hasConfiguredToken = configured !== undefined;
   const waits = { ...usualWaits, ...options.waits };
   const interval = config.UPSTREAM_INTERVAL * 1_000;
   await checkMirror(pool, base);
   const accounts = createAccounts({
     ...options,
-    identify: isOne ? identifyByAnyRoute : identifyByUsersMe,
+    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
     base,
     timing,
     interval,
-    idle: isOne ? Number.POSITIVE_INFINITY : idle,
+    idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     // Its clients need tokens of the gateway's own.
-    next: isOne ? tokenStep('your_name', config) : undefined,
+    next: hasConfiguredToken ? tokenStep('your_name', config) : undefined,
     onTokenStatus: (...status) => credentials.noteStatus(...status),
   });
   const credentials = openCredentials({

@@ -48,7 +48,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     });
   }
 
-  const inTurn = createTurns();
+  const inTurn = createReadLimits();
   return async (exchange, viewer) => {
     exchange.operation = 'forwarded';
     const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
@@ -72,7 +72,7 @@ const maxReads = 16;
 const maxWaiting = 200;
 
 /** Limits the concurrent reads of each account, so that one client cannot hold all connections. Writes do not wait. */
-function createTurns() {
+function createReadLimits() {
   const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
   const tooMany = failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), false);
   return (accountId: number, read: () => Promise<UpstreamResponse>) => {

@@ -69,7 +69,7 @@ const largestShare = 1 / 8;
 const maxAccounts = 10_000;
 
 /** The stored responses, with one limit of memory for all accounts. The least recently used is dropped first. */
-function createStore(maxBytes: number) {
+function createAccountStores(maxBytes: number) {
   const accounts = new LRUCache<number, AccountReads>(atMost(maxAccounts));
   let lastId = 0;
   const stored = new LRUCache<string, StoredResponse>({
@@ -112,7 +112,7 @@ function createStore(maxBytes: number) {
 }
 
 export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
-  const accounts = createStore(maxBytes);
+  const accounts = createAccountStores(maxBytes);
 
   /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
@@ -189,7 +189,7 @@ function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamR
 }
 
 /** How long, in milliseconds, a read waits for announcements. */
-const longestWait = 250;
+const longestAnnouncementWait = 250;
 
 /**
  * Whether this gateway has received every announcement that was made before the call: any gateway may have
@@ -199,5 +199,5 @@ async function hasHeardAll(feed: ChangeFeed): Promise<boolean> {
   if (!feed.listening) return false;
   // No other process has the embedded engine open.
   if (!feed.catchUp) return true;
-  return (await resultWithin(longestWait, feed.catchUp())) === true && feed.listening;
+  return (await resultWithin(longestAnnouncementWait, feed.catchUp())) === true && feed.listening;
 }

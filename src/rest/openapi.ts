@@ -231,7 +231,11 @@ const headers: Record<string, HeaderObject> = {
     description: 'The media type that the body must have, if it had another one or none.',
     schema: { type: 'string', const: 'application/json' },
   },
-  ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },
+  ETag: {
+    description: 'Identifies the content of this response, for `If-None-Match`.',
+    required: true,
+    schema: { type: 'string' },
+  },
   WwwAuthenticate: {
     description: 'The scheme, and what is wrong with the token, if there is one.',
     required: true,

@@ -20,7 +20,7 @@ import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 
 const positionHeader = 'Dovetail-Position';
 
-type Place = Pick<PrimaryPosition, 'timeline' | 'position'>;
+type LogPlace = Pick<PrimaryPosition, 'timeline' | 'position'>;
 
 export interface Positions {
   /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
@@ -43,12 +43,12 @@ export function createPositions(
 ): Positions {
   const take = createPositionReader(sql);
   /** The position that reads of each viewer are known to include. */
-  const reached = new LRUCache<number, Place>(atMost(maxViewers));
+  const reached = new LRUCache<number, LogPlace>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
   });
 
-  async function reach({ endpoint }: Exchange, viewerId: number, given: Place) {
+  async function reach({ endpoint }: Exchange, viewerId: number, given: LogPlace) {
     const written = await take().catch(() => undefined);
     // A primary that does not respond may be the one that was replaced.
     if (!written || written.timeline < given.timeline)
@@ -62,7 +62,7 @@ export function createPositions(
     receive(exchange, viewer) {
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
-      const place = parsePlace(String(given));
+      const place = parseLogPlace(String(given));
       if (!place) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
       const known = reached.get(viewer.id);
       return known && includes(known, place) ? undefined : reach(exchange, viewer.id, place);
@@ -79,19 +79,19 @@ export function createPositions(
 }
 
 /** Whether `reached` covers a position. A later timeline covers all of an earlier one. */
-const includes = (reached: Place, { timeline, position }: Place) =>
+const includes = (reached: LogPlace, { timeline, position }: LogPlace) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
  * The given position, but at most that of the primary: what the primary has not written yet may never come. A client that
  * invents a position only loses its own cached responses.
  */
-function commonOf(given: Place, { timeline, position }: Place): Place {
+function commonOf(given: LogPlace, { timeline, position }: LogPlace): LogPlace {
   if (given.timeline < timeline) return { timeline, position: 0n };
   return { timeline, position: given.position < position ? given.position : position };
 }
 
-function parsePlace(text: string): Place | undefined {
+function parseLogPlace(text: string): LogPlace | undefined {
   const [, timeline, lsn = ''] = /^([1-9]\d{0,9})-(.*)$/.exec(text) ?? [];
   const position = parsePosition(lsn);
   return timeline === undefined || position === undefined

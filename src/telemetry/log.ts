@@ -27,7 +27,7 @@ export async function standardError(): Promise<DestinationStream> {
 const blockSize = 4_096;
 
 /** How long, in milliseconds, a line may wait for its block to be filled. */
-const longestWait = 100;
+const flushDelay = 100;
 
 /** How many characters may wait for a slow reader or a full disk. Further lines are dropped. */
 const mostWaiting = 1024 * 1024;
@@ -47,7 +47,7 @@ function openBlocks(): DestinationStream {
     timer = undefined;
     waiting = writeTo(fd, waiting);
     isBehind = waiting !== '';
-    if (isBehind) timer = setTimeout(flush, longestWait).unref();
+    if (isBehind) timer = setTimeout(flush, flushDelay).unref();
   }
   process.on('exit', flush);
   return {
@@ -55,7 +55,7 @@ function openBlocks(): DestinationStream {
       if (!isBehind && waiting.length + line.length > blockSize) flush();
       if (waiting.length > mostWaiting) return;
       waiting += line;
-      timer ??= setTimeout(flush, longestWait).unref();
+      timer ??= setTimeout(flush, flushDelay).unref();
     },
   };
 }

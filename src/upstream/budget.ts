@@ -18,7 +18,7 @@ const ownOfRefresh = 0.15;
 const window = 60_500;
 
 /** The longest pause, in milliseconds, that an upstream can ask for: an hour. */
-export const longestWait = 60 * 60_000;
+export const longestPause = 60 * 60_000;
 
 export type Budget = ReturnType<typeof createBudget>;
 
@@ -83,7 +83,7 @@ export function createBudget(
     },
     /** Sends no requests for this many milliseconds, an hour at most. */
     pauseFor(milliseconds: number): void {
-      pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(milliseconds, longestWait));
+      pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(milliseconds, longestPause));
     },
   };
 }

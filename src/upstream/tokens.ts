@@ -79,7 +79,7 @@ const retryDelay = 5_000;
 const sweepInterval = 1_000;
 
 /** All times are by `performance.now()`: if the system clock were set back, a token would be trusted for that much longer. */
-interface Entry extends Credential {
+interface KnownCredential extends Credential {
   readonly end: AbortController;
   /** When the newest request was sent to which the upstream said that the token is valid. */
   confirmed: number;
@@ -163,7 +163,7 @@ type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
 function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
-  const entries = new LRUCache<string, Entry>({
+  const entries = new LRUCache<string, KnownCredential>({
     ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
@@ -173,7 +173,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       onEnd(entry);
     },
   });
-  const byViewer = new WeakMap<Viewer, Entry>();
+  const byViewer = new WeakMap<Viewer, KnownCredential>();
   const invalid = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: invalidFor });
 
   function noteInvalid(token: string): void {
@@ -186,7 +186,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
     /** The entry of a token that an open stream goes on using. Undefined if the token is invalid. */
-    hold(entry: Entry): Entry | undefined {
+    hold(entry: KnownCredential): KnownCredential | undefined {
       const digest = digestOf(entry.token);
       if (entries.has(digest) || invalid.has(digest)) return entries.get(digest);
       entries.set(digest, entry);
@@ -196,16 +196,16 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     /** This is no use of the token. */
     byDigest: (digest: string) => entries.peek(digest),
     /** The entry of a viewer whose token has not ended. */
-    of(viewer: Viewer): Entry | undefined {
+    of(viewer: Viewer): KnownCredential | undefined {
       const entry = byViewer.get(viewer);
       return entry?.end.signal.aborted ? undefined : entry;
     },
     /** Those that were rejected since they were last confirmed. */
     doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
     /** @param askedAt when the upstream was asked about it. */
-    add(token: string, userId: number, askedAt: number): Entry {
+    add(token: string, userId: number, askedAt: number): KnownCredential {
       const end = new AbortController();
-      const entry: Entry = {
+      const entry: KnownCredential = {
         token,
         viewer: { id: userId, tokenId: undefined, scope: 'activate', ended: end.signal },
         end,
@@ -219,7 +219,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       return entry;
     },
     /** Notes the status of a token. @param askedAt when the request was sent. */
-    note(entry: Entry, said: TokenStatus, askedAt: number): void {
+    note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
       if (said === 'valid') {
         if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
       } else if (said === 'doubtful') {
@@ -238,7 +238,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
 
 /** Checks of known tokens. */
 function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens) {
-  async function ask(entry: Entry): Promise<TokenCheck> {
+  async function ask(entry: KnownCredential): Promise<TokenCheck> {
     const askedAt = performance.now();
     const checked = await check(entry.token, entry.viewer);
     if (entry.end.signal.aborted) return checked;
@@ -250,7 +250,7 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
   }
 
   /** Returns the running check, or a new one; undefined while the upstream must not be asked again. */
-  function askAgain(entry: Entry): Promise<TokenCheck> | undefined {
+  function askAgain(entry: KnownCredential): Promise<TokenCheck> | undefined {
     const now = performance.now();
     if (!entry.checking && now >= entry.askAgainAt) {
       entry.askAgainAt = now + Math.min(ttl, retryDelay);
@@ -264,7 +264,7 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
   return {
     askAgain,
     /** Returns whether a token is valid. Checks it if the last check is too old: one check serves all callers in the meantime. */
-    async confirm(entry: Entry): Promise<TokenCheck['kind']> {
+    async confirm(entry: KnownCredential): Promise<TokenCheck['kind']> {
       const now = performance.now();
       if (now - entry.confirmed < ttl) return 'valid';
       // A silent upstream must not delay reads of the mirror. The check goes on in the background.

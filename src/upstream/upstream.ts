@@ -7,7 +7,7 @@ import pRetry from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { parseJson } from '../http/json.ts';
-import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
+import { type Budget, createBudget, longestPause, type Priority } from './budget.ts';
 import {
   type Failure,
   incomprehensible,
@@ -181,7 +181,7 @@ function failureFrom(error: unknown, call: Call, timeout: number | undefined): U
   if (error instanceof UpstreamError) return error;
   const [reason, failure] =
     timeout === undefined
-      ? [reasonOf(error), 'cannot be reached']
+      ? [networkReasonOf(error), 'cannot be reached']
       : [`no response within ${timeout / 1000} s`, 'did not respond in time'];
   return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
 }
@@ -218,7 +218,7 @@ function rejectRedirect(call: Call, { status, headers }: Response, quote: Quote)
 export function readRetryAfter(header: string | null | undefined): number {
   const text = header ?? '';
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return wait > 0 ? Math.min(wait, longestWait) : 0;
+  return wait > 0 ? Math.min(wait, longestPause) : 0;
 }
 
 /** @param wait in milliseconds. */
@@ -289,5 +289,5 @@ const quoteWithout =
     JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
 
 /** `fetch` reports only that it failed. The reason is in the cause. */
-const reasonOf = (error: unknown) =>
+const networkReasonOf = (error: unknown) =>
   errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);

@@ -10,6 +10,7 @@ it.each([
   ['DATABSE_URL', 'DATABASE_URL'],
   ['database_url', 'DATABASE_URL'],
   ['LOGLEVEL', 'LOG_LEVEL'],
+  ['MAX_WATIING', 'MAX_WAITING'],
   ['port', 'PORT'],
 ])('warns of a variable that is similar to a setting: %s', async (given, meant) => {
   const env = { [given]: 'x', ...(meant === 'PORT' && { PORT: '' }) };

@@ -8,7 +8,6 @@ import pg from 'pg';
 import { afterAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
-import { SetupError } from '../../src/errors.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { openSilentServer } from '../support/silent.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -38,14 +37,18 @@ function named(parameters: Record<string, string> = {}): string {
 }
 
 describe('a server', () => {
-  it('whose version is too old for the migrations is rejected', async () => {
+  it.each([
+    ['149999', 'DATABASE_URL names a PostgreSQL 14, but takes 15 or later.'],
+    // Not too old: it is rejected later, since it has the same text for its encoding.
+    ['150000', 'the encoding of the database'],
+  ])('of the version %s is rejected, for that if it is too old', async (version, message) => {
     // The search path has this function before the one of PostgreSQL that returns the version.
     await database.pool.query(
-      `CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql RETURN '149999'`,
+      `CREATE SCHEMA IF NOT EXISTS old;
+       CREATE OR REPLACE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql RETURN '${version}'`,
     );
-    await expect(open(undefined, named({ options: '-c search_path=old,pg_catalog' }))).rejects.toThrow(
-      new SetupError('DATABASE_URL names a PostgreSQL 14, but takes 15 or later.'),
-    );
+    const opening = open(undefined, named({ options: '-c search_path=old,pg_catalog' }));
+    await expect(opening).rejects.toThrow(message);
     await expect.poll(sessions).toBe(0);
   });
 

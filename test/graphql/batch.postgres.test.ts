@@ -1,7 +1,7 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -82,6 +82,14 @@ describe('a batch', () => {
       expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
       expect(body).toEqual(alone);
     }
+  });
+
+  it('has one line in the log, which names none of its operations', async () => {
+    const settings = { BATCHING: 'on' };
+    const logged = await openTestGateway(await openBeside(gateway.database), { settings, logLevel: 'info' });
+    onTestFinished(() => logged.close());
+    await post([viewer, active], { to: logged });
+    await expect.poll(() => logged.log.map((line) => JSON.parse(line).operation)).toEqual(['batch']);
   });
 
   it('runs its mutations in order, and a query after a mutation sees the change', async () => {

@@ -199,6 +199,8 @@ describe('a client without a valid token', () => {
       expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
       expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
+    const { status, headers } = await rest(other, token, '/users/me');
+    expect([status, headers.get('WWW-Authenticate')]).toEqual([401, invalidTokenChallenge]);
     await other.close();
   });
 });

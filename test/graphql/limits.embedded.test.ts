@@ -170,6 +170,17 @@ describe('a hostile document', () => {
     expect(status).toBe(200);
   });
 
+  it.each([
+    ['levels', deep(20)],
+    ['aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
+    ['directives', `{ ${many(30, () => '__typename @include(if: true)')} }`],
+    ['repeated fields', `{ ${many(50, () => '__typename')} }`],
+    ['lines', `${'\n'.repeat(1_999)}{ viewer { id } }`],
+    ['characters of arguments', `{ node(id: "${'x'.repeat(19_998)}") { id } }`],
+  ])('is run with as many %s as are allowed', (_, document) => {
+    expect(messagesOf(preparing()(document))).toEqual([]);
+  });
+
   it('of an anonymous client is rejected with 401, or with the reason if it selects only the schema', async () => {
     for (const [name, isSchema] of [
       ['21 levels', false],

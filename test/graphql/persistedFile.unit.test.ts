@@ -69,4 +69,7 @@ it('the operations that were read before stay in use while the file is invalid, 
   }
   await writeFile(path, manifest(two));
   await soon(() => expect(file.operations.get('id')).toBe(two));
+  // The same mistake again.
+  await writeFile(path, manifest('{ nobody }'));
+  await soon(() => expect(log.error).toHaveBeenCalledOnce());
 });

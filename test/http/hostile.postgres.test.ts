@@ -309,17 +309,16 @@ describe('an incomplete request', () => {
 });
 
 describe('no connection is left open after the client resets', () => {
+  const subscription = () =>
+    post(
+      '/graphql',
+      '{"query":"subscription { devices { nodes { id } } }"}',
+      `${json}Accept: text/event-stream\r\n`,
+    );
   it.each<[string, () => string]>([
     ['a body that is cut off', () => post('/graphql', validBody).slice(0, -1)],
-    [
-      'a subscription',
-      () =>
-        post(
-          '/graphql',
-          '{"query":"subscription { devices { nodes { id } } }"}',
-          `${json}Accept: text/event-stream\r\n`,
-        ),
-    ],
+    ['a subscription', subscription],
+    ['a tunnel behind a subscription', () => `${subscription()}CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`],
   ])('%s', async (_, bytes) => {
     const { socket } = await openRaw(gateway.url);
     socket.write(bytes());

@@ -1,12 +1,13 @@
 /** The runs of one account, against an upstream in memory that fails for some of its records. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/runs.ts';
-import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { createFreshnessStore, readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -149,6 +150,15 @@ describe('a record that cannot be read by its id', () => {
     expect(await pending()).toBe(sessions - broken);
   });
 
+  it('does not end the run if others can be read between it and the next', async () => {
+    instead = (path) =>
+      Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]) % 5 === 0
+        ? fail(new Unavailable('no', failed))()
+        : undefined;
+    await refresh();
+    expect(await pending()).toBe(sessions / 5);
+  });
+
   it('ends the run after a few requests if no other record can be read either', async () => {
     instead = (path) =>
       /\/dtt\/sessions\/\d+$/.test(path) ? fail(new Unavailable('no', failed))() : undefined;
@@ -239,6 +249,23 @@ describe('a list that the upstream forbids', () => {
     await refresh();
     expect(await wasRefreshed()).toBe(true);
   });
+});
+
+it('a write has another mark than the one before, whatever the clock says', async () => {
+  await readLists();
+  const { noteWrite } = createFreshnessStore(database.pool, 1);
+  await database.pool.query(`UPDATE "MirroredAccount" SET "writtenAt" = now() + interval '1 hour'`);
+  const { mark, previous } = await noteWrite();
+  expect(Number(mark) - Number(previous)).toBe(1);
+});
+
+it('a run that fails renews its lease no more', async () => {
+  await readLists();
+  const failing = async () => Promise.reject(new Error('broken'));
+  await expect(whileLeased(database.pool, 1, 'lists', failing, 30)).rejects.toThrow('broken');
+  const query = vi.spyOn(database.pool, 'query');
+  await sleep(100);
+  expect(query).not.toHaveBeenCalled();
 });
 
 it('a run through details that another has taken over leaves the lease to that one', async () => {

@@ -34,8 +34,14 @@ describe('a write', () => {
   it.each([
     ['/dtt/templates/1', { name: 'A new name' }, ['/users/me', '/dtt/templates', '/dtt/templates/1']],
     ['/dtt/templates/999', { name: 'A new name' }, []],
+    [
+      '/lkbx/session/current',
+      { duration: 600 },
+      ['/users/me', '/lkbx', '/lkbx/templates/active', '/lkbx/templates', '/lkbx/sessions'],
+    ],
   ])('has only the lists read again that it may have changed: %s', async (path, body, expected) => {
-    const { gateway, service, database } = await open();
+    const accounts = [{ id: 1, username: 'alice', tokens: [alice], locked: true }];
+    const { gateway, service, database } = await open({ standIn: { accounts } });
     await arrive(gateway, alice);
     // All details have to be read first, so that no request below is for them.
     const pending = { where: { detailsPending: true } };

@@ -66,6 +66,16 @@ describe('the end of a lock session', () => {
   });
 });
 
+it('events of a lock session at the same instant have the order of their ids', async () => {
+  await gateway.database.pool.query(
+    `INSERT INTO "LockSegment" (id, "sessionId", type, "isLocked", "createdAt")
+     SELECT id, 1, 'lock', true, '2020-01-01' FROM unnest('{9,7,8}'::int[]) AS id`,
+  );
+  await expect
+    .poll(async () => recordOf(await ask('/lkbx/sessions/1')))
+    .toMatchObject({ LockSegment: [{ id: 7 }, { id: 8 }, { id: 9 }, { id: 1 }] });
+});
+
 describe('a segment of a training session', () => {
   const segmentsOf = (record: JsonRecord | undefined) => record?.TrainerSegment;
 

@@ -97,7 +97,12 @@ describe('/metrics', () => {
     for (let time = 0; time < 2; time++)
       await expectLines(await read(), 'requests_in_flight 2', 'subscriptions 1');
 
-    for (const [index, duration] of [250, 1, 60_000].entries()) {
+    const ends = [
+      [0, 250],
+      [2, 60_000],
+      [1, 1],
+    ] as const;
+    for (const [index, duration] of ends) {
       const exchange = given[index];
       if (exchange) metrics.end({ exchange, status: index === 1 ? undefined : 200, duration });
     }

@@ -25,7 +25,7 @@ import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
 
 /** A server that is connected. */
-export interface Connected {
+export interface ConnectedServer {
   readonly urls: ServerUrls;
   readonly client: pg.Client;
   /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
@@ -35,7 +35,7 @@ export interface Connected {
   readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 
-const checks: readonly Check<Connected>[] = [
+const checks: readonly Check<ConnectedServer>[] = [
   ['database', checkVersion],
   ['database encoding', ({ client, info }) => findEncodingProblem(client, info.encoding)],
   // PgBouncer ends a connection when it rejects a transaction of it, so no later check could run.
@@ -84,14 +84,14 @@ async function readInfo(client: pg.Client) {
   return info;
 }
 
-function checkVersion({ urls, info: { version } }: Connected): Found {
+function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
   const says = `PostgreSQL ${version}, ${withoutPassword(urls.url)}`;
   if (Number.parseInt(version, 10) >= oldestServer) return says;
   return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
 }
 
 /** Whether the role may do what requests need. */
-async function checkRights({ client, info: { isReplica, role } }: Connected): Promise<Found> {
+async function checkRights({ client, info: { isReplica, role } }: ConnectedServer): Promise<Found> {
   if (isReplica)
     return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
@@ -105,7 +105,7 @@ async function checkRights({ client, info: { isReplica, role } }: Connected): Pr
 }
 
 /** Whether row-level security hides rows from the role. PostgreSQL reports no error for that. */
-async function checkHiddenTables({ client, info: { role } }: Connected): Promise<Found> {
+async function checkHiddenTables({ client, info: { role } }: ConnectedServer): Promise<Found> {
   const tables = (await findHiddenTables(client)).map(quoted);
   if (tables.length === 0) return undefined;
   const policies = tables.map(
@@ -120,7 +120,7 @@ async function checkHiddenTables({ client, info: { role } }: Connected): Promise
 /** A name, quoted for SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-async function checkMigrations({ client, direct }: Connected): Promise<Found> {
+async function checkMigrations({ client, direct }: ConnectedServer): Promise<Found> {
   const foreign = await findForeignTables(client);
   if (foreign) return foreign;
   const { applied, pending, unknown } = await readProgress(client);
@@ -139,7 +139,7 @@ const stateTexts = {
   sometimes: 'fires in some sessions only',
 } as const;
 
-async function checkTriggers({ client }: Connected): Promise<Found> {
+async function checkTriggers({ client }: ConnectedServer): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return 'every change is announced';
@@ -156,7 +156,7 @@ async function checkTriggers({ client }: Connected): Promise<Found> {
 }
 
 /** Whether a start would reject the pooler. */
-async function findPoolerProblem({ client }: Connected): Promise<Found> {
+async function findPoolerProblem({ client }: ConnectedServer): Promise<Found> {
   try {
     if (await isPooled(client)) await checkPooler(client);
     return undefined;
@@ -166,7 +166,7 @@ async function findPoolerProblem({ client }: Connected): Promise<Found> {
 }
 
 /** Through a pooler the gateway changes no settings of a session, since other clients use it as well. */
-async function checkPooling({ client }: Connected): Promise<Found> {
+async function checkPooling({ client }: ConnectedServer): Promise<Found> {
   if (!(await isPooled(client))) return 'none stands between';
   const { rows } = await client.query<{ role: string; timeout: string }>(
     `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
@@ -180,7 +180,7 @@ async function checkPooling({ client }: Connected): Promise<Found> {
 }
 
 /** Whether the direct connection can be made, and leads to the same database. The checks after this one use it. */
-async function connectDirectly({ client, direct, urls }: Connected): Promise<Found> {
+async function connectDirectly({ client, direct, urls }: ConnectedServer): Promise<Found> {
   const url = urls.directUrl;
   if (url === undefined) return undefined;
   const name = withoutPassword(url);
@@ -199,7 +199,7 @@ async function connectDirectly({ client, direct, urls }: Connected): Promise<Fou
 }
 
 /** Whether a notification of one connection reaches another: not every pooler lets it through. */
-async function checkFeed({ client, server }: Connected): Promise<Found> {
+async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
   const [listener, other] = [createSession(server, timeout), createSession(server, timeout)];
   try {
@@ -225,7 +225,7 @@ async function checkFeed({ client, server }: Connected): Promise<Found> {
 }
 
 /** How changes are announced. The log of a start says why. */
-async function checkAnnouncing({ client, direct, server }: Connected): Promise<Found> {
+async function checkAnnouncing({ client, direct, server }: ConnectedServer): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
   if (mode === 'notify' || walLevel !== 'logical') return 'by NOTIFY';

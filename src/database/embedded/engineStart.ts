@@ -38,7 +38,7 @@ export async function openEngine(dataDir: string, path: string, packed?: string)
     // An incomplete database would fail the next start.
     for (const left of isNew ? [path, draft] : [])
       await rm(left, { recursive: true, force: true }).catch(() => {});
-    throw error instanceof SetupError ? error : reasonOf(dataDir, error, said);
+    throw error instanceof SetupError ? error : startErrorOf(dataDir, error, said);
   }
 }
 
@@ -75,7 +75,7 @@ const obstacles: Readonly<Record<number, string>> = {
 };
 
 /** Why the engine could not be opened, from an error and the log lines of the engine. */
-function reasonOf(dataDir: string, error: unknown, said: readonly string[]): SetupError {
+function startErrorOf(dataDir: string, error: unknown, said: readonly string[]): SetupError {
   // An error of Node's file system, which is used before the engine starts.
   if (error instanceof Error && 'syscall' in error) return unusableFolder(dataDir, error);
   const { errno } = Object(error);

@@ -33,7 +33,7 @@ export async function newDatabaseFile(): Promise<string> {
  * A file, or a folder if it has no size. A packed file begins with the length of this index in four bytes and the index as
  * JSON. The contents follow.
  */
-interface Entry {
+interface PackedFile {
   readonly path: string;
   /** The length of the file with the zeros at its end, which are not packed. */
   readonly size?: number;
@@ -47,7 +47,7 @@ export function pack(folder: string, file: string): void {
   const contents: Buffer[] = [];
   const places = new Map<string, { from: number; to: number }>();
   let length = 0;
-  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry): Entry => {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry): PackedFile => {
     const place = join(entry.parentPath, entry.name);
     const path = relative(folder, place).replaceAll(sep, '/');
     if (!entry.isFile()) return { path };
@@ -76,7 +76,7 @@ export async function unpack(file: string, folder: string): Promise<void> {
   });
   const start = 4 + packed.readUInt32LE(0);
   // As `pack` wrote it: a folder comes before the files in it.
-  const entries: Entry[] = JSON.parse(packed.toString('utf8', 4, start));
+  const entries: PackedFile[] = JSON.parse(packed.toString('utf8', 4, start));
   for (const { path, size, from = 0, to = 0 } of entries) {
     if (size === undefined) mkdirSync(join(folder, path), { mode: 0o700 });
     else {

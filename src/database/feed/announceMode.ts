@@ -63,7 +63,7 @@ export async function chooseAnnounceMode(
     if (error instanceof SetupError) throw error;
     const why = errorText(error);
     if (wanted === 'auto') return { mode: 'notify', why };
-    throw new SetupError(`CHANGE_FEED is ${wanted}, which cannot be had: ${why}`);
+    throw new SetupError(`CHANGE_FEED is ${wanted}, which is not available: ${why}`);
   } finally {
     await close();
   }

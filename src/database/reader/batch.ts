@@ -40,7 +40,7 @@ export const statementName = (text: string): string =>
     ? ''
     : `dovetail_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`;
 
-/** The names of the statements that each connection certainly has prepared. */
+/** The names of the statements that each connection has prepared. The pool closes a connection on which one has failed. */
 const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, true>>();
 
 function preparedOn(connection: pg.Connection) {
@@ -67,7 +67,6 @@ export class Batch implements pg.Submittable {
   /** The values of each statement as text. A value without a text throws before anything is sent. */
   readonly #values: readonly (string | null)[][];
   readonly #results: object[][];
-  #connection: pg.Connection | undefined;
   /** How many statements have completed. */
   #done = 0;
   /** The columns of the statement that the server runs now. */
@@ -87,7 +86,6 @@ export class Batch implements pg.Submittable {
   }
 
   submit(connection: pg.Connection): void {
-    this.#connection = connection;
     // Corked, since otherwise each message would be a packet of its own.
     connection.stream.cork();
     try {
@@ -126,8 +124,6 @@ export class Batch implements pg.Submittable {
   }
 
   handleError(error: unknown): void {
-    const prepared = this.#connection && preparedOn(this.#connection);
-    for (const { name } of this.statements) prepared?.delete(name);
     this.callback?.(error);
   }
 
@@ -144,7 +140,7 @@ function send(
 ): void {
   if (name === '' || !preparedOn(connection).get(name)) {
     if (name !== '') {
-      // After an error it may be prepared or not, and may be outdated.
+      // A session that a pooler has handed on may have it from before.
       connection.close({ type: 'S', name }, true);
       preparedOn(connection).set(name, true);
     }

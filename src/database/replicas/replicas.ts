@@ -44,7 +44,7 @@ export interface ReplicaOptions {
 /** @throws {SetupError} when the identity of the primary cannot be read. */
 export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
-  const places = urls.map((url): Place => {
+  const addresses = urls.map((url): StandbyAddress => {
     const connection = keepConnected({ url, bounds, primary }, onChange);
     // All viewers of a standby share one wait.
     const { begin } = createSharedRuns(() => catchUp(sql, connection));
@@ -53,14 +53,14 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
   return {
-    /** The SQL interface of one operation of the viewer. Each viewer has one place; there is at least one. */
+    /** The SQL interface of one operation of the viewer. Each viewer has one address; there is at least one. */
     sqlFor: ({ id }: { readonly id: number }) =>
-      createOperationSql(sql, id, places[id % places.length] as Place, viewers, counts),
+      createOperationSql(sql, id, addresses[id % addresses.length] as StandbyAddress, viewers, counts),
     /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
     noteChange: viewers.noteChange,
     figures: () => ({
       ...counts,
-      standbys: places.map(({ name, current, status, reads }) => ({
+      standbys: addresses.map(({ name, current, status, reads }) => ({
         name,
         isHealthy: current() !== undefined,
         status: status(),
@@ -69,13 +69,13 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
     }),
     async close() {
       viewers.close();
-      await Promise.all(places.map(({ close }) => close()));
+      await Promise.all(addresses.map(({ close }) => close()));
     },
   };
 }
 
-/** The place of a standby, which may be another server after a reconnection. */
-interface Place extends StandbyConnection {
+/** The address of a standby, which may be another server after a reconnection. */
+interface StandbyAddress extends StandbyConnection {
   /** Waits until the primary shows what the standby has shown. */
   catchUp(): Promise<void>;
   reads: number;
@@ -85,14 +85,14 @@ interface Place extends StandbyConnection {
 function createOperationSql(
   primary: Sql,
   viewerId: number,
-  place: Place,
+  address: StandbyAddress,
   viewers: ReturnType<typeof trackViewers>,
   counts: { primary: number; retried: number },
 ): Sql {
   let choosing: Promise<Standby | undefined> | undefined;
 
   async function choose(): Promise<Standby | undefined> {
-    const standby = place.current();
+    const standby = address.current();
     if (!standby || standby.isBusy()) return undefined;
     const needed = await viewers.neededBy(viewerId);
     if (needed === undefined) return undefined;
@@ -106,7 +106,7 @@ function createOperationSql(
     if (!standby) return usePrimary(use);
     try {
       const rows = await use(standby.sql);
-      place.reads++;
+      address.reads++;
       viewers.noteRead(viewerId);
       return rows;
     } catch (error) {
@@ -121,7 +121,7 @@ function createOperationSql(
   async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     // Later reads have to show what was written, or read here.
     choosing = Promise.resolve(undefined);
-    await viewers.showOnPrimary(viewerId, place.catchUp);
+    await viewers.showOnPrimary(viewerId, address.catchUp);
     try {
       return await use(primary);
     } finally {
@@ -173,7 +173,7 @@ async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promis
 }
 
 /** The state that a viewer has to see. */
-interface Viewer {
+interface ViewerState {
   /**
    * The position of the primary after the last change, the last write and the last read there; undefined if it could not be
    * read. A standby that has replayed it shows all of them. A position that is read where a change is made, before its commit,
@@ -191,7 +191,7 @@ const maxViewers = 100_000;
 const batchDelay = 5;
 
 function trackViewers(feed: ChangeFeed, take: PrimaryPositionReader) {
-  const viewers = new Map<number, Viewer>();
+  const viewers = new Map<number, ViewerState>();
   let reads = 0;
   let next: Promise<Position | undefined> | undefined;
 
@@ -206,7 +206,7 @@ function trackViewers(feed: ChangeFeed, take: PrimaryPositionReader) {
   }
 
   /** An unknown viewer may have seen any change. */
-  function find(viewerId: number): Viewer {
+  function find(viewerId: number): ViewerState {
     const known = viewers.get(viewerId);
     if (known) return known;
     if (viewers.size >= maxViewers) viewers.clear();

@@ -57,7 +57,7 @@ export interface PipelineAccess {
 }
 
 /** One WebSocket, as graphql-ws uses it and with what the hooks need. */
-export interface Connection extends ServedSocket {
+export interface GraphqlSocket extends ServedSocket {
   /** The exchange of the request that has become the socket. */
   readonly opening: Exchange;
   /** The next id for the log: that of the socket and a number, which is 0 for the authentication. */
@@ -92,9 +92,9 @@ type InitPayload = ConnectionInitMessage['payload'];
  */
 const anyOperation = { schema: new GraphQLSchema({}), document: parse('{ __typename }') };
 
-export function createProtocol(options: ProtocolOptions): Server<Connection> {
+export function createProtocol(options: ProtocolOptions): Server<GraphqlSocket> {
   const { operations } = options;
-  return makeServer<InitPayload, Connection>({
+  return makeServer<InitPayload, GraphqlSocket>({
     connectionInitWaitTimeout: longestInit,
 
     async onConnect({ connectionParams, extra: connection }) {
@@ -129,7 +129,7 @@ export function createProtocol(options: ProtocolOptions): Server<Connection> {
   });
 }
 
-const rejectToken = (connection: Connection, problem: TokenProblem) =>
+const rejectToken = (connection: GraphqlSocket, problem: TokenProblem) =>
   connection.close(
     CloseCode.Forbidden,
     problem === 'missing'
@@ -145,7 +145,7 @@ function tokenIn(payload: InitPayload): string | undefined {
 }
 
 /** The value of the `Authorization` header for each operation. */
-const authorizationOf = ({ opening }: Connection, payload: InitPayload) =>
+const authorizationOf = ({ opening }: GraphqlSocket, payload: InitPayload) =>
   opening.request.headers.authorization ?? tokenIn(payload);
 
 /**
@@ -153,7 +153,7 @@ const authorizationOf = ({ opening }: Connection, payload: InitPayload) =>
  * token, or with too many requests or connections, and returns undefined.
  */
 async function admit(
-  connection: Connection,
+  connection: GraphqlSocket,
   payload: InitPayload,
   { operations, connectionQuota }: ProtocolOptions,
 ): Promise<Viewer | undefined> {
@@ -180,7 +180,7 @@ async function admit(
   return viewer;
 }
 
-type Turns = Pick<Connection, 'nextId' | 'takeTurn'>;
+type Turns = Pick<GraphqlSocket, 'nextId' | 'takeTurn'>;
 type Run = (id: string) => ReturnType<PipelineAccess['run']>;
 
 /**

@@ -12,7 +12,7 @@ import { CloseCode, handleProtocols } from 'graphql-ws';
 import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
-import { type Connection, closeCodes, createProtocol, type ProtocolOptions } from './protocol.ts';
+import { closeCodes, createProtocol, type GraphqlSocket, type ProtocolOptions } from './protocol.ts';
 
 export interface WebSocketsOptions extends ProtocolOptions {
   /** How many bytes a message may have. */
@@ -34,7 +34,7 @@ export function createWebSockets({ longestMessage, closing, ...options }: WebSoc
   const protocol = createProtocol(options);
 
   function serve(webSocket: WebSocket, exchange: Exchange): void {
-    const connection = createConnection(webSocket, exchange);
+    const connection = createGraphqlSocket(webSocket, exchange);
     const closed = protocol.opened(connection, connection);
     const leave = () => void connection.leave();
     closing.addEventListener('abort', leave);
@@ -92,7 +92,7 @@ const pings = { every: 12_000, most: 2 };
 const goodbye = 2_000;
 
 /** @param opening the exchange of the request that has become the socket. */
-export function createConnection(socket: WebSocket, opening: Exchange): Connection {
+export function createGraphqlSocket(socket: WebSocket, opening: Exchange): GraphqlSocket {
   const turns = pLimit(mostRunning);
   let count = 0;
   const isOpen = () => socket.readyState === socket.OPEN;

@@ -114,7 +114,7 @@ export const bounds = {
 } as const;
 
 /** The place of a condition in a filter. */
-interface Place {
+interface ConditionPlace {
   readonly type: FilterableType;
   readonly path: string;
   readonly depth: number;
@@ -140,7 +140,7 @@ export function readFilter(
   return readRecord(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
 }
 
-function readRecord(where: FilterInput, place: Place): object | undefined {
+function readRecord(where: FilterInput, place: ConditionPlace): object | undefined {
   const { type, depth, reading } = place;
   if (depth > bounds.depth) throw tooMuch(`${bounds.depth} levels of conditions`);
   if (depth > 1) count(1, reading);
@@ -160,13 +160,13 @@ function readRecord(where: FilterInput, place: Place): object | undefined {
   return all(parts);
 }
 
-const readAll = (given: unknown, place: Place): (object | undefined)[] =>
+const readAll = (given: unknown, place: ConditionPlace): (object | undefined)[] =>
   [given].flat().map((each, index) =>
     // The schema has validated that each item is an object.
     readRecord(each as FilterInput, { ...place, path: `${place.path}[${index}]` }),
   );
 
-function readField(field: FilterField, wanted: FilterInput, place: Place): object | undefined {
+function readField(field: FilterField, wanted: FilterInput, place: ConditionPlace): object | undefined {
   const { type, path, reading } = place;
   const { target } = field;
   if ('link' in target) {
@@ -193,7 +193,7 @@ function readField(field: FilterField, wanted: FilterInput, place: Place): objec
 }
 
 /** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
-function count(conditions: number, reading: Place['reading']): void {
+function count(conditions: number, reading: ConditionPlace['reading']): void {
   reading.conditions += conditions;
   if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
 }

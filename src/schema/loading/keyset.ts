@@ -110,7 +110,7 @@ export function writeCursor(order: Order, row: { id: number }, kind?: string): s
     if (type === 'DateTime' && Number.isFinite(value))
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
     if (value instanceof Date) return String(Number(value));
-    // JSON has neither infinite numbers nor NaN.
+    // JSON has no infinite numbers.
     return JSON.stringify(typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
   });
   // Written by hand for speed, since lists have many cursors. No text here has a character that JSON escapes.
@@ -168,7 +168,7 @@ export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text)
 
 const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
   DateTime: infinite.or(time.transform((value) => new Date(value))),
-  Float: z.number().or(infinite).or(z.literal('NaN').transform(Number)),
+  Float: z.number(),
   Int: z.int32(),
   Boolean: z.boolean(),
   String: z.string().refine(isText),

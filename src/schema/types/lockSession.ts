@@ -19,7 +19,7 @@ export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession',
     lockState: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
     durationSeconds: { column: 'duration', description: 'How long it lasts, in seconds.' },
     startedAt: { column: 'startDate', description: 'When it started.' },
-    createdAt: 'When it was created, null where nobody said so.',
+    createdAt: 'When it was created, null if it is not known.',
     isActive: 'Whether it is under way. At most one of a user is.',
     templateId: 'Integer id of the template that it was started from, if any.',
   },
@@ -28,7 +28,7 @@ export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession',
       type: 'DateTime',
       nullable: true,
       description:
-        'When it is due to end, or ended; null where nobody said so. Of an active one it is the start and the duration, unless the ' +
+        'When it is due to end, or ended; null if it is not known. Of an active one it is the start and the duration, unless the ' +
         'service says otherwise. It may have passed: the session is active until the service ends it.',
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),

@@ -38,7 +38,7 @@ export const TrainerSegment: RecordRef<'TrainerSegment'> = record('TrainerSegmen
     passed: 'Whether it was passed.',
     points: 'Points earned.',
     order: 'Place in the session.',
-    createdAt: 'When it was recorded, null where nobody said so.',
+    createdAt: 'When it was recorded, null if it is not known.',
     gradePercent: { column: 'percentGrade', description: 'Performance grade, in percent.' },
     durationMeasuredSeconds: { column: 'durationMeasured', description: 'Time taken, in seconds.' },
     durationTargetSeconds: { column: 'durationTarget', description: 'Time to take, in seconds.' },

@@ -272,7 +272,7 @@ describe('announcing by messages is rejected', () => {
       `CREATE ROLE plain LOGIN PASSWORD 'x'; CREATE ROLE reader LOGIN REPLICATION PASSWORD 'x'`,
     );
     expect(await modeOrError(as('plain'))).toMatch(
-      /^CHANGE_FEED is logical, which cannot be had: permission denied .*REPLICATION/,
+      /^CHANGE_FEED is logical, which is not available: permission denied .*REPLICATION/,
     );
     expect(await modeOrError(as('reader'))).toBe('logical');
     await expect(chooseAnnounceMode('notify', as('reader'))).rejects.toThrow(
@@ -280,7 +280,7 @@ describe('announcing by messages is rejected', () => {
     );
     await announceBy(database.pool, 'notify');
     expect(await modeOrError(as('reader'))).toBe(
-      `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+      `CHANGE_FEED is logical, which is not available: the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
     expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({
       mode: 'notify',
@@ -301,7 +301,7 @@ describe('announcing by messages is rejected', () => {
     expect(await chooseAnnounceMode('auto', owner)).toMatchObject({ mode: 'notify' });
     const error = await modeOrError(owner);
     expect(error).toBe(
-      `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+      `CHANGE_FEED is logical, which is not available: the role "owning Me" may not create the publication that the messages are read with. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
     await admin.query(error.split('may: ')[1] ?? '');
     expect(await modeOrError(owner)).toBe('logical');

@@ -1,9 +1,19 @@
 /** The change feed: to whom each write is announced, and what happens when the connection is lost. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
+import {
+  afterAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+  type TestContext,
+  vi,
+} from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../../src/auth/tokens.ts';
-import type { Change } from '../../../src/database/feed/changeFeed.ts';
+import { type Change, keepListening } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
 import { findSilentTriggers } from '../../../src/database/rights.ts';
@@ -482,6 +492,18 @@ describe('the connection of a feed', () => {
     await line.terminate();
     const ended = 'terminating connection due to administrator command';
     await expect.poll(() => reports).toEqual([refused, undefined, ended, undefined]);
+  });
+
+  it('that is lost while a heartbeat is on its way does not wait for that', async () => {
+    const reported = vi.fn();
+    const began = performance.now();
+    const lost = await keepListening(async (_hear, losing) => {
+      setTimeout(() => losing.abort(new Error('cut off')), 10);
+      return { kind: 'notify', announce: async () => {} };
+    }, reported);
+    expect(reported).toHaveBeenCalledWith('cut off');
+    expect(performance.now() - began).toBeLessThan(1_500);
+    await lost.close();
   });
 });
 

@@ -3,9 +3,10 @@
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
 import { openDatabase } from '../../../src/database/database.ts';
+import { createSignal } from '../../../src/database/waiting.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
 import {
@@ -214,6 +215,30 @@ describe('reads', () => {
         .poll(() => standby.query('SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn() AS "isDone"'))
         .toEqual([{ isDone: true }]);
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+
+  it('are as new as a change that is made while the position of another is read', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    const template = anotherOf(alice, await activeOf(gateway, alice));
+    const { promise: released, settle: release } = createSignal();
+    const [taken, heard] = [vi.fn(), vi.fn()];
+    const { run } = gateway.database.sql;
+    vi.spyOn(gateway.database.sql, 'run').mockImplementation(async (text, ...others) => {
+      const rows = await run(text, ...others);
+      taken();
+      await released;
+      return rows;
+    });
+    gateway.replicas?.noteChange(alice.userId);
+    await expect.poll(() => taken).toHaveBeenCalled();
+    await cluster.isReplayed(pair);
+    await pause();
+    gateway.feed.subscribe(heard);
+    await setActive(alice, template);
+    await expect.poll(() => heard).toHaveBeenCalled();
+    release();
+    expect(await activeOf(gateway, alice)).toBe(template);
   });
 
   it('are as new as what the standby has shown that was at the address before', async () => {

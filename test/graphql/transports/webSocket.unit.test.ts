@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { OperationFailed } from '../../../src/graphql/transports/framing.ts';
 import { createProtocol, type PipelineAccess } from '../../../src/graphql/transports/protocol.ts';
-import { createConnection } from '../../../src/graphql/transports/webSockets.ts';
+import { createGraphqlSocket } from '../../../src/graphql/transports/webSockets.ts';
 import { createUserQuota } from '../../../src/graphql/userQuota.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
@@ -59,7 +59,7 @@ const createExchange = () =>
 function open(given: Partial<PipelineAccess> = {}) {
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
-  const connection = createConnection(socket as unknown as WebSocket, opening);
+  const connection = createGraphqlSocket(socket as unknown as WebSocket, opening);
   const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given };
   createProtocol({
     operations: operations as PipelineAccess,

@@ -104,6 +104,11 @@ describe('entities', () => {
       /must have its global id as id/,
     ],
     ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
+    [
+      'has the id of another type',
+      { __typename: 'User', id: 'RHR0RGV2aWNlOjE' },
+      /must have its global id as id/,
+    ],
     ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, /must have its global id as id/],
     [
       'has the keys of two records',

@@ -1,0 +1,23 @@
+/** Which positions are looked up at the primary. */
+
+import { expect, it, vi } from 'vitest';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { createPositions } from '../../src/server/positions.ts';
+import { createFakeFeed } from '../support/feed.ts';
+
+it('a position that was reached is looked up again only after a loss of the feed', async () => {
+  const { feed, lose } = createFakeFeed();
+  const run = vi.fn().mockResolvedValue([{ text: '0/10', timeline: '00000002' }]);
+  const { receive } = createPositions({ run }, feed, () => {});
+  // It reads nothing else of the exchange.
+  const request = { headers: { 'dovetail-position': '2-0/5' } };
+  const exchange = { endpoint: 'rest', request } as unknown as Exchange;
+  const receiveTwice = async () => {
+    for (let time = 0; time < 2; time++) await receive(exchange, { id: 1, tokenId: 1 });
+  };
+  await receiveTwice();
+  expect(run).toHaveBeenCalledTimes(1);
+  lose();
+  await receiveTwice();
+  expect(run).toHaveBeenCalledTimes(2);
+});
