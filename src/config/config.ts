@@ -94,13 +94,14 @@ export const settings = {
     secret: true,
   },
   DATA_DIR: setting(
-    'folder of the embedded database; with DATABASE_URL, of the token of DEMO_ACCOUNT alone',
+    'folder of the embedded database, and of the token of the demo account',
     'a path',
     z.string().min(1).default('.data'),
   ),
-  DEMO_ACCOUNT: onOffSetting(
-    'whether a database of DATABASE_URL without users gets the demo account, as an embedded one does; for one gateway without workers',
-    'off',
+  DEMO_ACCOUNT: setting(
+    '`local`: an embedded database without users gets the demo account, and pages show its token under HOST and localhost alone, not with HOST 0.0.0.0 or ::. `public`: a database of DATABASE_URL without users gets it too (not with WORKERS), and pages show its token to whoever opens them',
+    'local or public',
+    z.enum(['local', 'public']).default('local'),
   ),
   CHANGE_FEED: setting(
     'how PostgreSQL announces changes: `notify`, for which commits wait for each other, or `logical` decoding, for which they do not; `auto` takes logical where server and role allow it',
@@ -138,10 +139,6 @@ export const settings = {
   ),
   GRAPHIQL: onOffSetting('the page that a browser is shown at /graphql', 'on'),
   CONSOLE: onOffSetting('the console at /console; not with PERSISTED_OPERATIONS=only', 'on'),
-  SHOW_DEMO_TOKEN: onOffSetting(
-    'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
-    'off',
-  ),
   INTROSPECTION: onOffSetting(
     'whether the schema and both references may be read, with or without a token',
     'on',

@@ -16,9 +16,9 @@ export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
  */
 export function createDemoTokenFor(
   token: string | undefined,
-  { HOST, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
+  { HOST, DEMO_ACCOUNT }: Pick<Config, 'HOST' | 'DEMO_ACCOUNT'>,
 ): DemoTokenFor {
-  if (token === undefined || SHOW_DEMO_TOKEN === 'on') return () => token;
+  if (token === undefined || DEMO_ACCOUNT === 'public') return () => token;
   if (isEverywhere(HOST)) return () => undefined;
   const ownNames = ['localhost', canonicalHost(isIPv6(HOST) ? `[${HOST}]` : HOST)];
   const isOwn = (authority: string) => {

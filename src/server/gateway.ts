@@ -80,7 +80,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   if (mirror) add(mirror);
   const replicas = await openStandbys(config.DATABASE_REPLICA_URLS, { sql, bounds, feed }, logger);
   if (replicas) add(replicas);
-  const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'on' && !cluster.isWorker));
+  const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
   const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const sources = { pool, responseCache, feed, mirror, replicas };
   const { metrics, metricsUrl } = await openMetrics(config, sources, add);

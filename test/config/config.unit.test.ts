@@ -37,7 +37,7 @@ describe('readConfig', () => {
     { ...primary, DATABASE_DIRECT_URL: 'postgres://h/d' },
     { DATA_DIR: '/var/lib/a folder' },
     { LOG_LEVEL: 'silent' },
-    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off', SHOW_DEMO_TOKEN: 'on' },
+    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off', DEMO_ACCOUNT: 'public' },
     { WORKERS: 'auto' },
     ...['a.json', 'a.graphql', '/b/a.gql'].map((file) => ({
       PERSISTED_OPERATIONS_FILE: file,

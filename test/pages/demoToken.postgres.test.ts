@@ -17,7 +17,7 @@ function requestFor(host: string | undefined, url = '/', headers: Record<string,
 }
 
 const isShown = (HOST: string, host: string | undefined, url?: string, headers?: Record<string, string>) =>
-  createDemoTokenFor(token, { HOST, SHOW_DEMO_TOKEN: 'off' })(requestFor(host, url, headers)) === token;
+  createDemoTokenFor(token, { HOST, DEMO_ACCOUNT: 'local' })(requestFor(host, url, headers)) === token;
 
 const loopback = '127.0.0.1';
 
@@ -64,11 +64,11 @@ describe('the demo token', () => {
     expect(isShown(loopback, 'rebound.example', '/', forwarded)).toBe(false);
   });
 
-  it('is shown for every host with SHOW_DEMO_TOKEN=on, if there is a demo token', () => {
+  it('is shown for every host with DEMO_ACCOUNT=public, if there is a demo token', () => {
     for (const HOST of [loopback, '0.0.0.0', '::']) {
-      const tokenFor = createDemoTokenFor(token, { HOST, SHOW_DEMO_TOKEN: 'on' });
+      const tokenFor = createDemoTokenFor(token, { HOST, DEMO_ACCOUNT: 'public' });
       expect(tokenFor(requestFor('gateway.example'))).toBe(token);
-      const withoutDemo = createDemoTokenFor(undefined, { HOST, SHOW_DEMO_TOKEN: 'on' });
+      const withoutDemo = createDemoTokenFor(undefined, { HOST, DEMO_ACCOUNT: 'public' });
       expect(withoutDemo(requestFor('localhost'))).toBeUndefined();
     }
   });
@@ -81,7 +81,7 @@ describe('the page', () => {
     gateway = await openDemoGateway();
     open = await openTestGateway(
       { ...gateway.database, close: async () => {} },
-      { demoToken: gateway.token, settings: { HOST: '0.0.0.0', SHOW_DEMO_TOKEN: 'on' } },
+      { demoToken: gateway.token, settings: { HOST: '0.0.0.0', DEMO_ACCOUNT: 'public' } },
     );
   });
   afterAll(async () => {

@@ -13,7 +13,7 @@ it('a position that was reached is looked up again only after a loss of the feed
   const request = { headers: { 'dovetail-position': '2-0/5' } };
   const exchange = { endpoint: 'rest', request } as unknown as Exchange;
   const receiveTwice = async () => {
-    for (let time = 0; time < 2; time++) await receive(exchange, { id: 1, tokenId: 1 });
+    for (let time = 0; time < 2; time++) await receive(exchange, { id: 1, tokenId: 1, scope: 'activate' });
   };
   await receiveTwice();
   expect(run).toHaveBeenCalledTimes(1);

@@ -202,7 +202,7 @@ describe('DATABASE_URL', () => {
     await administer(`DROP DATABASE ${name} WITH (FORCE)`);
   });
 
-  it('of a PostgreSQL has the demo account with DEMO_ACCOUNT=on, with a token that stays and that pages may show', async () => {
+  it('of a PostgreSQL has the demo account with DEMO_ACCOUNT=public, with a token that stays and that pages may show', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const url = `${server}/demo_${process.pid}`;
@@ -210,10 +210,9 @@ describe('DATABASE_URL', () => {
     const settings = {
       DATABASE_URL: url,
       DATA_DIR: join(folder, 'new'),
-      DEMO_ACCOUNT: 'on',
+      DEMO_ACCOUNT: 'public',
       // As in a container.
       HOST: '0.0.0.0',
-      SHOW_DEMO_TOKEN: 'on',
     };
     const first = await serve(settings);
     expect(first.token).not.toBe('');
