@@ -10,9 +10,6 @@ const read = (name: string) => readFileSync(new URL(`src/pages/${name}`, root), 
 /** The mark of all pages, as a part of a `data:` address. */
 export const icon = encodeURIComponent(read('icon.svg'));
 
-/** The style of all pages, with the mark of the header in it. */
-const look = read('look.css').replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`);
-
 export interface Template {
   /** @param parts HTML by the names of the parts. */
   fill(parts: Readonly<Record<string, string>>): string;
@@ -22,6 +19,7 @@ export interface Template {
 
 /** Reads an HTML file. Its style and its script must have no parts. */
 export function readTemplate(name: string): Template {
+  const look = read('look.css').replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`);
   const html = read(name).replace('/* The look of all pages comes here. */', look).replace('{{icon}}', icon);
   const digestOf = (element: RegExp) => `'sha256-${hash('sha256', element.exec(html)?.[1] ?? '', 'base64')}'`;
   return {
