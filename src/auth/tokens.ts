@@ -18,6 +18,10 @@ const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4
 export const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 
+/** How many tokens a user may get within a day. Rows of revoked tokens stay in the database, so a client could fill it. */
+const mostADay = 100;
+const day = 86_400_000;
+
 /** The slots of active tokens. In the database a slot of a user can have only one active token. */
 const slots = Array.from({ length: maxActiveTokens }, (_, index) => index + 1);
 
@@ -146,7 +150,7 @@ export const createToken = (
 /**
  * Creates a token within a transaction.
  * @throws {TokenError} for an invalid name, one that an active token has, a time that is past, an unknown user, a user below the
- * ultra tier, or a user with five active tokens.
+ * ultra tier, or a user with five active tokens or a hundred new ones within a day.
  */
 export async function addToken(
   client: Database,
@@ -173,10 +177,14 @@ export async function addToken(
      WHERE "userId" = $1 AND "revokedAt" IS NULL AND "expiresAt" <= $2`,
     [user.id, now],
   );
-  const { rows: active } = await client.query<{ slot: number; name: string }>(
-    'SELECT slot, name FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
-    [user.id],
+  const { rows } = await client.query<Record<'isActive' | 'isNew', boolean> & { slot: number; name: string }>(
+    `SELECT slot, name, "revokedAt" IS NULL AS "isActive", "createdAt" > $2 AS "isNew" FROM "ApiToken"
+     WHERE "userId" = $1 AND ("revokedAt" IS NULL OR "createdAt" > $2)`,
+    [user.id, new Date(now.getTime() - day)],
   );
+  if (rows.filter(({ isNew }) => isNew).length >= mostADay)
+    throw new TokenError(tokenMessages.tooOften(mostADay), { code: 'TOO_MANY_REQUESTS' });
+  const active = rows.filter(({ isActive }) => isActive);
   if (!mayShareName && active.some((each) => each.name === name))
     throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
   const slot = slots.find((each) => !active.some((token) => token.slot === each));

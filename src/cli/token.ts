@@ -74,8 +74,10 @@ tokenCommand
     withDatabase(async ({ client, pool }, config) => {
       const { id, token } = await createToken(pool, user, name, { scope, expiresAt }).catch(
         async (error: unknown) => {
+          // A wrong name or date has nothing to do with the user.
+          if (!(error instanceof TokenError) || error.extensions.argument !== undefined) throw error;
           const tier = await findTier(client, user);
-          if (!(error instanceof TokenError) || tier === requiredTier) throw error;
+          if (tier === requiredTier) throw error;
           if (await isMirror(client))
             throw new SetupError(
               `${error.message}. This is a mirror, whose accounts come from the upstream.`,

@@ -78,9 +78,7 @@ it('a secret is in no log, trace, metric or file, and in memory only while a req
   const { stdout, stderr } = await gateway.exit;
   collector.close();
   collector.closeAllConnections();
-  expect(stderr).toContain('INSERT INTO \\"ApiToken\\"');
-  expect(traces).toContain('mutation createApiToken');
-  expect(metrics).toContain('mutation createApiToken');
+  for (const text of [stderr, traces, metrics]) expect(text).toContain('mutation createApiToken');
   const files = await contentsOf(data);
   for (const each of [secret, next]) {
     expect(`${stdout}${stderr}${traces}${metrics}`).not.toContain(each);

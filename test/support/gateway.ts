@@ -269,12 +269,12 @@ export async function graphqlOnEveryPath(
 
 /** Sends an operation to the GraphQL API once. */
 export async function graphqlOnce(
-  gateway: TestGateway,
+  { url }: Pick<TestGateway, 'url'>,
   token: string | undefined,
   query: string,
   variables: Record<string, unknown> = {},
 ): Promise<GraphqlResponse> {
-  const response = await fetch(`${gateway.url}/graphql`, {
+  const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
