@@ -6,8 +6,9 @@ import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { type ErrorCode, tokenMessages } from '../errors.ts';
+import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
 import type { StoredScope } from './scopes.ts';
+import type { Viewer } from './viewer.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -93,7 +94,10 @@ export async function findToken(sql: Sql, token: string): Promise<FoundToken | n
 }
 
 /** The tokens of secrets that are not revoked, by the digests of the secrets. */
-export async function findTokens(sql: Sql, digests: readonly string[]): Promise<Map<string, FoundToken>> {
+export async function findTokens(
+  sql: Pick<Sql, 'run'>,
+  digests: readonly string[],
+): Promise<Map<string, FoundToken>> {
   // A token that expired and then lost its slot stays expired, even if the clock is set back.
   const rows = await sql.run<Omit<FoundToken, 'validUntil'> & { validUntil: Date | number | null }>(
     `SELECT id, "userId", scope, "lastUsedAt", encode(secret, 'hex') AS digest,
@@ -109,6 +113,24 @@ export async function findTokens(sql: Sql, digests: readonly string[]): Promise<
       { ...row, validUntil: row.validUntil?.valueOf() ?? Number.POSITIVE_INFINITY },
     ]),
   );
+}
+
+/**
+ * Locks the viewer's own token and the user until the end of the transaction, so that nothing is changed by a token that has ended
+ * since its request arrived, and nothing after its end has been acknowledged.
+ * @throws {GraphQLError} if the token has ended.
+ */
+export async function lockViewer(
+  client: Database,
+  { id, tokenId, digest = '' }: Pick<Viewer, 'id' | 'tokenId' | 'digest'>,
+): Promise<void> {
+  const run = async <Row extends object>(text: string, values: readonly unknown[]) =>
+    (await client.query<Row>(text, [...values])).rows;
+  // The user first, as in `addToken`: two tokens that revoke each other take turns.
+  await run('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [id]);
+  await run('SELECT FROM "ApiToken" WHERE id = $1 FOR NO KEY UPDATE', [tokenId]);
+  const validUntil = (await findTokens({ run }, [digest])).get(digest)?.validUntil ?? 0;
+  if (validUntil <= Date.now()) throw unauthenticated(validUntil > 0 ? 'expired' : 'invalid');
 }
 
 /** Whether the secret is a token of this database: active, expired, revoked or replaced. */
@@ -154,7 +176,7 @@ export async function addToken(
   { name: given, scope = 'activate', expiresAt = null, mayShareName = false }: WantedToken,
 ): Promise<IssuedToken & Token> {
   const now = new Date();
-  const name = given.trim();
+  const name = given.trim().normalize('NFC');
   const problem = problemOfName(name);
   if (problem !== undefined) throw new TokenError(problem, { argument: 'name' });
   if (expiresAt && expiresAt <= now) throw new TokenError(tokenMessages.past, { argument: 'expiresAt' });
@@ -200,9 +222,9 @@ const longestName = 100;
 
 function problemOfName(name: string): string | undefined {
   if (name === '') return tokenMessages.unnamed;
-  // Line breaks and what terminals obey would make a list of tokens say what it does not.
-  if (/\p{C}/u.test(name)) return tokenMessages.invisible;
-  return name.length > longestName ? tokenMessages.longName(longestName) : undefined;
+  // Line breaks, what terminals obey and what is not seen would make a list of tokens say what it does not.
+  if (/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(name)) return tokenMessages.invisible;
+  return Array.from(name).length > longestName ? tokenMessages.longName(longestName) : undefined;
 }
 
 /** Whether a token is active. One that expired and then lost its slot to another counts as expired. */

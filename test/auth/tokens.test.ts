@@ -139,11 +139,10 @@ describe('createToken', () => {
     for (const [username, name, message] of [
       ['nobody', 'test', 'There is no user named "nobody"'],
       ...['', ' \t'].map((each) => [user, each, needsName]),
-      ...['two\nlines', 'red \u001b[31m', 'csi \u009b2J', 'turned \u202e'].map((each) => [
-        user,
-        each,
-        visible,
-      ]),
+      ...['two\nlines', 'red \u001b[31m', 'csi \u009b2J', 'turned \u202e', 'two\u2028lines', '\u3164'].map(
+        (each) => [user, each, visible],
+      ),
+      [user, '📱'.repeat(101), 'The name of a token has at most 100 characters'],
     ] as const)
       await expect(createToken(database.pool, username ?? '', name ?? '')).rejects.toThrow(message);
     for (const tier of ['free', 'premium', 'Ultra', '']) {
@@ -154,7 +153,11 @@ describe('createToken', () => {
       expect(await listTokens(database.client, other)).toEqual([]);
     }
     expect(await listTokens(database.client, user)).toEqual([]);
-    await createToken(database.pool, user, ' Zoë’s 📱 ');
+    await createToken(database.pool, user, ` Zoë’s ${'📱'.repeat(94)} `);
+    await createToken(database.pool, user, 'Zoë');
+    await expect(createToken(database.pool, user, 'Zoe\u0308')).rejects.toThrow(
+      'Another active token has the name',
+    );
   });
 
   it('creates five of ten tokens that are requested at the same moment, and one more after a revocation', async () => {

@@ -1,7 +1,7 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -83,10 +83,53 @@ describe('a token', () => {
     expect((await ask(secret, '{ viewer { databaseId } }')).status).toBe(401);
   });
 
-  it('may revoke itself', async () => {
-    const { manager, managerId } = await open();
-    expect((await ask(manager, revoke, { id: managerId })).errors).toBeUndefined();
+  it('may revoke itself, and changes nothing after that', async () => {
+    const account = await open();
+    const { manager, managerId } = account;
+    const { status, errors, data } = await ask(
+      manager,
+      `mutation { revokeApiToken(id: ${managerId}) { token { id } } createApiToken(name: "next") { secret } }`,
+    );
+    expect([status, errors?.[0]?.message]).toEqual([401, 'Unauthorized: the token is unknown or revoked']);
+    expect(data).toEqual({ revokeApiToken: { token: { id: String(managerId) } }, createApiToken: null });
     expect((await ask(manager, seen)).status).toBe(401);
+    expect(await tokensOf(account)).toHaveLength(2);
+  });
+
+  it.each(['revoked', 'expired'])(
+    'changes nothing once it is %s, although its request came before',
+    async (how) => {
+      const account = await open();
+      const { manager, managerId, userId } = account;
+      const other = String((await tokensOf(account))[0]?.id);
+      const { pool } = gateway.database;
+      const holder = await pool.connect();
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
+      const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { id: other })];
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(2);
+      if (how === 'revoked') await revokeToken(pool, managerId);
+      else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
+      const before = await tokensOf(account);
+      await holder.query('COMMIT');
+      holder.release();
+      const message = how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired';
+      for (const { status, errors } of await Promise.all(changes))
+        expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
+      expect(await tokensOf(account)).toEqual(before);
+    },
+  );
+
+  it('revokes the other of two that revoke each other at once, and one is left', async () => {
+    const { manager, managerId } = await open();
+    const { secret, token } = (await ask(manager, create, { name: 'b', scopes: ['MANAGE'] })).data
+      .createApiToken;
+    const both = await Promise.all([
+      ask(manager, revoke, { id: token.id }),
+      ask(secret, revoke, { id: managerId }),
+    ]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 401]);
   });
 });
 
