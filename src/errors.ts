@@ -74,6 +74,8 @@ export const tokenMessages = {
   tier: (tier: string | null) =>
     `Creating a token needs the ultra tier; the account has ${JSON.stringify(tier)}`,
   tooMany: (most: number) => `The account already has ${most} active tokens; revoke one first`,
+  tooOften: (most: number) =>
+    `The account has ${most} tokens from the last hour, as many as it may create; wait`,
   noActive: (id: number | string) => `There is no active token with the id ${id}`,
   ofUpstream: 'The tokens of this account are made by the service where it lives, and not here',
 } as const;

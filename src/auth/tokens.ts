@@ -168,7 +168,7 @@ export const createToken = (
 /**
  * Creates a token within a transaction.
  * @throws {TokenError} for an invalid name, one that an active token has, a time that is past, an unknown user, a user below the
- * ultra tier, or a user with five active tokens.
+ * ultra tier, a user with five active tokens, or a user, named by the id, who has created many within an hour.
  */
 export async function addToken(
   client: Database,
@@ -201,6 +201,8 @@ export async function addToken(
   );
   if (!mayShareName && active.some((each) => each.name === name))
     throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
+  if ('id' in owner && (await hasCreatedMany(client, user.id)))
+    throw new TokenError(tokenMessages.tooOften(mostAnHour), { code: 'TOO_MANY_REQUESTS' });
   const slot = slots.find((each) => !active.some((token) => token.slot === each));
   if (slot === undefined) throw new TokenError(tokenMessages.tooMany(maxActiveTokens), { code: 'FORBIDDEN' });
   const token = newSecret();
@@ -213,6 +215,21 @@ export async function addToken(
   );
   if (!added) throw new Error('the database has added no token');
   return { ...added, token };
+}
+
+/**
+ * How many tokens an account may create in an hour by itself. Each has a rate limit of its own, and its row stays: without this one,
+ * an account that creates and revokes them all the time would have no limit.
+ */
+const mostAnHour = 20;
+
+async function hasCreatedMany(client: Database, userId: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `SELECT FROM (SELECT "createdAt" FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC LIMIT $2) AS newest
+     WHERE "createdAt" > now() - interval '1 hour'`,
+    [userId, mostAnHour],
+  );
+  return rowCount === mostAnHour;
 }
 
 const newSecret = () => prefix + randomBytes(randomLength).toString('base64url');

@@ -177,6 +177,26 @@ it('a live query of tokens delivers a new one, and to each token what that one m
   for (const each of live) each.leave();
 });
 
+it('an account cannot leave its rate limit behind by creating and revoking tokens all the time', async () => {
+  const account = await open();
+  const { pool } = gateway.database;
+  await pool.query(
+    `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
+     SELECT $1, 'gone', 5, sha256(random()::text::bytea), now() FROM generate_series(1, 18)`,
+    [account.userId],
+  );
+  const before = await tokensOf(account);
+  const { errors } = await ask(account.manager, create, { name: 'x' });
+  expect(errors?.[0]).toMatchObject({
+    message: 'The account has 20 tokens from the last hour, as many as it may create; wait',
+    extensions: { code: 'TOO_MANY_REQUESTS' },
+  });
+  expect(await tokensOf(account)).toEqual(before);
+  await createToken(pool, account.username, 'by the operator');
+  await pool.query(`UPDATE "ApiToken" SET "createdAt" = now() - interval '61 min' WHERE name = 'gone'`);
+  expect((await ask(account.manager, create, { name: 'x' })).errors).toBeUndefined();
+});
+
 describe('what is rejected changes nothing', () => {
   const longAgo = '2020-01-01T00:00:00Z';
   it.each<[string, string, object, { code: string; message: string; argument?: string }]>([
