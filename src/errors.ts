@@ -71,6 +71,7 @@ export const tokenMessages = {
   taken: (name: string) => `Another active token has the name ${JSON.stringify(name)}`,
   noScope: 'scopes must name at least one scope',
   past: 'The time at which a token expires must be in the future',
+  outlives: 'The new token would last longer than the one that creates it',
   tier: (tier: string | null) =>
     `Creating a token needs the ultra tier; the account has ${JSON.stringify(tier)}`,
   tooMany: (most: number) => `The account already has ${most} active tokens; revoke one first`,

@@ -1,7 +1,7 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -175,6 +175,29 @@ it('a live query of tokens delivers a new one, and to each token what that one m
   await ask(manager, create, { name: 'new' });
   expect((await all.next()).viewer.apiTokens).toHaveLength(3);
   for (const each of live) each.leave();
+});
+
+it('a token that expires creates none that lasts longer, and neither does a secret that was replaced', async () => {
+  const account = await open();
+  const { manager, managerId } = account;
+  const { pool } = gateway.database;
+  const inTwoHours = new Date(Date.now() + 7_200_000).toISOString();
+  const { secret } = (await ask(manager, create, { name: 'a', scopes: ['MANAGE'], expiresAt: inTwoHours }))
+    .data.createApiToken;
+  const { token } = await rotateToken(pool, managerId, 3_600_000);
+  const before = await tokensOf(account);
+  for (const [own, expiresAt] of [
+    [secret, null],
+    [secret, '2100-01-01T00:00:00Z'],
+    [manager, inTwoHours],
+  ] as const)
+    expect((await ask(own, create, { name: 'b', expiresAt })).errors?.[0]).toMatchObject({
+      message: 'The new token would last longer than the one that creates it',
+      extensions: { code: 'BAD_USER_INPUT', argument: 'expiresAt' },
+    });
+  expect(await tokensOf(account)).toEqual(before);
+  expect((await ask(secret, create, { name: 'b', expiresAt: inTwoHours })).errors).toBeUndefined();
+  expect((await ask(token, create, { name: 'c' })).errors).toBeUndefined();
 });
 
 it('an account cannot leave its rate limit behind by creating and revoking tokens all the time', async () => {
