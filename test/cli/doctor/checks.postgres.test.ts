@@ -173,7 +173,7 @@ it('finds migrations of a later version', async () => {
   expect(await problemsAt(urlOf())).toEqual([
     {
       check: 'migrations',
-      says: 'it has migrations of a later version: 99991231_later',
+      says: 'it has migrations of another version: 99991231_later',
       advice: 'Install the version that has them, or name another database.',
     },
   ]);
