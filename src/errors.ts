@@ -71,11 +71,12 @@ export const tokenMessages = {
   taken: (name: string) => `Another active token has the name ${JSON.stringify(name)}`,
   noScope: 'scopes must name at least one scope',
   past: 'The time at which a token expires must be in the future',
+  outlives: 'The new token would last longer than the one that creates it',
   tier: (tier: string | null) =>
     `Creating a token needs the ultra tier; the account has ${JSON.stringify(tier)}`,
   tooMany: (most: number) => `The account already has ${most} active tokens; revoke one first`,
   tooOften: (most: number) =>
-    `The account got ${most} tokens within a day, the most that there may be; try again later`,
+    `The account has created ${most} tokens within an hour, the most that it may; try again later`,
   noActive: (id: number | string) => `There is no active token with the id ${id}`,
   ofUpstream: 'The tokens of this account are made by the service where it lives, and not here',
 } as const;

@@ -6,8 +6,9 @@ import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { type ErrorCode, tokenMessages } from '../errors.ts';
+import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
 import type { StoredScope } from './scopes.ts';
+import type { Viewer } from './viewer.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -17,10 +18,6 @@ const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4
 /** The tier that is needed to create tokens. Existing tokens of a user who leaves it stay valid. */
 export const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
-
-/** How many tokens a user may get within a day. Rows of revoked tokens stay in the database, so a client could fill it. */
-const mostADay = 100;
-const day = 86_400_000;
 
 /** The slots of active tokens. In the database a slot of a user can have only one active token. */
 const slots = Array.from({ length: maxActiveTokens }, (_, index) => index + 1);
@@ -97,7 +94,10 @@ export async function findToken(sql: Sql, token: string): Promise<FoundToken | n
 }
 
 /** The tokens of secrets that are not revoked, by the digests of the secrets. */
-export async function findTokens(sql: Sql, digests: readonly string[]): Promise<Map<string, FoundToken>> {
+export async function findTokens(
+  sql: Pick<Sql, 'run'>,
+  digests: readonly string[],
+): Promise<Map<string, FoundToken>> {
   // A token that expired and then lost its slot stays expired, even if the clock is set back.
   const rows = await sql.run<Omit<FoundToken, 'validUntil'> & { validUntil: Date | number | null }>(
     `SELECT id, "userId", scope, "lastUsedAt", encode(secret, 'hex') AS digest,
@@ -113,6 +113,24 @@ export async function findTokens(sql: Sql, digests: readonly string[]): Promise<
       { ...row, validUntil: row.validUntil?.valueOf() ?? Number.POSITIVE_INFINITY },
     ]),
   );
+}
+
+/**
+ * Locks the viewer's own token and the user until the end of the transaction, so that nothing is changed by a token that has ended
+ * since its request arrived, and nothing after its end has been acknowledged.
+ * @throws {GraphQLError} if the token has ended.
+ */
+export async function lockViewer(
+  client: Database,
+  { id, tokenId, digest = '' }: Pick<Viewer, 'id' | 'tokenId' | 'digest'>,
+): Promise<void> {
+  const run = async <Row extends object>(text: string, values: readonly unknown[]) =>
+    (await client.query<Row>(text, [...values])).rows;
+  // The user first, as in `addToken`: two tokens that revoke each other take turns.
+  await run('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [id]);
+  await run('SELECT FROM "ApiToken" WHERE id = $1 FOR NO KEY UPDATE', [tokenId]);
+  const validUntil = (await findTokens({ run }, [digest])).get(digest)?.validUntil ?? 0;
+  if (validUntil <= Date.now()) throw unauthenticated(validUntil > 0 ? 'expired' : 'invalid');
 }
 
 /** Whether the secret is a token of this database: active, expired, revoked or replaced. */
@@ -150,7 +168,7 @@ export const createToken = (
 /**
  * Creates a token within a transaction.
  * @throws {TokenError} for an invalid name, one that an active token has, a time that is past, an unknown user, a user below the
- * ultra tier, or a user with five active tokens or a hundred new ones within a day.
+ * ultra tier, a user with five active tokens, or a user, named by the id, who has created many within an hour.
  */
 export async function addToken(
   client: Database,
@@ -158,7 +176,7 @@ export async function addToken(
   { name: given, scope = 'activate', expiresAt = null, mayShareName = false }: WantedToken,
 ): Promise<IssuedToken & Token> {
   const now = new Date();
-  const name = given.trim();
+  const name = given.trim().normalize('NFC');
   const problem = problemOfName(name);
   if (problem !== undefined) throw new TokenError(problem, { argument: 'name' });
   if (expiresAt && expiresAt <= now) throw new TokenError(tokenMessages.past, { argument: 'expiresAt' });
@@ -177,16 +195,14 @@ export async function addToken(
      WHERE "userId" = $1 AND "revokedAt" IS NULL AND "expiresAt" <= $2`,
     [user.id, now],
   );
-  const { rows } = await client.query<Record<'isActive' | 'isNew', boolean> & { slot: number; name: string }>(
-    `SELECT slot, name, "revokedAt" IS NULL AS "isActive", "createdAt" > $2 AS "isNew" FROM "ApiToken"
-     WHERE "userId" = $1 AND ("revokedAt" IS NULL OR "createdAt" > $2)`,
-    [user.id, new Date(now.getTime() - day)],
+  const { rows: active } = await client.query<{ slot: number; name: string }>(
+    'SELECT slot, name FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
+    [user.id],
   );
-  if (rows.filter(({ isNew }) => isNew).length >= mostADay)
-    throw new TokenError(tokenMessages.tooOften(mostADay), { code: 'TOO_MANY_REQUESTS' });
-  const active = rows.filter(({ isActive }) => isActive);
   if (!mayShareName && active.some((each) => each.name === name))
     throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
+  if ('id' in owner && (await hasCreatedMany(client, user.id)))
+    throw new TokenError(tokenMessages.tooOften(mostAnHour), { code: 'TOO_MANY_REQUESTS' });
   const slot = slots.find((each) => !active.some((token) => token.slot === each));
   if (slot === undefined) throw new TokenError(tokenMessages.tooMany(maxActiveTokens), { code: 'FORBIDDEN' });
   const token = newSecret();
@@ -201,6 +217,21 @@ export async function addToken(
   return { ...added, token };
 }
 
+/**
+ * How many tokens an account may create in an hour by itself. Each has a rate limit of its own, and its row stays: without this one,
+ * an account that creates and revokes them all the time would have no limit.
+ */
+const mostAnHour = 20;
+
+async function hasCreatedMany(client: Database, userId: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `SELECT FROM (SELECT "createdAt" FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC LIMIT $2) AS newest
+     WHERE "createdAt" > now() - interval '1 hour'`,
+    [userId, mostAnHour],
+  );
+  return rowCount === mostAnHour;
+}
+
 const newSecret = () => prefix + randomBytes(randomLength).toString('base64url');
 
 /** In characters. */
@@ -208,9 +239,9 @@ const longestName = 100;
 
 function problemOfName(name: string): string | undefined {
   if (name === '') return tokenMessages.unnamed;
-  // Line breaks and what terminals obey would make a list of tokens say what it does not.
-  if (/\p{C}/u.test(name)) return tokenMessages.invisible;
-  return name.length > longestName ? tokenMessages.longName(longestName) : undefined;
+  // Line breaks, what terminals obey and what is not seen would make a list of tokens say what it does not.
+  if (/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u.test(name)) return tokenMessages.invisible;
+  return Array.from(name).length > longestName ? tokenMessages.longName(longestName) : undefined;
 }
 
 /** Whether a token is active. One that expired and then lost its slot to another counts as expired. */

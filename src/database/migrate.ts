@@ -4,7 +4,7 @@
  * ledger, but loads Prisma's schema engine.
  */
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
@@ -99,7 +99,7 @@ async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<v
   await client.query(
     `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
      VALUES ($1, $2, $3, now(), 1)`,
-    [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
+    [randomUUID(), checksumOf(sql), name],
   );
 }
 
@@ -127,15 +127,17 @@ const createLedger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
+const checksumOf = (sql: string) => hash('sha256', sql, 'hex');
+
 /** Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program. */
 async function readLedger(client: pg.ClientBase) {
   const { rows: tables } = await client.query(
     `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
   );
   if (tables.length === 0) return [];
-  const { rows } = await client.query<{ name: string; isApplied: boolean }>(
-    `SELECT migration_name AS name, finished_at IS NOT NULL AND rolled_back_at IS NULL AS "isApplied"
-     FROM "_prisma_migrations"`,
+  const { rows } = await client.query<{ name: string; checksum: string | null; isApplied: boolean }>(
+    `SELECT migration_name AS name, to_jsonb(ledger) ->> 'checksum' AS checksum, finished_at IS NOT NULL AND rolled_back_at IS NULL AS "isApplied"
+     FROM "_prisma_migrations" AS ledger`,
   );
   return rows;
 }
@@ -168,9 +170,13 @@ export async function findForeignTables(
 export async function readProgress(client: pg.ClientBase, migrations?: readonly Migration[]) {
   const all = migrations ?? (await readMigrations(checkedIn));
   const ledger = await readLedger(client);
-  const applied = new Set(ledger.filter(({ isApplied }) => isApplied).map(({ name }) => name));
-  const pending = all.map(({ name }) => name).filter((name) => !applied.delete(name));
-  return { applied: all.length - pending.length, pending, unknown: [...applied] };
+  const applied = new Map(
+    ledger.filter(({ isApplied }) => isApplied).map(({ name, checksum }) => [name, checksum]),
+  );
+  // A migration of the same name with other content is of another version as well.
+  const isHere = ({ name, sql }: Migration) => applied.get(name) === checksumOf(sql) && applied.delete(name);
+  const pending = all.filter((migration) => !isHere(migration)).map(({ name }) => name);
+  return { applied: all.length - pending.length, pending, unknown: [...applied.keys()] };
 }
 
 async function readPending(client: pg.ClientBase, migrations: readonly Migration[]) {
@@ -183,7 +189,7 @@ async function readPending(client: pg.ClientBase, migrations: readonly Migration
 export function findVersionProblem(unknown: readonly string[]): Diagnosis | undefined {
   if (unknown.length === 0) return undefined;
   return {
-    says: `it has migrations of a later version: ${unknown.join(', ')}`,
+    says: `it has migrations of another version: ${unknown.join(', ')}`,
     advice: 'Install the version that has them, or name another database.',
   };
 }

@@ -19,10 +19,11 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
      FROM (
        SELECT name, 'SELECT' AS needed FROM unnest($1::text[]) AS name
        UNION ALL VALUES ('User', 'UPDATE'), ('ApiToken', 'INSERT'), ('ApiToken', 'UPDATE'),
-         ('ApiToken_id_seq', 'UPDATE'), ('DttTemplate', 'UPDATE (id)'),
+         ('ApiToken_id_seq', 'USAGE'), ('DttTemplate', 'UPDATE (id)'),
          ('RateLimit', 'INSERT'), ('RateLimit', 'UPDATE'), ('RateLimit', 'DELETE')
      ) AS rights, to_regclass(quote_ident(name)) AS relation
      WHERE NOT CASE needed WHEN 'UPDATE (id)' THEN has_column_privilege(relation, 'id', 'UPDATE')
+       WHEN 'USAGE' THEN has_sequence_privilege(relation, 'USAGE, UPDATE')
        ELSE has_table_privilege(relation, needed) END
      ORDER BY needed, name`,
     [readable],

@@ -88,6 +88,9 @@ export const openExchange = (
   listener: ExchangeListener,
 ) => createExchange(request, response, idOf(request), listener);
 
+/** The headers by which proxies say that they have forwarded a request. */
+export const forwardingHeaders = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
+
 export interface MessageOptions {
   /** The id of the operation in the log. */
   readonly id: string;
@@ -106,8 +109,7 @@ export function openMessage(
 ): Exchange {
   const request = requestWithin(opening, 'POST', '/graphql', {
     authorization,
-    'x-forwarded-for': opening.headers['x-forwarded-for'],
-    forwarded: opening.headers.forwarded,
+    ...Object.fromEntries(forwardingHeaders.map((name) => [name, opening.headers[name]])),
     accept: 'application/graphql-response+json',
     'content-type': 'application/json',
   });

@@ -119,3 +119,13 @@ export function isLoopback(name: string): boolean {
   const address = name.replace(/^\[(.*)\]$/, '$1');
   return isIP(address) !== 0 && loopback.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
+
+/** The name or address in `name:port`, as URLs have it; undefined for anything else. */
+export function nameIn(authority: string): string | undefined {
+  const url = `http://${authority}`;
+  if (!/^[\w.:[\]-]+$/.test(authority) || !URL.canParse(url)) return undefined;
+  return new URL(url).hostname.replace(/\.$/, '');
+}
+
+/** Whether a name is that of every machine for itself. No other site can point it here. */
+export const isOwnName = (name = ''): boolean => name === 'localhost' || isLoopback(name);

@@ -7,8 +7,8 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { messages } from '../errors.ts';
 import { errorResponse, type HttpError } from './errorResponse.ts';
-import type { Exchange } from './exchange.ts';
-import { isLoopback } from './port.ts';
+import { type Exchange, forwardingHeaders } from './exchange.ts';
+import { isLoopback, isOwnName, nameIn } from './port.ts';
 import type { HttpResponse } from './response.ts';
 
 /** Whether the request only reads. A HEAD is handled as a GET: Node leaves out the body of its response. */
@@ -40,13 +40,14 @@ export function isFromBrowser({ request: { headers } }: Exchange): boolean {
 const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
 
 /**
- * Whether a request comes from the machine itself. One that a proxy there has forwarded for another machine does not, if the proxy
- * says so.
+ * Whether a request comes from the machine itself, and to one of its own names. A proxy there forwards requests of other machines:
+ * it is noticed by `trustedProxies`, by its headers, or by the name that the client has for it.
  */
-export const isFromLoopback = ({ socket, headers }: IncomingMessage): boolean =>
+export const isFromLoopback = ({ socket, headers }: IncomingMessage, trustedProxies: number): boolean =>
+  trustedProxies === 0 &&
   isLoopback(socket.remoteAddress ?? '') &&
-  headers['x-forwarded-for'] === undefined &&
-  headers.forwarded === undefined;
+  isOwnName(nameIn(headers.host ?? '')) &&
+  !forwardingHeaders.some((name) => name in headers);
 
 /**
  * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).

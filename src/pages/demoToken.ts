@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
-import { canonicalHost, isEverywhere, isLoopback } from '../http/port.ts';
+import { canonicalHost, isEverywhere, isOwnName, nameIn } from '../http/port.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
@@ -20,21 +20,14 @@ export function createDemoTokenFor(
 ): DemoTokenFor {
   if (token === undefined || DEMO_ACCOUNT === 'public') return () => token;
   if (isEverywhere(HOST)) return () => undefined;
-  const ownNames = ['localhost', canonicalHost(isIPv6(HOST) ? `[${HOST}]` : HOST)];
+  const host = canonicalHost(isIPv6(HOST) ? `[${HOST}]` : HOST);
   const isOwn = (authority: string) => {
     const name = nameIn(authority);
-    return name !== undefined && (ownNames.includes(name) || isLoopback(name));
+    return name === host || isOwnName(name);
   };
-  return ({ headers: { host = '' }, url = '' }) => {
+  return ({ headers, url = '' }) => {
     // A target in absolute form names a host as well (RFC 9112, section 3.2.2).
     const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
-    return isOwn(host) && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
+    return isOwn(headers.host ?? '') && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
   };
-}
-
-/** The name or address in `name:port`, as URLs have it; undefined for anything else. */
-function nameIn(authority: string): string | undefined {
-  const url = `http://${authority}`;
-  if (!/^[\w.:[\]-]+$/.test(authority) || !URL.canParse(url)) return undefined;
-  return new URL(url).hostname.replace(/\.$/, '');
 }

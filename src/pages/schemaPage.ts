@@ -125,6 +125,7 @@ function literalOf(type: graphql.GraphQLInputType): string {
   if (graphql.isListType(type)) return `[${literalOf(type.ofType)}]`;
   const [first] = graphql.isInputObjectType(type) ? Object.values(type.getFields()) : [];
   if (first) return `{ ${first.name}: ${literalOf(first.type)} }`;
+  if (type.name === 'String') return '"…"';
   return type.name === 'ID' ? `"${writeGlobalId('DttTemplate', 1)}"` : '1';
 }
 

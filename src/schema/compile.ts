@@ -144,7 +144,8 @@ function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
   const found: Scope[] = [];
   const types = new TypeInfo(schema);
   const visitor = visitWithTypeInfo(types, {
-    Field() {
+    Field({ name }) {
+      if (name.value === '__typename') return;
       // Only mutations have this extension. A field of `Mutation` without it needs the highest scope.
       const field = types.getParentType() === schema.getMutationType() ? types.getFieldDef() : undefined;
       if (field) found.push((field.extensions.scope as Scope | undefined) ?? 'manage');

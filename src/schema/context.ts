@@ -29,7 +29,7 @@ export interface UpstreamAccount {
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
-/** Runs a transaction that changes tokens of the viewer. Once it has ended, this process looks all of them up again. */
+/** Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all of them up again. */
 export type ChangeTokens = <Result>(run: (client: pg.PoolClient) => Promise<Result>) => Promise<Result>;
 
 /** Each operation has a context of its own, since its loaders cache rows. */

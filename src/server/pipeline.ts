@@ -3,6 +3,7 @@
  * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
+import { lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
   type HasEnded,
@@ -218,7 +219,8 @@ function createAccess(
   function counted(exchange: Exchange, presented: Presented | null): Access {
     const hasExpired = presented === 'expired';
     const found = hasExpired ? null : presented;
-    const viewer = found?.onLoopback && isFromLoopback(exchange.request) ? found.onLoopback : found;
+    const isLocal = found?.onLoopback && isFromLoopback(exchange.request, config.TRUST_PROXY);
+    const viewer = isLocal ? found.onLoopback : found;
     exchange.hasViewer = viewer !== null;
     exchange.hasExpiredToken = hasExpired;
     return count(exchange, viewer) ?? { viewer, hasExpired };
@@ -322,7 +324,14 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       ? inTurn(replicas.sqlFor(viewer), watch)
       : inTurn(database.sql, (statement) => watch(() => run(statement)));
     const changeTokens: ChangeTokens = (change) =>
-      watch(() => run(() => inTransaction(database.pool, change))).finally(() => viewers.forget(viewer.id));
+      watch(() =>
+        run(() =>
+          inTransaction(database.pool, async (client) => {
+            await lockViewer(client, viewer);
+            return change(client);
+          }),
+        ),
+      ).finally(() => viewers.forget(viewer.id));
     return createContext(sql, viewer, upstream, changeTokens);
   };
   const contextOf = contextsBy(turns.forRequest);

@@ -104,6 +104,16 @@ describe('migrate', () => {
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
   });
 
+  it('rejects a database whose migrations had other content, and leaves it unchanged', async () => {
+    await applyThese({ '1_a': 'CREATE TABLE a (a int)' });
+    await expect(applyThese({ '1_a': 'CREATE TABLE a (b int)' })).rejects.toThrow(
+      new SetupError(
+        'The database cannot be used: it has migrations of another version: 1_a. Install the version that has them, or name another database.',
+      ),
+    );
+    expect(await tables()).toEqual(['_prisma_migrations', 'a']);
+  });
+
   it('rejects a database with migrations of a later version, and leaves it unchanged', async () => {
     await apply();
     const before = await tables();
@@ -112,7 +122,7 @@ describe('migrate', () => {
     );
     await expect(apply()).rejects.toThrow(
       new SetupError(
-        'The database cannot be used: it has migrations of a later version: 2999_later. Install the version that has them, or name another database.',
+        'The database cannot be used: it has migrations of another version: 2999_later. Install the version that has them, or name another database.',
       ),
     );
     expect(await tables()).toEqual(before);

@@ -1,7 +1,7 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
+import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -83,10 +83,53 @@ describe('a token', () => {
     expect((await ask(secret, '{ viewer { databaseId } }')).status).toBe(401);
   });
 
-  it('may revoke itself', async () => {
-    const { manager, managerId } = await open();
-    expect((await ask(manager, revoke, { id: managerId })).errors).toBeUndefined();
+  it('may revoke itself, and changes nothing after that', async () => {
+    const account = await open();
+    const { manager, managerId } = account;
+    const { status, errors, data } = await ask(
+      manager,
+      `mutation { revokeApiToken(id: ${managerId}) { token { id } } createApiToken(name: "next") { secret } }`,
+    );
+    expect([status, errors?.[0]?.message]).toEqual([401, 'Unauthorized: the token is unknown or revoked']);
+    expect(data).toEqual({ revokeApiToken: { token: { id: String(managerId) } }, createApiToken: null });
     expect((await ask(manager, seen)).status).toBe(401);
+    expect(await tokensOf(account)).toHaveLength(2);
+  });
+
+  it.each(['revoked', 'expired'])(
+    'changes nothing once it is %s, although its request came before',
+    async (how) => {
+      const account = await open();
+      const { manager, managerId, userId } = account;
+      const other = String((await tokensOf(account))[0]?.id);
+      const { pool } = gateway.database;
+      const holder = await pool.connect();
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
+      const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { id: other })];
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(2);
+      if (how === 'revoked') await revokeToken(pool, managerId);
+      else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
+      const before = await tokensOf(account);
+      await holder.query('COMMIT');
+      holder.release();
+      const message = how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired';
+      for (const { status, errors } of await Promise.all(changes))
+        expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
+      expect(await tokensOf(account)).toEqual(before);
+    },
+  );
+
+  it('revokes the other of two that revoke each other at once, and one is left', async () => {
+    const { manager, managerId } = await open();
+    const { secret, token } = (await ask(manager, create, { name: 'b', scopes: ['MANAGE'] })).data
+      .createApiToken;
+    const both = await Promise.all([
+      ask(manager, revoke, { id: token.id }),
+      ask(secret, revoke, { id: managerId }),
+    ]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 401]);
   });
 });
 
@@ -132,6 +175,49 @@ it('a live query of tokens delivers a new one, and to each token what that one m
   await ask(manager, create, { name: 'new' });
   expect((await all.next()).viewer.apiTokens).toHaveLength(3);
   for (const each of live) each.leave();
+});
+
+it('a token that expires creates none that lasts longer, and neither does a secret that was replaced', async () => {
+  const account = await open();
+  const { manager, managerId } = account;
+  const { pool } = gateway.database;
+  const inTwoHours = new Date(Date.now() + 7_200_000).toISOString();
+  const { secret } = (await ask(manager, create, { name: 'a', scopes: ['MANAGE'], expiresAt: inTwoHours }))
+    .data.createApiToken;
+  const { token } = await rotateToken(pool, managerId, 3_600_000);
+  const before = await tokensOf(account);
+  for (const [own, expiresAt] of [
+    [secret, null],
+    [secret, '2100-01-01T00:00:00Z'],
+    [manager, inTwoHours],
+  ] as const)
+    expect((await ask(own, create, { name: 'b', expiresAt })).errors?.[0]).toMatchObject({
+      message: 'The new token would last longer than the one that creates it',
+      extensions: { code: 'BAD_USER_INPUT', argument: 'expiresAt' },
+    });
+  expect(await tokensOf(account)).toEqual(before);
+  expect((await ask(secret, create, { name: 'b', expiresAt: inTwoHours })).errors).toBeUndefined();
+  expect((await ask(token, create, { name: 'c' })).errors).toBeUndefined();
+});
+
+it('an account cannot leave its rate limit behind by creating and revoking tokens all the time', async () => {
+  const account = await open();
+  const { pool } = gateway.database;
+  await pool.query(
+    `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
+     SELECT $1, 'gone', 5, sha256(random()::text::bytea), now() FROM generate_series(1, 18)`,
+    [account.userId],
+  );
+  const before = await tokensOf(account);
+  const { errors } = await ask(account.manager, create, { name: 'x' });
+  expect(errors?.[0]).toMatchObject({
+    message: 'The account has created 20 tokens within an hour, the most that it may; try again later',
+    extensions: { code: 'TOO_MANY_REQUESTS' },
+  });
+  expect(await tokensOf(account)).toEqual(before);
+  await createToken(pool, account.username, 'by the operator');
+  await pool.query(`UPDATE "ApiToken" SET "createdAt" = now() - interval '61 min' WHERE name = 'gone'`);
+  expect((await ask(account.manager, create, { name: 'x' })).errors).toBeUndefined();
 });
 
 describe('what is rejected changes nothing', () => {

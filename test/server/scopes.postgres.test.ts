@@ -139,6 +139,11 @@ const cases: [string, Scope, Run][] = [
   ['a query through a WebSocket', 'read', webSocket(() => query)],
   ['a subscription through a WebSocket', 'read', webSocket(() => subscription)],
   ['POST of activateTemplate', 'activate', post(() => ({ query: activation() }))],
+  [
+    'an activation with the name of its type',
+    'activate',
+    post(() => ({ query: activation().replace('{', '{ __typename') })),
+  ],
   ['an activation as one event', 'activate', post(() => ({ query: activation() }), 'text/event-stream')],
   ['an activation in a batch', 'activate', post(() => [{ query }, { query: activation() }])],
   ['an activation through a WebSocket', 'activate', webSocket(activation)],

@@ -155,12 +155,20 @@ builder.mutationField('createApiToken', (t) =>
         defaultValue: ['read', 'activate'],
         description: 'What it may do. The highest scope includes the others.',
       }),
-      expiresAt: t.arg({ type: 'DateTime', description: 'When it expires. By default it does not.' }),
+      expiresAt: t.arg({
+        type: 'DateTime',
+        description: 'When it expires: not after the current token. By default it does not.',
+      }),
     },
     resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {
       const highest = highestOf(scopes);
       if (!highest) throw argumentError('scopes', tokenMessages.noScope);
-      // A token never makes one with more than it has itself.
+      // A token never makes one with more than it has itself, in scope or in time.
+      if (
+        viewer.expiresAt !== undefined &&
+        (expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > viewer.expiresAt
+      )
+        throw argumentError('expiresAt', tokenMessages.outlives);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
       const created = await changeTokens((client) => addToken(client, viewer, { name, scope, expiresAt }));
       loaders.clear();

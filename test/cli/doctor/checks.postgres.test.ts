@@ -173,7 +173,7 @@ it('finds migrations of a later version', async () => {
   expect(await problemsAt(urlOf())).toEqual([
     {
       check: 'migrations',
-      says: 'it has migrations of a later version: 99991231_later',
+      says: 'it has migrations of another version: 99991231_later',
       advice: 'Install the version that has them, or name another database.',
     },
   ]);
@@ -185,6 +185,8 @@ it.each([
     'SELECT on "LockSegment"; SELECT on "_prisma_migrations"',
   ],
   ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"'],
+  // Either right suffices.
+  ['UPDATE ON "ApiToken_id_seq"', 'USAGE on "ApiToken_id_seq"'],
 ])('finds that the role lacks %s, which requests need, and its advice fixes that', async (right, lacks) => {
   const user = await createRole();
   await run(`REVOKE ${right} FROM ${user}`);
