@@ -25,7 +25,7 @@ beforeAll(async () => {
   await runHere(['demo'], settingsOf('gateway-1'));
   while (tokens.length < 4) {
     const { stdout } = await runHere(
-      ['token', 'create', '--user', 'demo', '--name', 'another'],
+      ['token', 'create', '--user', 'demo', '--name', `another ${tokens.length}`],
       settingsOf('gateway-1'),
     );
     tokens.push(/dvt_[\w-]+/.exec(stdout)?.[0] ?? '');
