@@ -26,6 +26,7 @@ import { userCommand } from './user.ts';
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
   .version(release, '-v, --version', 'print the version')
+  .showHelpAfterError('npx dovetail --help lists the commands')
   .addCommand(serveCommand)
   .addCommand(demoCommand)
   .addCommand(userCommand)

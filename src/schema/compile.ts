@@ -16,6 +16,7 @@ import {
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
+  type SelectionNode,
   separateOperations,
   TypeInfo,
   visit,
@@ -74,7 +75,10 @@ export const maxErrors = 10;
 
 /** The kind and the root field of a valid operation, for logs and metrics. There are few labels, and none has text of a client. */
 function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
-  const [selection, ...others] = selectionSet.selections;
+  // Clients with a normalised cache add `__typename` to every selection.
+  const isNamed = (each: SelectionNode) => each.kind !== Kind.FIELD || each.name.value !== '__typename';
+  const named = selectionSet.selections.filter(isNamed);
+  const [selection, ...others] = named.length > 0 ? named : selectionSet.selections;
   const isOneField = selection?.kind === Kind.FIELD && others.length === 0;
   return `${operation} ${isOneField ? selection.name.value : 'of several fields'}`;
 }

@@ -12,6 +12,8 @@ it.each([
   ['LOGLEVEL', 'LOG_LEVEL'],
   ['MAX_WATIING', 'MAX_WAITING'],
   ['port', 'PORT'],
+  ['PROT', 'PORT'],
+  ['MAX_DETPH', 'MAX_DEPTH'],
 ])('warns of a variable that is similar to a setting: %s', async (given, meant) => {
   const env = { [given]: 'x', ...(meant === 'PORT' && { PORT: '' }) };
   expect(await warningsFor(env)).toBe(`${given} is no setting, and has no effect: is ${meant} meant?\n`);

@@ -48,6 +48,8 @@ describe('the log line of a request', () => {
     // From the cache.
     ['/graphql', named, 'graphql', 'query dttSession', 200],
     ['/graphql', several, 'graphql', 'query of several fields', 200],
+    ['/graphql', '{ __typename devices { nodes { id } } }', 'graphql', 'query devices', 200],
+    ['/graphql', '{ __typename }', 'graphql', 'query __typename', 200],
     ['/graphql', '{ secret }', 'graphql', undefined, 200],
     ['/healthz', undefined, 'page', '/healthz', 200],
     ['/docs/nothing', undefined, 'page', '/docs', 404],
