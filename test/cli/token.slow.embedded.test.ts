@@ -143,7 +143,7 @@ const invalid: readonly (readonly [number, readonly string[], RegExp])[] = [
     /^Another active token has the name "demo-token"$/,
   ],
   [2, ['token', 'rotate', '1', '--keep', '1 h'], /^error: option '--keep <duration>'/],
-  [2, ['surf'], /^error: unknown command 'surf'$/],
+  [2, ['surf'], /^error: unknown command 'surf'\nnpx dovetail --help lists the commands$/],
   [1, ['sync'], /^Say where the account is, with --from or UPSTREAM_URL\.$/],
 ];
 it.each(invalid)(

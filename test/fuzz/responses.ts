@@ -62,7 +62,6 @@ const forbiddenCodes: readonly ErrorCode[] = [
   'INTERNAL_SERVER_ERROR',
   'BAD_GATEWAY',
   'TOO_MANY_REQUESTS',
-  'FORBIDDEN',
   'PERSISTED_QUERY_NOT_SUPPORTED',
 ];
 const codes = new Set(
