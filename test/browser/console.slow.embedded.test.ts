@@ -100,7 +100,7 @@ it.each(Object.entries(views))(
   'renders the view %s accessibly, with the data of the demo account',
   async (name, view: ConsoleView) => {
     const { page, complaints } = await openView(view);
-    expect(await page.title()).toBe(`${view.title} · Dovetail`);
+    expect(await page.title()).toBe(`${view.title} – Dovetail`);
     // In one of them: what is opened below has all of it besides.
     await expectAccessible(page, name, windows.slice(0, 1));
 
