@@ -120,6 +120,8 @@ it('has an account menu that says who is signed in, and chooses the theme of eve
   await button.press('Enter');
   const menu = page.locator('.account-menu');
   await menu.getByText('Explorer · Tier ultra').waitFor();
+  const links = await menu.getByRole('link').allInnerTexts();
+  expect(links).toEqual(['Settings', 'GraphiQL', 'Schema', 'REST reference']);
   // To the theme that is chosen, and on from it.
   await page.keyboard.press('Tab');
   await page.keyboard.press('ArrowRight');
