@@ -1,8 +1,9 @@
-/** The button with the name of the user, and what it opens: the tier, the theme, the settings, and signing out. */
+/** The button with the name of the user, and what it opens: the tier, the theme, the settings, the other pages, and signing out. */
 
 import { useRef, useState } from 'preact/hooks';
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
+import { hasGraphiql, hasReferences } from './page.ts';
 import { capitalised } from './parts/capitalised.ts';
 import { readTheme, storeTheme, themes } from './theme.ts';
 
@@ -40,6 +41,9 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
         <a href="/console/settings" onClick={() => menu.current?.hidePopover()}>
           Settings
         </a>
+        {hasGraphiql && <a href="/graphql">GraphiQL</a>}
+        {hasReferences && <a href="/schema">Schema</a>}
+        {hasReferences && <a href="/docs">REST reference</a>}
         <button type="button" onClick={onSignOut}>
           Sign out
         </button>

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { LocationProvider, useLocation } from 'preact-iso';
 import { AccountMenu } from './accountMenu.tsx';
 import { type Connection, createApiClient } from './api/client.ts';
+import { forgetDemoToken, readDemoToken } from './page.ts';
 import { ConnectionNote } from './parts/connectionNote.tsx';
 import { forgetToken, readToken, storeToken } from './session.ts';
 import { SignIn } from './signIn.tsx';
@@ -29,7 +30,9 @@ export function App() {
   }
   function signOut(reason?: string) {
     // The settings forget the token before they revoke it.
-    setRejection(readToken() === undefined ? undefined : reason);
+    const isRevokedHere = readToken() === undefined;
+    setRejection(isRevokedHere ? undefined : reason);
+    if ((isRevokedHere || reason !== undefined) && token === readDemoToken()) forgetDemoToken();
     forgetToken();
     setToken(undefined);
   }

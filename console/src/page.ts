@@ -9,10 +9,16 @@ function findRoot(): HTMLElement {
 export const root = findRoot();
 
 /** The token of the demo account; undefined unless the gateway may show it. */
-export const demoToken = root.dataset.demoToken || undefined;
+export const readDemoToken = (): string | undefined => root.dataset.demoToken || undefined;
+
+/** Must be called when it is revoked: the gateway has it in no page any more. */
+export const forgetDemoToken = (): boolean => delete root.dataset.demoToken;
 
 /** Whether the gateway serves GraphiQL, in which queries can be opened. */
 export const hasGraphiql = root.dataset.graphiql === 'on';
+
+/** Whether the gateway serves the references of both APIs. */
+export const hasReferences = root.dataset.references === 'on';
 
 let hasInteracted = false;
 

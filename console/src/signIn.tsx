@@ -2,7 +2,7 @@
 
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { demoToken, hasUserInteracted } from './page.ts';
+import { hasUserInteracted, readDemoToken } from './page.ts';
 
 interface SignInProps {
   /** Why the gateway rejected the previous token; undefined if it did not. */
@@ -11,12 +11,12 @@ interface SignInProps {
 }
 
 export function SignIn({ rejection, onToken }: SignInProps) {
-  const demo = demoToken;
+  const demo = readDemoToken();
   const [token, setToken] = useState('');
   const [id, hint, problem] = [useId(), useId(), useId()];
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    document.title = 'Sign in · Dovetail';
+    document.title = 'Sign in – Dovetail';
     // After signing out, or after a rejected token, the element that had the focus is gone.
     if (hasUserInteracted() || rejection !== undefined) input.current?.focus();
   }, []);

@@ -78,7 +78,7 @@ export function Views({ onSignOut }: { onSignOut(): void }) {
 const NotFound = () => (
   <View title="Not found" sources={[]}>
     <p>
-      The <a href="/console">overview</a> is where most things are found.
+      There is no page at this address. The <a href="/console">overview</a> is where most things are found.
     </p>
   </View>
 );

@@ -2,15 +2,21 @@
 
 import { revalidated } from '../http/response.ts';
 import type { DemoTokenFor } from './demoToken.ts';
+import { hasGraphiql, hasReferences, type PageSettings } from './links.ts';
 import { bundledFiles, bundledPage, ownFiles, type PageHandler, pageResponse } from './page.ts';
 
 /**
  * Serves the same page under the path of every view, and the files that it loads.
  * @param demoTokenFor gives the demo token, with which the sign-in form has a button.
  */
-export async function createConsole(demoTokenFor: DemoTokenFor, hasGraphiql: boolean): Promise<PageHandler> {
-  const graphiql = `data-graphiql="${hasGraphiql ? 'on' : 'off'}"`;
-  const html = (await bundledPage('console')).replace('data-graphiql=""', graphiql);
+export async function createConsole(
+  demoTokenFor: DemoTokenFor,
+  settings: PageSettings,
+): Promise<PageHandler> {
+  const onOrOff = (isOn: boolean) => (isOn ? 'on' : 'off');
+  const html = (await bundledPage('console'))
+    .replace('data-graphiql=""', `data-graphiql="${onOrOff(hasGraphiql(settings))}"`)
+    .replace('data-references=""', `data-references="${onOrOff(hasReferences(settings))}"`);
   const files = bundledFiles('console', '/console', '/console');
   return (exchange) => {
     const { request, path } = exchange;

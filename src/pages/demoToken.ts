@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
+import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import { canonicalHost, isEverywhere, isOwnName, nameIn } from '../http/port.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
@@ -30,4 +31,26 @@ export function createDemoTokenFor(
     const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
     return isOwn(headers.host ?? '') && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
   };
+}
+
+/**
+ * Leaves the token out of all pages once it is revoked. The next start creates another one.
+ * @param isValid looks the token up.
+ */
+export function untilRevoked(
+  tokenFor: DemoTokenFor,
+  feed: Pick<ChangeFeed, 'subscribe'>,
+  isValid: () => Promise<boolean>,
+): DemoTokenFor {
+  let isRevoked = false;
+  async function check(): Promise<void> {
+    if (isRevoked || (await isValid())) return;
+    isRevoked = true;
+    unsubscribe();
+  }
+  const unsubscribe = feed.subscribe((change) => {
+    // After an outage of the database, the feed announces a change of all tables.
+    if (concernsTokens(change)) check().catch(() => {});
+  });
+  return (request) => (isRevoked ? undefined : tokenFor(request));
 }

@@ -17,8 +17,7 @@ export function withErrorPage(
   settings: PageSettings,
 ): HttpResponse {
   const headers = { ...given, Vary: 'Accept, Authorization' };
-  // The paths of the APIs keep their forms, also where a setting has switched the API off.
-  if (exchange.endpoint !== 'page' || !isFromBrowser(exchange)) return { ...response, status, headers };
+  if (!isFromBrowser(exchange)) return { ...response, status, headers };
   const title = STATUS_CODES[status] ?? '';
   const text = response.body.toString().replace('Not found.', 'There is no page at this address.');
   const lines = text.replace(' The home page lists all pages.', '').trim().split('\n');

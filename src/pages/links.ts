@@ -8,7 +8,7 @@ export type PageSettings = Pick<Config, 'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION'
 export const hasGraphiql = ({ GRAPHIQL, PERSISTED_OPERATIONS }: PageSettings): boolean =>
   GRAPHIQL === 'on' && PERSISTED_OPERATIONS !== 'only';
 
-const hasReferences = ({ INTROSPECTION }: PageSettings): boolean => INTROSPECTION === 'on';
+export const hasReferences = ({ INTROSPECTION }: PageSettings): boolean => INTROSPECTION === 'on';
 
 interface Link {
   readonly path: string;

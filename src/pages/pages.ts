@@ -14,7 +14,6 @@ import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { withErrorPage } from './errorPage.ts';
 import { homePage } from './home.ts';
-import { hasGraphiql } from './links.ts';
 import { bundledFiles, type PageHandler, staticResponse } from './page.ts';
 
 interface PagesOptions {
@@ -39,9 +38,8 @@ export function createPages(
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
-    const load = () =>
-      import('./console.ts').then(({ createConsole }) => createConsole(demoTokenFor, hasGraphiql(config)));
-    pages.set('/console', onDemand(load));
+    const console = onDemand(async () => (await import('./console.ts')).createConsole(demoTokenFor, config));
+    pages.set('/console', console);
   }
   const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', '/graphql'));
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);

@@ -3,7 +3,7 @@
  * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
-import { lockViewer } from '../auth/tokens.ts';
+import { findToken, lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
   type HasEnded,
@@ -24,7 +24,7 @@ import { addressOf, createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
-import { createDemoTokenFor } from '../pages/demoToken.ts';
+import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
@@ -311,7 +311,12 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
   // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
-  const demoTokenFor = createDemoTokenFor(options.demoToken, config);
+  const { demoToken } = options;
+  const shownToken = createDemoTokenFor(demoToken, config);
+  const demoTokenFor =
+    demoToken === undefined
+      ? shownToken
+      : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
   // The statements of a mirror are on its own pool.
   const upstream: UpstreamAccount | undefined = mirror && {
     activate: (...given) => mirror.upstream.activate(...given).catch(fail),

@@ -100,7 +100,7 @@ it.each(Object.entries(views))(
   'renders the view %s accessibly, with the data of the demo account',
   async (name, view: ConsoleView) => {
     const { page, complaints } = await openView(view);
-    expect(await page.title()).toBe(`${view.title} · Dovetail`);
+    expect(await page.title()).toBe(`${view.title} – Dovetail`);
     // In one of them: what is opened below has all of it besides.
     await expectAccessible(page, name, windows.slice(0, 1));
 
@@ -120,6 +120,8 @@ it('has an account menu that says who is signed in, and chooses the theme of eve
   await button.press('Enter');
   const menu = page.locator('.account-menu');
   await menu.getByText('Explorer · Tier ultra').waitFor();
+  const links = await menu.getByRole('link').allInnerTexts();
+  expect(links).toEqual(['Settings', 'GraphiQL', 'Schema', 'REST reference']);
   // To the theme that is chosen, and on from it.
   await page.keyboard.press('Tab');
   await page.keyboard.press('ArrowRight');

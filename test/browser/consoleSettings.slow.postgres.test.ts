@@ -1,14 +1,20 @@
 /** The settings of the console, where the account holder creates and revokes API tokens. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  graphqlOnce,
+  openDemoGateway,
+  openTestDatabase,
+  openTestGateway,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, type Tab, useBrowser } from './browser.ts';
-import { expectView, overhang, signIn } from './console.ts';
+import { expectView, overhang, signIn, signInToDemo } from './console.ts';
 
 const browser = useBrowser();
 let gateway: TestGateway;
@@ -99,6 +105,18 @@ it('creates a token with a scope and a last day, and shows and copies its secret
   expect(complaints).toEqual([]);
 });
 
+it('does not show the secret of a token that is revoked', async () => {
+  const { page, complaints } = await openSettings('manage');
+  await page.getByLabel('Name').fill('CI');
+  await page.getByRole('button', { name: 'Create token' }).click();
+  await page.getByLabel('Token CI').waitFor();
+  await page.getByRole('button', { name: 'Revoke CI' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('status').getByText('“CI” is revoked.').waitFor();
+  expect(await page.getByLabel('Token CI').count()).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
 it('shows at the form why a token was not created, keeps what was typed, and says the limit before it is met', async () => {
   const { page, complaints } = await openSettings('manage');
   await page.getByText('An account has 5 tokens at most').waitFor();
@@ -149,6 +167,23 @@ it('asks before it revokes a token, and signs out when that is its own', async (
   await page.getByLabel('API token').waitFor();
   expect(await page.getByRole('alert').count()).toBe(0);
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+it('says what revoking the demo token does, and offers the demo account no longer', async () => {
+  const demo = await openDemoGateway();
+  onTestFinished(demo.close);
+  const { page, complaints } = await browser.open(`${demo.url}/console/settings`);
+  await signInToDemo(page);
+  await page.getByRole('button', { name: 'Revoke demo-token' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('A restart of the gateway makes another one.').waitFor();
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByLabel('API token').waitFor();
+  expect(await page.getByRole('button', { name: /demo account/ }).count()).toBe(0);
+  await page.reload();
+  await page.getByLabel('API token').waitFor();
+  expect(await page.getByRole('button', { name: /demo account/ }).count()).toBe(0);
   expect(complaints).toEqual([]);
 });
 

@@ -41,6 +41,8 @@ it('the search leaves the cards with all its words, in both references, and a li
   const [all] = [(await shown('summary')).length];
   await page.getByLabel('Search').fill('no such words');
   expect(await shown('summary')).toEqual([]);
+  await page.getByText('Nothing has these words.').waitFor();
+  expect(await shown('#introduction')).toEqual([]);
   await page.getByLabel('Search').fill('OWNS stays');
   expect(await shown('summary')).toEqual([expect.stringContaining('activateTemplate')]);
   expect(await shown('h2')).toEqual(['Mutations']);

@@ -104,6 +104,7 @@ it('shows a response below the query on a telephone, as wide as the screen allow
     viewport: { width: 390, height: 844 },
     isMobile: true,
   });
+  await page.getByText("Sends the demo account's token").waitFor();
   await run(page);
   await expectResponse(page, '"username": "demo"');
   expect((await page.locator('.result-window').boundingBox())?.width).toBeGreaterThan(250);

@@ -25,11 +25,11 @@ afterAll(() => gateway?.close());
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 
-it('the page is the same under the path of every view, and names the demo token and GraphiQL', async () => {
+it('the page is the same under the path of every view, and names the demo token, GraphiQL and the references', async () => {
   const page = await (await ask('/console')).text();
   for (const path of ['/console/', '/console/programs', '/console/history/1?by=week', '/console/nothing'])
     expect(await (await ask(path)).text()).toBe(page);
-  expect(page).toContain('data-demo-token="dvt_x-Y_1" data-graphiql="on"');
+  expect(page).toContain('data-demo-token="dvt_x-Y_1" data-graphiql="on" data-references="on"');
 });
 
 it('the page loads only files of its own, which all exist, and has no inline scripts or styles', async () => {

@@ -2,7 +2,7 @@
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createDemoTokenFor } from '../../src/pages/demoToken.ts';
 import { type DemoGateway, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
@@ -119,4 +119,24 @@ describe('the page', () => {
       }
     },
   );
+
+  it('has the demo token until it is revoked, whatever happens to other tokens', async () => {
+    const revoked = await openDemoGateway();
+    onTestFinished(revoked.close);
+    const { apiToken } = revoked.database.client;
+    const hasToken = async () =>
+      (await pageAt(revoked, '/', 'localhost', 'text/html')).body.includes(revoked.token);
+    const changed = (table: string) =>
+      new Promise<void>((resolve) => {
+        revoked.feed.subscribe((change) => change.table === table && resolve());
+      });
+    const other = changed('ApiToken');
+    await apiToken.create({
+      data: { user: { connect: { username: 'demo' } }, name: 'other', slot: 5, digest: Buffer.alloc(32) },
+    });
+    await other;
+    expect(await hasToken()).toBe(true);
+    await apiToken.updateMany({ where: { name: 'demo-token' }, data: { revokedAt: new Date() } });
+    await expect.poll(hasToken).toBe(false);
+  });
 });

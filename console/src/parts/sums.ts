@@ -26,10 +26,12 @@ export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSession
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
 
-/** How many of the segments with a result were passed, such as `2 of 3`. */
+/** How many of the segments with a result were passed, such as `2 of 3`; if some have none, `2 of 3 with a result`. */
 export function passedText(segments: readonly Segment[]): string {
   const known = segments.filter(({ passed }) => passed != null).length;
-  return known === 0 ? nothing : `${numberText(passedCountOf(segments))} of ${numberText(known)}`;
+  if (known === 0) return nothing;
+  const counts = `${numberText(passedCountOf(segments))} of ${numberText(known)}`;
+  return known < segments.length ? `${counts} with a result` : counts;
 }
 
 /** The points of all segments; null if no segment has any. */

@@ -25,7 +25,7 @@ interface ViewProps {
 export function View({ title, back, sources, children }: ViewProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · Dovetail`;
+    document.title = `${title} – Dovetail`;
   }, [title]);
   // After a link or signing in, the focus goes to the heading of the new view. After the load of a page it stays where it is.
   useEffect(() => {

@@ -15,20 +15,27 @@ const choices: readonly (readonly [name: string, scopes: TokenScope[], what: str
 ];
 
 interface Created {
+  readonly id: string;
   readonly name: string;
   /** Removed when it is not shown any more: Preact holds on to the properties of elements that were removed. */
   secret?: string;
 }
 
-/** @param props.isFull whether the account has as many tokens as it may have. */
-export function NewToken({ isFull }: { isFull: boolean }) {
+interface NewTokenProps {
+  /** Whether the account has as many tokens as it may have. */
+  isFull: boolean;
+  /** The id of the token that was revoked last. */
+  revoked: string | undefined;
+}
+
+export function NewToken({ isFull, revoked }: NewTokenProps) {
   const [created, setCreated] = useState<Created>();
   const [isDone, setDone] = useState(false);
   function done() {
     setCreated(undefined);
     setDone(true);
   }
-  if (created) return <Secret of={created} onDone={done} />;
+  if (created && created.id !== revoked) return <Secret of={created} onDone={done} />;
   return <Form isFull={isFull} takesFocus={isDone} onCreated={setCreated} />;
 }
 
@@ -63,7 +70,7 @@ function Form({ isFull, takesFocus, onCreated }: FormProps) {
     const { data, error } = await client.mutation(createApiToken, variables).toPromise();
     setUnderway(false);
     const payload = data?.createApiToken;
-    if (payload) onCreated({ name: payload.token.name, secret: payload.secret });
+    if (payload) onCreated({ ...payload.token, secret: payload.secret });
     else setProblem(error ? messageOf(error) : 'It was not created.');
   }
   return (

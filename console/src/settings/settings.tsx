@@ -1,7 +1,7 @@
 /** The settings of the account: its API tokens. */
 
 import { useRef, useState } from 'preact/hooks';
-import type { SettingsQuery } from '../../generated/graphql.ts';
+import type { SettingsQuery, TokenFieldsFragment } from '../../generated/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { Loaded } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
@@ -37,7 +37,7 @@ interface TokensProps {
 
 function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignOut }: TokensProps) {
   const heading = useRef<HTMLHeadingElement>(null);
-  const [said, setSaid] = useState('');
+  const [revoked, setRevoked] = useState<TokenFieldsFragment>();
   const tokens = apiTokens ?? [];
   const canManage = currentToken?.scopes.includes('MANAGE') ?? false;
   return (
@@ -63,14 +63,14 @@ function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignO
           </p>
         )}
         <p role="status" class="said">
-          {said}
+          {revoked && `“${revoked.name}” is revoked.`}
         </p>
         <TokenList
           tokens={tokens}
           canRevoke={canManage}
           onRevoked={(token) => {
             if (token.isCurrent) onSignOut();
-            setSaid(`“${token.name}” is revoked.`);
+            setRevoked(token);
             // The button that had the focus is gone.
             heading.current?.focus();
           }}
@@ -84,7 +84,7 @@ function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignO
           </p>
           {/* A mirror may not know the tier. */}
           {subscriptionTier == null || subscriptionTier === 'ultra' ? (
-            <NewToken isFull={tokens.length >= maxTokens} />
+            <NewToken isFull={tokens.length >= maxTokens} revoked={revoked?.id} />
           ) : (
             <p class="note">
               Your tier is {subscriptionTier}, so you cannot create one. The tokens that you have stay valid.

@@ -3,6 +3,7 @@
 import { useClient } from '@urql/preact';
 import { useRef, useState } from 'preact/hooks';
 import type { TokenFieldsFragment } from '../../generated/graphql.ts';
+import { readDemoToken } from '../page.ts';
 import { Badge } from '../parts/badge.tsx';
 import { capitalised } from '../parts/capitalised.ts';
 import { Dialog } from '../parts/dialog.tsx';
@@ -78,6 +79,7 @@ interface RevocationDialogProps {
 function RevocationDialog({ token: { id, name, isCurrent }, onClose }: RevocationDialogProps) {
   const client = useClient();
   const isRevoked = useRef(false);
+  const [isOfPages] = useState(() => isCurrent && readToken() === readDemoToken());
 
   async function revoke() {
     const ownToken = readToken();
@@ -99,6 +101,8 @@ function RevocationDialog({ token: { id, name, isCurrent }, onClose }: Revocatio
       <p>
         Programs that use this token are cut off at once. This cannot be undone.
         {isCurrent && ' You signed in with it, so you are signed out.'}
+        {isOfPages &&
+          ' The pages of this gateway use this token. A restart of the gateway makes another one.'}
       </p>
     </Dialog>
   );
