@@ -77,3 +77,11 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
 function withDefaults(text: string): string {
   return text.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 }
+
+it('the image is built from every folder that the build bundles', () => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const folders = [...scripts.build.matchAll(/vite build (\w+)/g)].map(([, folder]) => folder);
+  expect(folders.length).toBeGreaterThan(0);
+  const copied = readFileSync('.dockerignore', 'utf8').split('\n');
+  expect(copied).toEqual(expect.arrayContaining(folders.map((folder) => `!${folder}`)));
+});
