@@ -26,7 +26,8 @@ const advance = (seconds: number) => {
   now += seconds * 1_000;
 };
 beforeEach(() => {
-  now = performance.now();
+  // Whole, so that sums of it are exact.
+  now = Math.floor(performance.now());
   vi.spyOn(performance, 'now').mockImplementation(() => now);
 });
 

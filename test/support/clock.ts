@@ -4,7 +4,7 @@ import { vi } from 'vitest';
 
 /** Stops `performance.now` and `setTimeout` until `restore` is called. */
 export function stopClock() {
-  let now = performance.now();
+  let now = Math.floor(performance.now());
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
   return {
