@@ -41,6 +41,9 @@ export interface Token {
 /** The columns of a `Token`. */
 const columns = 'id, name, scope, "createdAt", "lastUsedAt", "expiresAt"';
 
+/** The condition that a token is active at the time in $2. */
+const isActive = '"revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
+
 /** A token that was presented. It may have expired. */
 export interface FoundToken extends Pick<Token, 'id' | 'scope' | 'lastUsedAt'> {
   readonly userId: number;
@@ -147,7 +150,7 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
 export function activeTokens(sql: Sql, userId: number): Promise<Token[]> {
   return sql.run<Token>(
     `SELECT ${columns} FROM "ApiToken"
-     WHERE "userId" = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2) ORDER BY id DESC`,
+     WHERE "userId" = $1 AND ${isActive} ORDER BY id DESC`,
     [userId, new Date()],
   );
 }
@@ -282,9 +285,6 @@ export async function listTokens(database: PrismaClient, username: string) {
 const unknownUser = (username: string) =>
   new TokenError(`There is no user named ${JSON.stringify(username)}`);
 
-/** The condition on the token with the id in $1 that it is active at the time in $2. */
-const isActive = 'id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
-
 /**
  * Revokes a token.
  * @param userId whose token it has to be; undefined for anybody's.
@@ -292,7 +292,7 @@ const isActive = 'id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "e
  */
 export async function revokeToken(database: Database, id: number, userId?: number): Promise<Token> {
   const { rows } = await database.query<Token>(
-    `UPDATE "ApiToken" SET "revokedAt" = $2 WHERE ${isActive} AND ($3::int IS NULL OR "userId" = $3)
+    `UPDATE "ApiToken" SET "revokedAt" = $2 WHERE id = $1 AND ${isActive} AND ($3::int IS NULL OR "userId" = $3)
      RETURNING ${columns}`,
     [id, new Date(), userId],
   );
@@ -309,7 +309,7 @@ export async function rotateToken(database: Database, id: number, keep: number):
   const now = Date.now();
   const { rowCount } = await database.query(
     `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex')
-     WHERE ${isActive}`,
+     WHERE id = $1 AND ${isActive}`,
     [id, new Date(now), new Date(now + keep), digestOf(token)],
   );
   return rowCount === 0 ? noActive(id) : { id, token };

@@ -132,7 +132,7 @@ export function prepare(
     node: operation,
     type: operation.operation,
     label,
-    scope: scopeOf(schema, own),
+    scope: operation.operation === OperationTypeNode.MUTATION ? scopeOf(schema, own) : 'read',
     readsTokens: readsTokens(own),
     coerce,
     execute: executeTraced,
@@ -143,7 +143,7 @@ export function prepare(
   };
 }
 
-/** The scope that the operations of a valid document need: a field of `Mutation` says it, and nothing else needs more than `read`. */
+/** The scope that the mutation of a valid document needs: its fields of `Mutation` say it. */
 function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
   const found: Scope[] = [];
   const types = new TypeInfo(schema);

@@ -382,8 +382,9 @@ function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
   const hasEnded: HasEnded = async (exchange, viewer, began) => {
     if (performance.now() - began <= longestTrust) return false;
     const until = await validUntil(viewer);
-    exchange.hasExpiredToken = until > 0 && until <= Date.now();
-    return until <= Date.now();
+    const isOver = until <= Date.now();
+    exchange.hasExpiredToken = isOver && until > 0;
+    return isOver;
   };
   return { validUntil, isValid, hasEnded };
 }
