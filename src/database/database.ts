@@ -14,8 +14,7 @@ import { listenToEngine, listenToServer } from './feed/notify.ts';
 
 import { type MigrationListener, migrate } from './migrate.ts';
 import { sessionSettings } from './pooler.ts';
-import { statementName } from './reader/batch.ts';
-import { createSql, type ReadCheck, type Sql } from './reader/sql.ts';
+import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
 import { endWhenSilent, longestConnecting } from './session.ts';
 
 export interface ConnectedDatabase {

@@ -190,9 +190,9 @@ function createFairQueue() {
 /** The SQL interface with a runner: each statement waits for its turn. */
 export function inTurn(sql: Sql, run: RunInTurn): Sql {
   return {
-    findMany: (model, query, given) => run(() => sql.findMany(model, query, given)),
-    count: (model, where, given, planning) => run(() => sql.count(model, where, given, planning)),
-    run: (text, values, planning) => run(() => sql.run(text, values, planning)),
+    findMany: (...given) => run(() => sql.findMany(...given)),
+    count: (...given) => run(() => sql.count(...given)),
+    run: (...given) => run(() => sql.run(...given)),
     write: (...given) => run(() => sql.write(...given)),
   };
 }

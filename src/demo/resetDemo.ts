@@ -4,8 +4,7 @@
  */
 
 import type pg from 'pg';
-import { tables } from '../database/models.ts';
-import { hasField } from '../database/reader/dataModel.ts';
+import { hasField, tables } from '../database/models.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';

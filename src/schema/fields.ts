@@ -1,8 +1,7 @@
 /** Helpers for types of records: columns, queries for a record and for lists, and the meaning of null. */
 
 import type { GraphQLField } from 'graphql';
-import type { ListedType, RecordType } from '../database/models.ts';
-import { fieldOf } from '../database/reader/dataModel.ts';
+import { fieldOf, type ListedType, type RecordType } from '../database/models.ts';
 import { builder } from './builder.ts';
 import { type FilterableType, filterRef, orderRef } from './filtering/fields.ts';
 import {

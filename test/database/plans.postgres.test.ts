@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import type { Batch, NamedStatement } from '../../src/database/reader/batch.ts';
+import type { Batch, NamedStatement } from '../../src/database/reader/sql.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphqlOnce, openTestGateway } from '../support/gateway.ts';
 

@@ -3,7 +3,7 @@
 import { tmpdir } from 'node:os';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
-import { Batch, maxStatements, statementName } from '../../src/database/reader/batch.ts';
+import { Batch, maxStatements, statementName } from '../../src/database/reader/sql.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,

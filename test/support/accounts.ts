@@ -3,8 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { type ListedType, listedTypes } from '../../src/database/models.ts';
-import { hasField } from '../../src/database/reader/dataModel.ts';
+import { hasField, type ListedType, listedTypes } from '../../src/database/models.ts';
 
 export interface Account {
   readonly userId: number;

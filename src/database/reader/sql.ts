@@ -6,17 +6,20 @@
  * by the client (docs/decisions/sql-writer.md).
  */
 
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { statementSpans } from '../../channels.ts';
+import type { ModelName, SlotValues } from '../models.ts';
 import { retryOnConflict } from '../transaction.ts';
-import { Batch, type NamedStatement } from './batch.ts';
-import type { ModelName, Planning, SelectQuery, SlotValues, Where } from './query.ts';
 import {
+  type Column,
   countStatement,
   fillSlots,
-  type RowStatement,
+  type SelectQuery,
   type Statement,
   selectStatement,
+  timeText,
 } from './statement.ts';
 
 export interface Sql {
@@ -26,14 +29,10 @@ export interface Sql {
    * caller has to pass the same object for each run.
    */
   findMany(model: ModelName, query: SelectQuery, given?: SlotValues): Promise<object[]>;
-  count<M extends ModelName>(
-    model: M,
-    where: Where<M>,
-    given?: SlotValues,
-    planning?: Planning,
-  ): Promise<number>;
+  /** @param plansEachTime as in `SelectQuery`. */
+  count(model: ModelName, where: object, given?: SlotValues, plansEachTime?: boolean): Promise<number>;
   /** Runs a statement and returns its rows. */
-  run<Row extends object>(text: string, values: readonly unknown[], planning?: Planning): Promise<Row[]>;
+  run<Row extends object>(text: string, values: readonly unknown[], plansEachTime?: boolean): Promise<Row[]>;
   /**
    * Runs a statement that writes and then `findMany`, in one transaction and one round trip: the query sees what was written.
    * Both are repeated after a deadlock or a serialization failure: see `retryOnConflict`.
@@ -47,7 +46,7 @@ export interface Sql {
 
 /** A statement that is sent with each read, and a check of its rows. If the check throws, the read fails. */
 export interface ReadCheck {
-  readonly statement: RowStatement;
+  readonly statement: Statement;
   check(rows: object[]): void;
 }
 
@@ -62,21 +61,18 @@ export function createSql(
 ): Sql {
   const send = createSender(pool);
   // A statement without a name is planned each time.
-  const named = <Written extends Statement>(
-    statement: Written,
-    { plansEachTime = false }: Planning = {},
-  ) => ({
+  const named = (statement: Statement, plansEachTime = false): NamedStatement => ({
     ...statement,
     name: plansEachTime ? '' : nameOf(statement.text),
   });
-  const write = (model: ModelName, query: SelectQuery) => named(selectStatement(model, query), query);
   /** The statement of each query that has slots. */
-  const written = new WeakMap<SelectQuery, ReturnType<typeof write>>();
+  const written = new WeakMap<SelectQuery, NamedStatement>();
 
-  function writeOnce(model: ModelName, query: SelectQuery) {
-    const statement = written.get(query) ?? write(model, query);
-    written.set(query, statement);
-    return statement;
+  function found(...[model, query, given]: Parameters<Sql['findMany']>): NamedStatement {
+    const known = given && written.get(query);
+    const statement = known ?? named(selectStatement(model, query), query.plansEachTime);
+    if (given) written.set(query, statement);
+    return filled(statement, given);
   }
 
   async function read(statement: NamedStatement): Promise<object[]> {
@@ -86,15 +82,10 @@ export function createSql(
     return rows;
   }
 
-  const found = (...[model, query, given]: Parameters<Sql['findMany']>) =>
-    filled(given ? writeOnce(model, query) : write(model, query), given);
-
-  // The caller knows the columns of its statement.
-  const run = <Row extends object>(text: string, values: readonly unknown[], planning?: Planning) =>
-    read(named({ text, values }, planning)) as Promise<Row[]>;
-
   return {
-    run,
+    // The caller knows the columns of its statement.
+    run: <Row extends object>(text: string, values: readonly unknown[], plansEachTime?: boolean) =>
+      read(named({ text, values }, plansEachTime)) as Promise<Row[]>,
     async write<Row extends object>(statement: Statement, ...query: Parameters<Sql['findMany']>) {
       const both = [named(statement), found(...query)];
       const [written = [], rows = []] = await retryOnConflict(() => send(both));
@@ -102,8 +93,8 @@ export function createSql(
       return [written as Row[], rows] as const;
     },
     findMany: async (...query) => read(found(...query)),
-    async count(model, where, given, planning) {
-      const rows = await read(filled(named(countStatement(model, where), planning), given));
+    async count(model, where, given, plansEachTime) {
+      const rows = await read(filled(named(countStatement(model, where), plansEachTime), given));
       // The statement has this column.
       const [row] = rows as { count: number }[];
       return row?.count ?? 0;
@@ -151,3 +142,162 @@ const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
 
 /** By its types the pool returns the query object. In fact it returns a promise of the value that the object passes to its callback. */
 const resultsOf = (pool: pg.Pool, batch: Batch) => pool.query(batch) as unknown as Promise<object[][]>;
+
+export interface NamedStatement extends Statement {
+  /** The name of the prepared statement; empty if it is not prepared. */
+  readonly name: string;
+}
+
+/** How many statements a connection prepares at most: many more than the operations of a frontend need. */
+export const maxStatements = 250;
+
+/** In characters: several times the longest statement without a filter. Statements with filters can be very large. */
+const longestPrepared = 8_000;
+
+/**
+ * The name of a prepared statement, which PostgreSQL parses and plans only once; empty for a text that is too long. It is a digest
+ * of the text: if clients share a session behind a pooler, the name means the same for all.
+ */
+export const statementName = (text: string): string =>
+  text.length > longestPrepared
+    ? ''
+    : `dovetail_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`;
+
+/** The names of the statements that each connection has prepared. The pool closes a connection on which one has failed. */
+const preparedStatements = new WeakMap<pg.Connection, LRUCache<string, true>>();
+
+function preparedOn(connection: pg.Connection) {
+  const known = preparedStatements.get(connection);
+  if (known) return known;
+  const made = new LRUCache<string, true>({
+    max: maxStatements,
+    dispose(_, name, reason) {
+      if (reason === 'evict') connection.close({ type: 'S', name }, true);
+    },
+  });
+  preparedStatements.set(connection, made);
+  return made;
+}
+
+/**
+ * Statements that run one after the other in one transaction: each sees the changes of those before it, and if one fails,
+ * none takes effect. This is a custom query object of `pg`, such as those of `pg-cursor`: `pg` calls the methods in the order in
+ * which the server responds.
+ *
+ * The query class of `pg` takes as much time as all the rest of a small request. This one reads the values of a row by index,
+ * and does not ask the server to describe columns that are known in advance.
+ */
+export class Batch implements pg.Submittable {
+  /** Set by `pg`. */
+  callback: ((error: unknown, results?: object[][]) => void) | undefined;
+  readonly statements: readonly NamedStatement[];
+  /** The values of each statement as text. A value without a text throws before anything is sent. */
+  readonly #values: readonly (string | null)[][];
+  readonly #results: object[][];
+  /** How many statements have completed. */
+  #done = 0;
+  /** The columns of the statement that the server runs now. */
+  #columns: readonly Column[];
+  #failure: unknown;
+
+  constructor(statements: readonly NamedStatement[]) {
+    this.statements = statements;
+    this.#values = statements.map(({ values }) => values.map(textOf));
+    this.#results = statements.map(() => []);
+    this.#columns = statements[0]?.columns ?? [];
+  }
+
+  /** The texts of the statements, for a log. */
+  get text(): string {
+    return this.statements.map(({ text }) => text).join('; ');
+  }
+
+  submit(connection: pg.Connection): void {
+    // Corked, since otherwise each message would be a packet of its own.
+    connection.stream.cork();
+    try {
+      for (const [index, statement] of this.statements.entries())
+        send(connection, statement, this.#values[index] ?? []);
+      connection.sync();
+    } finally {
+      connection.stream.uncork();
+    }
+  }
+
+  handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({
+      name,
+      read: pg.types.getTypeParser(dataTypeID, 'text'),
+    }));
+  }
+
+  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    if (this.#failure !== undefined) return;
+    try {
+      this.#results[this.#done]?.push(rowOf(this.#columns, fields));
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+
+  handleCommandComplete(): void {
+    this.#done++;
+    this.#columns = this.statements[this.#done]?.columns ?? [];
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure === undefined) this.callback?.(null, this.#results);
+    else this.callback?.(this.#failure);
+  }
+
+  handleError(error: unknown): void {
+    this.callback?.(error);
+  }
+
+  // These messages have no needed data.
+  handlePortalSuspended(): void {}
+  handleEmptyQuery(): void {}
+}
+
+/** Sends all messages of a statement but the Sync, which would end the transaction. */
+function send(
+  connection: pg.Connection,
+  { name, text, columns }: NamedStatement,
+  values: (string | null)[],
+): void {
+  if (name === '' || !preparedOn(connection).get(name)) {
+    if (name !== '') {
+      // A session that a pooler has handed on may have it from before.
+      connection.close({ type: 'S', name }, true);
+      preparedOn(connection).set(name, true);
+    }
+    connection.parse({ name, text, types: [] }, true);
+  }
+  connection.bind({ statement: name, values }, true);
+  if (!columns) connection.describe({ type: 'P', name: '' }, true);
+  connection.execute({}, true);
+}
+
+function rowOf(columns: readonly Column[], fields: readonly (string | null)[]): object {
+  const row: Record<string, unknown> = {};
+  for (let index = 0; index < columns.length; index++) {
+    const column = columns[index];
+    const text = fields[index];
+    if (column) row[column.name] = text == null ? null : column.read(text);
+  }
+  return row;
+}
+
+/** A parameter in the text format of PostgreSQL. */
+function textOf(value: unknown): string | null {
+  if (value == null) return null;
+  if (value instanceof Date) return timeText(value);
+  if (Array.isArray(value)) return `{${value.map(itemOf).join()}}`;
+  return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value);
+}
+
+function itemOf(item: unknown): string {
+  if (typeof item === 'number') return String(item);
+  const text = textOf(item);
+  return text === null ? 'NULL' : `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}

@@ -6,18 +6,48 @@
  * rows than all the rest of a request takes in this process.
  */
 
-import { type Column, timeText } from './batch.ts';
-import { columnOf, fieldOf, listOf, type Relation } from './dataModel.ts';
-import { type ModelName, type RowOrder, type SelectQuery, Slot, type SlotValues } from './query.ts';
+import {
+  columnOf,
+  fieldOf,
+  listOf,
+  type ModelName,
+  type Relation,
+  Slot,
+  type SlotValues,
+} from '../models.ts';
+
+type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
+
+/** An order by columns. */
+export type RowOrder = Readonly<Record<string, Direction>>;
+
+/** A name that is not a field of the model, and a part that is not supported, are errors when the SQL is written. */
+export interface SelectQuery {
+  /** Columns, as `true`; relations to lists, as queries for their rows; `_count`, as Prisma has it. */
+  readonly select: object;
+  /** A condition on columns, on `some` row of a list, or on the one row of a link. */
+  readonly where?: object;
+  readonly orderBy?: RowOrder | readonly RowOrder[];
+  readonly take?: number | Slot;
+  readonly skip?: number | Slot;
+  /**
+   * Whether PostgreSQL plans the statement for the values of each run. Otherwise it may reuse one plan for all values
+   * (`plan_cache_mode`): faster, but a bad guess where the number of matching rows depends on the values.
+   */
+  readonly plansEachTime?: boolean;
+}
+
+/** A column of a row, and how its text is read. */
+export interface Column {
+  readonly name: string;
+  read(text: string): unknown;
+}
 
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
-}
-
-export interface RowStatement extends Statement {
-  /** How to read each column of the result, so that its value has the type of the data model. */
-  readonly columns: readonly Column[];
+  /** By default the server describes the columns, and `pg` reads them. */
+  readonly columns?: readonly Column[] | undefined;
 }
 
 /** A column that can be read from the text of a statement's result, and from the JSON in another row. */
@@ -27,14 +57,14 @@ interface JsonColumn extends Column {
 }
 
 /** @throws an error for a query that this module does not support. */
-export function selectStatement(model: ModelName, query: SelectQuery): RowStatement {
+export function selectStatement(model: ModelName, query: SelectQuery): Statement {
   const values: unknown[] = [];
   const { text, columns } = select(createWriter(values), model, query);
   return { text, values, columns };
 }
 
 /** Counts rows, in a column called `count`. */
-export function countStatement(model: ModelName, where: object): RowStatement {
+export function countStatement(model: ModelName, where: object): Statement {
   const values: unknown[] = [];
   const columns = [{ name: 'count', read: Number }];
   return { text: count(createWriter(values), model, where), values, columns };
@@ -281,6 +311,14 @@ function parameterOf(value: unknown): unknown {
   if (/\0|\p{Surrogate}/u.test(value))
     throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;
+}
+
+/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
+export function timeText(time: Date): string {
+  const year = time.getUTCFullYear();
+  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
+  // The part after the year always has the same length in ISO 8601.
+  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

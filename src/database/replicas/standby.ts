@@ -9,8 +9,7 @@ import { hostPortText, serverOf } from '../connection/find.ts';
 import { connectTo, type PoolLimits, sessionSettingsOf } from '../database.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from '../logPosition.ts';
 import { isPooled } from '../pooler.ts';
-import { statementName } from '../reader/batch.ts';
-import type { ReadCheck, Sql } from '../reader/sql.ts';
+import { type ReadCheck, type Sql, statementName } from '../reader/sql.ts';
 import { createSharedRuns } from '../sharedRuns.ts';
 import { pause } from '../waiting.ts';
 

@@ -1,8 +1,7 @@
 /** The fields by which the lists of a type can be filtered and ordered, and what each field means in the database. */
 
 import { EnumRef } from '@pothos/core';
-import type { ListedType, ViewerRef } from '../../database/models.ts';
-import { fieldOf } from '../../database/reader/dataModel.ts';
+import { fieldOf, type ListedType, type ViewerRef } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import type { FieldRequirements } from '../loading/selection.ts';
 import type { FilterInput, OrderInput } from './filter.ts';

@@ -1,8 +1,7 @@
 /** Reads the arguments `where` and `orderBy` of a list. `where` becomes a condition on rows. */
 
 import type { Viewer } from '../../auth/viewer.ts';
-import { type ListedType, visibleTo } from '../../database/models.ts';
-import { fieldOf, linkBy } from '../../database/reader/dataModel.ts';
+import { fieldOf, type ListedType, linkBy, visibleTo } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
 import { isRecord } from '../../http/json.ts';
 import {

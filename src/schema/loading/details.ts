@@ -4,9 +4,15 @@
  * them first.
  */
 
-import { type RecordType, visibleTo } from '../../database/models.ts';
-import { listOf } from '../../database/reader/dataModel.ts';
-import { type ModelName, type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
+import {
+  listOf,
+  type ModelName,
+  type RecordType,
+  Slot,
+  type SlotValues,
+  visibleTo,
+} from '../../database/models.ts';
+import type { SelectQuery } from '../../database/reader/statement.ts';
 import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
 

@@ -6,9 +6,16 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { largestId } from '../../database/ids.ts';
-import { type DeviceType, deviceTypes, type ListedType, models } from '../../database/models.ts';
-import { fieldOf, valuesOf } from '../../database/reader/dataModel.ts';
-import type { ModelName, RowOrder } from '../../database/reader/query.ts';
+import {
+  type DeviceType,
+  deviceTypes,
+  fieldOf,
+  type ListedType,
+  type ModelName,
+  models,
+  valuesOf,
+} from '../../database/models.ts';
+import type { RowOrder } from '../../database/reader/statement.ts';
 import { argumentError } from '../../errors.ts';
 import { parseJson } from '../../http/json.ts';
 

@@ -1,7 +1,6 @@
 /** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
 
-import type { DeviceType } from '../../database/models.ts';
-import { Slot } from '../../database/reader/query.ts';
+import { type DeviceType, Slot } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
 import { type Order, orderBy, readCursor, rowsBeyond, writeCursor } from './keyset.ts';
 import type { RowQuery } from './rows.ts';

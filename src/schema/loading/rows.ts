@@ -6,8 +6,15 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import { currentViewer, type ListedType, type RecordType, visibleTo } from '../../database/models.ts';
-import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
+import {
+  currentViewer,
+  type ListedType,
+  type RecordType,
+  Slot,
+  type SlotValues,
+  visibleTo,
+} from '../../database/models.ts';
+import type { SelectQuery } from '../../database/reader/statement.ts';
 import type { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/filter.ts';
@@ -149,12 +156,7 @@ export async function countVisible(
 ): Promise<number> {
   const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
   return context.loaders.once(`${model} count ${key}`, () =>
-    context.sql.count(
-      model,
-      where,
-      { viewer: context.viewer.id },
-      { plansEachTime: condition !== undefined },
-    ),
+    context.sql.count(model, where, { viewer: context.viewer.id }, condition !== undefined),
   );
 }
 

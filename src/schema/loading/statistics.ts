@@ -112,7 +112,7 @@ export async function readStatistics(
     atMost: maxGroups,
   });
   const [total, ...groups] = await context.sql
-    .run<GroupedRow>(text, values, { plansEachTime: condition !== undefined })
+    .run<GroupedRow>(text, values, condition !== undefined)
     .catch((error: unknown) => {
       throw isUnknownTimeZone(error) ? unknownTimeZone(timeZone) : error;
     });

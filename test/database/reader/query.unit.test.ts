@@ -1,8 +1,7 @@
 /** A query that is not supported is an error when its statement is written, and never means something else. */
 
 import { expect, it } from 'vitest';
-import type { SelectQuery } from '../../../src/database/reader/query.ts';
-import { selectStatement } from '../../../src/database/reader/statement.ts';
+import { type SelectQuery, selectStatement } from '../../../src/database/reader/statement.ts';
 
 const select = { id: true };
 

@@ -2,8 +2,7 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import type { Batch } from '../../../src/database/reader/batch.ts';
-import { createSql } from '../../../src/database/reader/sql.ts';
+import { type Batch, createSql } from '../../../src/database/reader/sql.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
 function fakePool(rows: object[], ...codes: string[]) {

@@ -9,9 +9,9 @@ import pg from 'pg';
 import { afterAll, describe, expect, it } from 'vitest';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
-import { type ModelName, type SelectQuery, Slot } from '../../../src/database/reader/query.ts';
+import { type ModelName, Slot } from '../../../src/database/models.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
-import { selectStatement } from '../../../src/database/reader/statement.ts';
+import { type SelectQuery, selectStatement } from '../../../src/database/reader/statement.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
