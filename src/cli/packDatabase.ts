@@ -7,8 +7,8 @@ import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openDatabase } from '../database/database.ts';
+import { engineFolder } from '../database/embedded/folder.ts';
 import { newDatabaseFile, pack } from '../database/embedded/newDatabase.ts';
-import { engineFolder } from '../database/embedded/owner.ts';
 
 const file = await newDatabaseFile();
 if (!existsSync(file)) await packTo(file);

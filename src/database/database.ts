@@ -3,19 +3,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
-import { findServer, type ServerUrls } from './connection/find.ts';
+import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
-import { FolderInUse } from './embedded/folderLock.ts';
+import { assertOwn, FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
-import { assertOwn } from './embedded/owner.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer } from './feed/notify.ts';
-
 import { type MigrationListener, migrate } from './migrate.ts';
-import { sessionSettings } from './pooler.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
-import { endWhenSilent, longestConnecting } from './session.ts';
+import { endWhenSilent, longestConnecting, sessionSettings } from './session.ts';
 
 export interface ConnectedDatabase {
   readonly pool: pg.Pool;

@@ -9,7 +9,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
-import { createDatabase } from './connectionError.ts';
+import { createDatabase } from './connection.ts';
 import { findSchemaProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 

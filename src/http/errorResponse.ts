@@ -1,7 +1,7 @@
 /** Error responses, in the envelope of the API of the request. */
 
 import { GraphQLError } from 'graphql';
-import { isAway } from '../database/connectionError.ts';
+import { isAway } from '../database/connection.ts';
 import { codeOf, type ErrorCode, messages, retryAfterOf, statusOf, unserved } from '../errors.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';

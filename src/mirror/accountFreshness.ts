@@ -3,7 +3,7 @@
  * Times here are those of `performance.now()`, a clock that nobody can set.
  */
 
-import { createSharedRuns } from '../database/sharedRuns.ts';
+import { createSharedRuns } from '../database/waiting.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
 

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
-import { createSharedRuns, type SharedRuns } from '../database/sharedRuns.ts';
+import { createSharedRuns, type SharedRuns } from '../database/waiting.ts';
 import type { Budget, Priority } from '../upstream/budget.ts';
 import type { Credential, TokenStatus } from '../upstream/tokens.ts';
 import {

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
-import { hostPortText, serverOf } from '../database/connection/find.ts';
+import { hostPortText, serverOf } from '../database/connection.ts';
 import { isEverywhere } from '../http/port.ts';
 
 export interface Banner {

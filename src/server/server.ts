@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { requestSpans } from '../channels.ts';
-import { isAway } from '../database/connectionError.ts';
+import { isAway } from '../database/connection.ts';
 import { longestConnecting } from '../database/session.ts';
 import { errorText, unserved } from '../errors.ts';
 import {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createSharedRuns } from '../../src/database/sharedRuns.ts';
+import { createSharedRuns } from '../../src/database/waiting.ts';
 
 /** Runs that take a moment, and give their number. */
 function numberedRuns(fails = false) {

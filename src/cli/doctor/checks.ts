@@ -10,7 +10,7 @@ import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
-import { engineFolder } from '../../database/embedded/owner.ts';
+import { engineFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
 import { checkPort, lookAtPort } from '../../http/port.ts';
 import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';

@@ -7,20 +7,19 @@ import {
   findDifference,
   findEncodingProblem,
   oldestServer,
+  reasonOf,
   type ServerUrls,
   serverOf,
-} from '../../database/connection/find.ts';
-import { reasonOf } from '../../database/connectionError.ts';
+} from '../../database/connection.ts';
 import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
-import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import {
   findHiddenTables,
   findMissingRights,
   findSchemaProblem,
   findSilentTriggers,
 } from '../../database/rights.ts';
-import { createSession, type Session } from '../../database/session.ts';
+import { checkPooler, createSession, isPooled, type Session, shareSessions } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
 

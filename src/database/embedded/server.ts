@@ -9,7 +9,7 @@
  * `@electric-sql/pglite-socket` is not used: it takes turns after single messages, and so mixes them.
  */
 
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText } from '../../errors.ts';
@@ -23,37 +23,29 @@ export function connectionTo(host: string, name: string): pg.ClientConfig {
   return { host, user: 'postgres', database: 'postgres', application_name: name, ssl: false };
 }
 
-export interface ServerOptions {
-  /** The names by which clients are known: the `application_name` with which they connect. */
-  readonly names: readonly string[];
-  /** Called with each notification. Only the gateway listens, but in a session that all clients share. */
-  readonly onNotification: NotificationListener;
-  /** Called before each use of the engine. Returns an error if the engine must not be used any more. */
-  readonly findObstacle?: () => Error | undefined;
-}
-
-export interface EngineServer extends Server {
-  /** Aborted, with the error, when the engine has failed. */
-  readonly failed: AbortSignal;
-  /** Stops listening, and closes all connections. An engine that has failed is stopped already. */
-  stop(): void;
-}
-
+/**
+ * @param names the names by which clients are known: the `application_name` with which they connect.
+ * @param onNotification called with each notification. Only the gateway listens, but in a session that all clients share.
+ * @param findObstacle called before each use of the engine. Returns an error if the engine must not be used any more.
+ */
 export function serveEngine(
   pglite: PGlite,
-  { names, onNotification, findObstacle = () => undefined }: ServerOptions,
-): EngineServer {
+  names: readonly string[],
+  onNotification: NotificationListener,
+  findObstacle: () => Error | undefined = () => undefined,
+) {
   const sockets = new Set<Socket>();
   const { run, failed } = createEngine(pglite, findObstacle);
-  /** Ends with the turn of the last client. */
-  let lastTurn = Promise.resolve();
 
   /** Waits for the caller's turn, in the order of the calls, and returns the function that ends it. */
   function takeTurn(): Promise<() => void> {
-    const before = lastTurn;
     const { promise, settle } = createSignal();
-    lastTurn = promise;
-    return before.then(() => settle);
+    return new Promise((begin) => {
+      void pglite.runExclusive(() => {
+        begin(settle);
+        return promise;
+      });
+    });
   }
 
   /** Serves one client until it disconnects, or an error ends its connection. */
@@ -101,7 +93,12 @@ export function serveEngine(
     for (const socket of sockets) socket.destroy();
   };
   failed.addEventListener('abort', stop);
-  return Object.assign(server, { stop, failed });
+  return Object.assign(server, {
+    /** Stops listening, and closes all connections. An engine that has failed is stopped already. */
+    stop,
+    /** Aborted, with the error, when the engine has failed. */
+    failed,
+  });
 }
 
 const notKnown = fatal(
@@ -132,7 +129,7 @@ function createEngine(pglite: PGlite, findObstacle: () => Error | undefined) {
   const fail = (error: Error) => failure.abort(error);
   stopAtExceptions(pglite, fail);
 
-  /** Passes complete messages to the engine, and returns its replies. */
+  /** Passes complete messages of the client whose turn it is to the engine, and returns its replies. */
   async function run(messages: Uint8Array): Promise<Buffer> {
     const obstacle = findObstacle();
     if (obstacle) fail(obstacle);
@@ -159,7 +156,7 @@ function createEngine(pglite: PGlite, findObstacle: () => Error | undefined) {
     return Buffer.concat(pieces);
   }
 
-  return { run: (messages: Uint8Array) => pglite.runExclusive(() => run(messages)), failed };
+  return { run, failed };
 }
 
 /** Part of the error message of a panic, after which the state of the engine is unknown, as when the disk is full. */

@@ -11,8 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '../../errors.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-import { createSharedRuns } from '../sharedRuns.ts';
-import { abortReason, createSignal, pause, resultWithin } from '../waiting.ts';
+import { abortReason, createSharedRuns, createSignal, pause, resultWithin } from '../waiting.ts';
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;

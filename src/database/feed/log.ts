@@ -98,14 +98,15 @@ export async function awaitWriters(ask: Ask, lost: AbortSignal): Promise<void> {
 }
 
 /**
- * Selects the transactions that are over for a snapshot: it shows their changes, or they have failed. The log has only the lower 32
- * bits of their ids, so they have to be within two thousand million of the snapshot.
+ * Whether a transaction is over for a snapshot, as `pg_current_snapshot` writes it: it shows its changes, or it has failed. The log
+ * has only the lower 32 bits of its id, so it has to be within two thousand million of the snapshot.
  */
-export const selectOver = (snapshot = 'pg_current_snapshot()') => `
-  WITH now AS MATERIALIZED (SELECT ${snapshot} AS seen)
-  SELECT id FROM now, unnest($1::text[]) AS id, LATERAL (SELECT pg_snapshot_xmax(seen)::text::bigint) AS next(xmax)
-  WHERE pg_visible_in_snapshot(
-    (xmax + ((id::bigint - xmax + 2147483648) & 4294967295) - 2147483648)::text::xid8, seen)`;
+export function isOver(transaction: string, snapshot: string): boolean {
+  const [, xmax = '', running = ''] = snapshot.split(':');
+  const half = (id: string) => BigInt.asUintN(32, BigInt(id));
+  const isBegun = BigInt.asIntN(32, half(transaction) - half(xmax)) < 0n;
+  return isBegun && !running.split(',').some((id) => half(id) === half(transaction));
+}
 
 /**
  * Makes a function that passes each announcement on once its change is visible. A message may be read from the log before that: the
@@ -123,15 +124,16 @@ function createVisibility(
   async function passOn(): Promise<void> {
     let rest = 0;
     while (waiting.size > 0 && !lost.signal.aborted) {
-      const rows = await ask<{ id: string }>(selectOver(), [[...waiting.keys()]]);
-      const over = new Set(rows.map(({ id }) => id));
+      const [now] = await ask<{ seen: string }>('SELECT pg_current_snapshot()::text AS seen');
+      let passed = 0;
       for (const [transaction, payloads] of waiting) {
-        if (!over.has(transaction)) continue;
+        if (!isOver(transaction, now?.seen ?? '')) continue;
         waiting.delete(transaction);
         payloads.forEach(hear);
+        passed++;
       }
       // After a useful snapshot, a short pause collects more messages for the next. After a useless one, the pause doubles.
-      rest = over.size > 0 ? Math.min(over.size, 10) : Math.min(2 * rest || 1, 50);
+      rest = passed > 0 ? Math.min(passed, 10) : Math.min(2 * rest || 1, 50);
       await pause(rest, lost.signal);
     }
     isPassing = false;

@@ -9,8 +9,13 @@
 
 import pg from 'pg';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
-import { isPooled, makeSessionSettings, shareSessions } from '../pooler.ts';
-import { createSession, longestConnecting } from '../session.ts';
+import {
+  createSession,
+  isPooled,
+  longestConnecting,
+  makeSessionSettings,
+  shareSessions,
+} from '../session.ts';
 import {
   type ChangeFeed,
   type FeedKind,

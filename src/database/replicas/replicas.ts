@@ -21,7 +21,7 @@ import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import type { Position, PrimaryPositionReader } from '../logPosition.ts';
 import type { Sql } from '../reader/sql.ts';
-import { createSharedRuns } from '../sharedRuns.ts';
+import { createSharedRuns } from '../waiting.ts';
 import {
   keepConnected,
   type OnStandbyChange,

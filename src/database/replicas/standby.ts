@@ -5,13 +5,12 @@
 
 import pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
-import { hostPortText, serverOf } from '../connection/find.ts';
+import { hostPortText, serverOf } from '../connection.ts';
 import { connectTo, type PoolLimits, sessionSettingsOf } from '../database.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from '../logPosition.ts';
-import { isPooled } from '../pooler.ts';
 import { type ReadCheck, type Sql, statementName } from '../reader/sql.ts';
-import { createSharedRuns } from '../sharedRuns.ts';
-import { pause } from '../waiting.ts';
+import { isPooled } from '../session.ts';
+import { createSharedRuns, pause } from '../waiting.ts';
 
 /** The cluster and the database, which a standby shares with its primary, and the role of the connection. */
 interface Identity {

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
-import { findServer } from '../../../src/database/connection/find.ts';
+import { findServer } from '../../../src/database/connection.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';

@@ -23,7 +23,7 @@ const cleanUps: (() => unknown)[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-socket-'));
   engine = await PGlite.create();
-  server = serveEngine(engine, { names: ['other', name], onNotification: () => {} });
+  server = serveEngine(engine, ['other', name], () => {});
   server.listen(join(folder, '.s.PGSQL.5432'));
   await once(server, 'listening');
 });
@@ -249,7 +249,7 @@ describe('an engine that has failed', () => {
       },
     } as unknown as PGlite;
     const path = join(folder, `.broken-${Math.random()}`);
-    const failing = serveEngine(broken, { names: [name], onNotification: () => {} });
+    const failing = serveEngine(broken, [name], () => {});
     failing.listen(path);
     await once(failing, 'listening');
     cleanUps.push(failing.stop);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect as connectByTls } from 'node:tls';
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { connectionError, isAway, reasonOf } from '../../src/database/connectionError.ts';
+import { connectionError, isAway, reasonOf } from '../../src/database/connection.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
 const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };

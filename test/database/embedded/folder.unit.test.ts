@@ -11,10 +11,10 @@ import {
   type FolderLock,
   isListening,
   lockFolder,
-} from '../../../src/database/embedded/folderLock.ts';
+} from '../../../src/database/embedded/folder.ts';
 import { endProcesses, type RunningProcess, startSourceScript, written } from '../../support/processes.ts';
 
-const source = new URL('../../../src/database/embedded/folderLock.ts', import.meta.url);
+const source = new URL('../../../src/database/embedded/folder.ts', import.meta.url);
 
 let folder: string;
 beforeEach(async () => {

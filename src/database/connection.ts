@@ -1,0 +1,264 @@
+/** Checks that a server can be used, finds its capabilities, and explains to the operator why it cannot be used. */
+
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { shellWord } from '../config/config.ts';
+import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
+import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
+
+/** The settings that name a server. */
+export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+
+/** The connection settings of the server that a setting names. */
+export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });
+
+/** Names the server that a client connects to: a URL may have host and port in its query, or leave them out. */
+export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/** The URLs of a server. */
+export interface ServerUrls {
+  readonly url: string;
+  /** Bypasses the pooler that the other URL leads to. */
+  readonly directUrl?: string | undefined;
+}
+
+interface FoundServer {
+  readonly server: pg.ClientConfig;
+  readonly direct: pg.ClientConfig;
+  /** Whether the connection goes through a pooler. */
+  readonly pooled: boolean;
+  /** Whether the server supports logical decoding. */
+  readonly decodes: boolean;
+}
+
+/** The oldest supported major version of PostgreSQL. */
+export const oldestServer = 15;
+
+/**
+ * Connects to the server that the URLs lead to, and checks it.
+ * @throws {SetupError} if it cannot be reached or used.
+ */
+export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
+  const server = serverOf(url);
+  const { client, close } = createSession(server);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string; encoding: string; decodes: boolean }>(
+      `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+         current_setting('wal_level') = 'logical' AS decodes`,
+    );
+    const version = Math.trunc(Number(rows[0]?.version) / 10_000);
+    if (version < oldestServer) {
+      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
+    }
+    const wrong = findEncodingProblem(client, rows[0]?.encoding);
+    if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
+    const pooled = await isPooled(client);
+    if (pooled) await checkPooler(client);
+    const direct = directUrl === undefined ? server : await findDirect(url, directUrl);
+    return { server, direct, pooled, decodes: rows[0]?.decodes ?? false };
+  } catch (error) {
+    if (error instanceof SetupError) throw error;
+    throw connectionError(url, client, error);
+  } finally {
+    await close();
+  }
+}
+
+/** Diagnoses a database with another encoding than UTF-8, in which not every text of a client could be stored. */
+export function findEncodingProblem(
+  { host, port, user, database = '' }: pg.Client,
+  encoding: string | undefined,
+): Diagnosis | undefined {
+  if (encoding === 'UTF8') return undefined;
+  const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
+  return {
+    says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
+    advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
+  };
+}
+
+/**
+ * Returns the connection of DATABASE_DIRECT_URL.
+ * @throws {SetupError} if it cannot be used, or leads to another database than DATABASE_URL.
+ */
+async function findDirect(url: string, directUrl: string): Promise<pg.ClientConfig> {
+  const direct = serverOf(directUrl);
+  const [one, other] = [createSession(serverOf(url)), createSession(direct)];
+  try {
+    await one.client.connect().catch((error) => {
+      throw connectionError(url, one.client, error);
+    });
+    const difference = await other.client
+      .connect()
+      .then(() => findDifference(one.client, other.client))
+      .catch((error) => {
+        throw connectionError(directUrl, other.client, error, 'DATABASE_DIRECT_URL');
+      });
+    if (difference === undefined) return direct;
+    const shown = JSON.stringify(withoutPassword(directUrl));
+    throw new SetupError(
+      `DATABASE_DIRECT_URL is ${shown}, but leads to ${difference}. Name the same database as DATABASE_URL, past its pooler.`,
+    );
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+  }
+}
+
+/**
+ * Describes where the other connection leads, if not to the same database of the same running server. The proof is an advisory lock
+ * of one that excludes the other: names, rows and even the system identifier are the same in a copy.
+ */
+export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+  const lock = randomBytes(8).readBigInt64BE().toString();
+  // In one transaction, since a pooler may change the session between transactions.
+  await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
+  try {
+    const here = await readPlace(one, 'false');
+    const there = await readPlace(other, `pg_try_advisory_xact_lock(${lock})`);
+    if (there.locks && here.database === there.database)
+      return 'another server than DATABASE_URL, a copy or a standby';
+    const what = there.locks ? 'database' : 'schema';
+    if (here[what] === there[what]) return undefined;
+    return `the ${what} ${JSON.stringify(there[what])}, and DATABASE_URL to ${JSON.stringify(here[what])}`;
+  } finally {
+    await one.query('ROLLBACK');
+  }
+}
+
+async function readPlace(client: pg.Client, locks: string) {
+  const { rows } = await client.query<{ database: string; schema: string | null; locks: boolean }>(
+    `SELECT current_database() AS database, current_schema() AS schema, ${locks} AS locks`,
+  );
+  return rows[0] ?? { database: '', schema: null, locks: true };
+}
+
+/** The role that may create databases for others on most servers. */
+const superuser = 'postgres';
+
+/** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, or has no connection left. */
+const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+
+/** The system calls in errors of Node's connections. Its other system errors are about files, or mean a fault of the program. */
+const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'write'];
+
+/** Whether an error means that the database is away, rather than that a statement is wrong. */
+export function isAway(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(isAway);
+  if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
+  if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
+  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|ended by the other party/.test(
+    errorText(error),
+  );
+}
+
+type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
+type Lost = Address & Pick<pg.Client, 'database'>;
+
+/**
+ * The command that creates a database for a role of the server.
+ * @param options of `createdb`, besides those for the server and the roles.
+ */
+export function createDatabase(
+  { host, port, user }: Address,
+  name: string,
+  options: readonly string[] = [],
+): string {
+  const create = (...roles: string[]) =>
+    ['createdb', '-h', host, '-p', String(port), ...roles, ...options, name].map(shellWord).join(' ');
+  const own = `Make it: ${create('-U', user ?? '')}`;
+  return user === superuser
+    ? own
+    : `${own}; or, if that role may create none: ${create('-U', superuser, '-O', user ?? '')}`;
+}
+
+/**
+ * @param client the client that could not connect, or lost its connection.
+ * @param setting the setting that has the URL.
+ */
+export function connectionError(
+  url: string,
+  client: Lost,
+  error: unknown,
+  setting: ServerSetting = 'DATABASE_URL',
+): SetupError {
+  const shown = JSON.stringify(withoutPassword(url));
+  const { says, advice } = reasonOf(client, error, url, setting);
+  return new SetupError(`${setting} is ${shown}, but ${says}. ${advice}`, { cause: error });
+}
+
+/** Why a client cannot be used, and what to do about it. */
+export function reasonOf(
+  client: Lost,
+  error: unknown,
+  url = '',
+  setting: ServerSetting = 'DATABASE_URL',
+): Diagnosis {
+  if (isUnresponsive(error)) return unresponsive;
+  const said = errorText(error);
+  const code = systemCodeOf(error) ?? '';
+  const found = reasonsFor(client, said, setting).find(([pattern]) => pattern.test(`${code} ${said}`));
+  if (found) return { says: found[1], advice: found[2] };
+  // The text of the error would show the host, which is a part of the password here.
+  if (hasCutPassword(url))
+    return {
+      says: 'cannot be reached: what it has for a host looks like a part of the password',
+      advice: encodedPassword,
+    };
+  const without = setting === 'DATABASE_URL' ? '; unset it for the embedded database' : '';
+  return { says: `cannot be reached: ${said}`, advice: `Start the server, or correct ${setting}${without}.` };
+}
+
+/**
+ * The known reasons: each with a pattern for the code and text of the error, and the two texts of the diagnosis. Codes are those
+ * of PostgreSQL (its documentation, appendix A) and of OpenSSL.
+ */
+function reasonsFor(
+  client: Lost,
+  said: string,
+  setting: ServerSetting,
+): readonly [pattern: RegExp, says: string, advice: string][] {
+  const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
+  return [
+    [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
+    // A server that asks for passwords responds the same for a role that does not exist.
+    [
+      /^28P01 /,
+      `the server does not accept its password (${said})`,
+      'Correct it, or the name of the role, or make the role by createuser -P.',
+    ],
+    [
+      /^\S* role ".*" does not exist$/,
+      `the server has no such role (${said})`,
+      `Correct its name in ${setting}, or make it by createuser -P.`,
+    ],
+    [
+      /does not support SSL/,
+      `the server does not offer TLS (${said})`,
+      `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
+    ],
+    [
+      /server_login_retry/,
+      `PgBouncer is there, but does not get into its server: ${said}`,
+      'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
+    ],
+    [
+      /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
+      `the certificate of the server is not trusted (${said})`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
+    ],
+    // `pg` throws this if the server asks for a password that the URL does not have.
+    [
+      /password must be a string/,
+      'the server asks for a password, which it lacks',
+      'Write it as postgresql://user:password@host/database.',
+    ],
+    [
+      /^(?=\S*\d)[\dA-Z]{5} /,
+      `the server does not let it in: ${said}`,
+      `See to that, or correct ${setting}.`,
+    ],
+  ];
+}
