@@ -34,7 +34,7 @@ import {
 } from './watched.ts';
 
 /** How long, in milliseconds, each test runs programs. */
-const timeLimit = minutes > 0 ? (minutes * 60_000) / 4 : 2_500;
+const timeLimit = minutes > 0 ? (minutes * 60_000) / 4 : 1_000;
 const testTimeout = timeLimit + 60_000;
 /** The longest time, in milliseconds, after which a gateway with a silent feed serves no response from its cache any more. */
 const longestSilence = 4_200;

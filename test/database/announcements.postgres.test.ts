@@ -14,7 +14,7 @@ const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
  * One in so many interleavings is run, since all of them are thousands and take minutes: INTERLEAVINGS=1 runs them all. The
  * number divides neither that of levels nor that of orders, so that each writer and viewer meet at different ones.
  */
-const stride = Number(process.env.INTERLEAVINGS ?? 23);
+const stride = Number(process.env.INTERLEAVINGS ?? 31);
 
 /** The records that one interleaving works on, which are created for each. */
 interface Scene {

@@ -145,7 +145,7 @@ describe('an opened database', () => {
 });
 
 /** In milliseconds. */
-const longest = 1_200;
+const longest = 800;
 
 async function openClient({ onTestFinished }: TestContext) {
   const proxy = await openTcpProxy(database);

@@ -55,8 +55,8 @@ async function openBehind(
 }
 
 /** The state of each server session that the pooler assigns, which clients may have changed. */
-async function leftInSessions(through: string): Promise<unknown[]> {
-  const clients = Array.from({ length: 6 }, () => new pg.Client({ connectionString: through }));
+async function leftInSessions(through: string, size: number): Promise<unknown[]> {
+  const clients = Array.from({ length: size }, () => new pg.Client({ connectionString: through }));
   await Promise.all(clients.map((client) => client.connect()));
   // All at the same time, so that each has a session of its own.
   const found = await Promise.all(
@@ -104,34 +104,31 @@ const readiness = async ({ url: origin }: TestGateway) => {
 
 describe('behind PgBouncer in transaction mode', () => {
   // The smaller the pool, the more clients share a session.
-  it.each([1, 20])('with %i sessions, all requests work, and nothing is cached', async (size) => {
-    const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
-    await useAll(behind);
-    expect(behind.feed.listening).toBe(false);
-    expect(behind.responseCache.counters.hits).toBe(0);
-    expect(behind.responseCache.usage().entries).toBe(0);
-    expect(behind.log).toEqual([]);
-    expect(await readiness(behind)).toEqual({
-      status: 200,
-      text: 'ready\nchange feed: not heard; nothing is cached\n',
-    });
-  });
-
-  it('the gateway changes no setting of the sessions that other clients use', async () => {
-    const behind = await openBehind('transaction', ['default_pool_size = 6']);
-    await useAll(behind);
-    const untouched = {
-      timeout: '0',
-      idle: '0',
-      dates: 'ISO, MDY',
-      digits: '1',
-      channels: [],
-      slept: '',
-    };
-    expect(new Set((await leftInSessions(pooler?.url ?? '')).map((each) => JSON.stringify(each)))).toEqual(
-      new Set([JSON.stringify(untouched)]),
-    );
-  });
+  it.each([1, 6])(
+    'with %i sessions, all requests work, nothing is cached, and no setting is left in a session',
+    async (size) => {
+      const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
+      await useAll(behind);
+      expect(behind.feed.listening).toBe(false);
+      expect(behind.responseCache.counters.hits).toBe(0);
+      expect(behind.responseCache.usage().entries).toBe(0);
+      expect(behind.log).toEqual([]);
+      expect(await readiness(behind)).toEqual({
+        status: 200,
+        text: 'ready\nchange feed: not heard; nothing is cached\n',
+      });
+      const untouched = {
+        timeout: '0',
+        idle: '0',
+        dates: 'ISO, MDY',
+        digits: '1',
+        channels: [],
+        slept: '',
+      };
+      const left = await leftInSessions(pooler?.url ?? '', size);
+      expect(left).toEqual(left.map(() => untouched));
+    },
+  );
 
   it('the gateway does not start when the sessions lack settings that it needs, and names them', async () => {
     const name = new URL(url).pathname.slice(1);

@@ -37,10 +37,10 @@ describe('a connection to a server', () => {
   it('has only the most recently used statements prepared', async () => {
     const one = await openOne();
     const usual = 'SELECT $1::int AS usual';
-    for (let number = 0; number < 4 * maxStatements; number++) {
+    for (let number = 0; number < maxStatements + 50; number++) {
       const [row] = await one.sql.run<{ found: number }>(`SELECT $1::int + ${number} AS found`, [1]);
       expect(row?.found).toBe(number + 1);
-      if (number % 100 === 0) await one.sql.run(usual, [number]);
+      if (number % 50 === 0) await one.sql.run(usual, [number]);
     }
     const server = await preparedOn(one);
     expect(server).toHaveLength(maxStatements);

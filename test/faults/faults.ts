@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
+import type { StopMode } from '../support/postgres.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
-import { addAccounts, type LoadAccount } from './accounts.ts';
-import { type LoadReport, startLoad } from './load.ts';
-import { createServer, query } from './server.ts';
+import { addAccounts, type LoadAccount, type LoadReport, startLoad } from './load.ts';
+import { createServer } from './server.ts';
 import { type SupervisedGateway, superviseGateway, until } from './supervised.ts';
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;
@@ -136,6 +136,7 @@ async function writeUntilFull(connection: pg.ClientConfig): Promise<void> {
   client.on('error', () => {});
   await client.connect();
   try {
+    await client.query('CREATE TABLE IF NOT EXISTS junk (text text)');
     for (;;) {
       await client.query(
         `INSERT INTO junk SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 3000)`,
@@ -148,8 +149,6 @@ async function writeUntilFull(connection: pg.ClientConfig): Promise<void> {
     client.end().catch(() => {});
   }
 }
-
-const junk = 'CREATE TABLE junk (text text)';
 
 /** Kills the gateway three times while activations are in flight. */
 const killed = (gateway: SupervisedGateway): Fault => ({
@@ -172,15 +171,15 @@ async function runServerFaults(folder: string): Promise<void> {
     process.stdout.write(
       'Mounting a file system is not permitted: the fault of a full disk is left out for the server.\n',
     );
-  const primary = await createServer(join(smallDisk ?? folder, 'primary'), [
-    'max_connections = 30',
-    'max_wal_size = 64MB',
-  ]);
+  const primary = await createServer(join(smallDisk ?? folder, 'primary'), {
+    max_connections: '30',
+    max_wal_size: '64MB',
+  });
+  const admin = { connectionString: primary.url };
   let proxy: TcpProxy | undefined;
   let gateway: SupervisedGateway | undefined;
   try {
-    const connectionString = `postgresql://postgres@127.0.0.1:${primary.port}/postgres`;
-    proxy = await openTcpProxy({ pool: new pg.Pool({ connectionString }) });
+    proxy = await openTcpProxy({ pool: new pg.Pool(admin) });
     const network = proxy;
     gateway = await superviseGateway({
       DATABASE_URL: network.url,
@@ -188,13 +187,12 @@ async function runServerFaults(folder: string): Promise<void> {
     });
     const ready = gateway;
     await until('the gateway is ready', ready.isReady);
-    const accounts = await addAccounts(primary.admin, 3);
-    await query(primary.admin, junk);
-    const stopped = (name: string, signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL', lasts: number): Fault => ({
+    const accounts = await addAccounts(admin);
+    const stopped = (name: string, mode: StopMode, lasts: number): Fault => ({
       name,
       lasts,
       async begin() {
-        await primary.stop(signal);
+        await primary.stop(mode);
         return primary.start;
       },
     });
@@ -204,19 +202,19 @@ async function runServerFaults(folder: string): Promise<void> {
       lasts: 2_000,
       ends: true,
       async begin() {
-        await primary.stop('SIGINT');
+        await primary.stop('fast');
         ready.kill();
         return primary.start;
       },
     });
-    await cause(ready, accounts, stopped('database stopped for 3 s (fast)', 'SIGINT', 3_000));
-    await cause(ready, accounts, stopped('database stopped for 3 s (immediate)', 'SIGQUIT', 3_000));
-    await cause(ready, accounts, stopped('database restarted', 'SIGINT', 0));
-    await cause(ready, accounts, stopped('database killed (SIGKILL) and started', 'SIGKILL', 0));
+    await cause(ready, accounts, stopped('database stopped for 3 s (fast)', 'fast', 3_000));
+    await cause(ready, accounts, stopped('database stopped for 3 s (immediate)', 'immediate', 3_000));
+    await cause(ready, accounts, stopped('database restarted', 'fast', 0));
+    await cause(ready, accounts, stopped('database killed (SIGKILL) and started', 'killed', 0));
     await cause(ready, accounts, {
       name: 'database out of connections for 3 s',
       lasts: 3_000,
-      begin: async () => takeConnections(primary.admin),
+      begin: async () => takeConnections(admin),
     });
     await cause(ready, accounts, {
       name: 'network silent for 6 s (black hole)',
@@ -230,7 +228,7 @@ async function runServerFaults(folder: string): Promise<void> {
       name: 'rows locked by another session for 4 s (statement timeout)',
       lasts: 4_000,
       async begin() {
-        const client = new pg.Client(primary.admin);
+        const client = new pg.Client(admin);
         await client.connect();
         await client.query('BEGIN; SELECT FROM "User" FOR UPDATE');
         return () => client.end();
@@ -242,7 +240,7 @@ async function runServerFaults(folder: string): Promise<void> {
         lasts: 3_000,
         async begin() {
           const empty = await fill(smallDisk, 4_000_000);
-          await writeUntilFull(primary.admin);
+          await writeUntilFull(admin);
           return async () => {
             await empty();
             // A server that cannot even log its shutdown exits; a supervisor would start it again.
@@ -255,7 +253,7 @@ async function runServerFaults(folder: string): Promise<void> {
   } finally {
     await gateway?.stop();
     await proxy?.close();
-    await primary.stop('SIGQUIT');
+    await primary.stop('immediate');
   }
 }
 
@@ -297,8 +295,7 @@ async function runEmbeddedFaults(folder: string): Promise<void> {
   try {
     await until('the gateway is ready', gateway.isReady);
     const engine = connectionTo(dataDir, commandName);
-    const accounts = await addAccounts(engine, 3);
-    await query(engine, junk);
+    const accounts = await addAccounts(engine);
     const embedded = (fault: Fault): Fault => ({ ...fault, name: `embedded: ${fault.name}` });
     await cause(gateway, accounts, embedded(killed(gateway)));
     if (!smallDisk) return;

@@ -1,8 +1,9 @@
 /** A steady load from outside the gateway: reads by both APIs and activations, on persistent connections. */
 
-import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoadAccount } from './accounts.ts';
+import pg from 'pg';
+import { openClient } from '../../src/database/client.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
 import { findUndocumented, type Reply, type Request, sendRequest } from './requests.ts';
 
 export interface Load {
@@ -22,13 +23,35 @@ export interface LoadReport {
   readonly lost: number;
 }
 
+export interface LoadAccount extends Pick<Account, 'userId' | 'token' | 'dttSessions'> {
+  /** More than are activated during a fault, so that the number of lost activations can be determined. */
+  readonly templates: readonly number[];
+}
+
+/** Adds accounts to a migrated database. */
+export async function addAccounts(connection: pg.PoolConfig): Promise<LoadAccount[]> {
+  const pool = new pg.Pool(connection);
+  const accounts: LoadAccount[] = [];
+  for (const name of ['one', 'two', 'three']) {
+    const account = await createAccount(openClient(pool), name);
+    const { rows } = await pool.query<{ id: number }>(
+      `INSERT INTO "DttTemplate" ("ownerId", "bubbleId", name, "targetDepth", "targetWindow")
+       SELECT $1, gen_random_uuid(), 'Template ' || i, 50, 10 FROM generate_series(1, 20) i RETURNING id`,
+      [account.userId],
+    );
+    accounts.push({ ...account, templates: rows.map(({ id }) => id) });
+  }
+  await pool.end();
+  return accounts;
+}
+
 /** In milliseconds: the pause of each loop after a response. */
 const pause = 25;
 
-const restPaths = ({ sessions }: LoadAccount) => [
+const restPaths = ({ dttSessions }: LoadAccount) => [
   '/dtt/templates',
   '/dtt/sessions?limit=10',
-  `/dtt/sessions/${sessions[0]}`,
+  `/dtt/sessions/${dttSessions[0]}`,
   '/users/me',
 ];
 const queries = [
@@ -45,7 +68,6 @@ function distance(templates: readonly number[], from: number | undefined, to: nu
 }
 
 export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
-  const agent = new Agent({ keepAlive: true });
   const replies: Reply[] = [];
   const undocumented = new Set<string>();
   const latest = new Map<string, Reply>();
@@ -56,7 +78,7 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
   let lost = 0;
 
   async function send(loop: string, request: Request): Promise<Reply> {
-    const reply = await sendRequest(url, agent, request);
+    const reply = await sendRequest(url, request);
     replies.push(reply);
     latest.set(loop, reply);
     const problem = findUndocumented(request, reply);
@@ -134,7 +156,6 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
       }, 10_000);
       await Promise.all(loops);
       clearTimeout(abandon);
-      agent.destroy();
       return { replies, undocumented: [...undocumented], acknowledged, lost };
     },
   };

@@ -1,7 +1,6 @@
 /** Sends requests to a gateway, and records the outcome of each. */
 
-import { type Agent, request } from 'node:http';
-import { messages } from '../../src/errors.ts';
+import { messages, systemCodeOf } from '../../src/errors.ts';
 
 export interface Request {
   readonly method: 'GET' | 'POST';
@@ -14,8 +13,6 @@ export interface Reply {
   /** The HTTP status, with the error's code for a GraphQL response with errors, or why there was no response. */
   readonly outcome: string;
   readonly body: string;
-  /** Whether the request was a write. */
-  readonly isWrite: boolean;
   /** In milliseconds: when the request was sent, by the clock of `performance.now`, and how long the response took. */
   readonly began: number;
   readonly took: number;
@@ -25,45 +22,26 @@ export interface Reply {
 const timeout = 30_000;
 
 /** Sends a request. The promise never rejects: a missing response is an outcome as well. */
-export function sendRequest(
-  url: string,
-  agent: Agent,
-  { method, path, token, body }: Request,
-): Promise<Reply> {
+export async function sendRequest(url: string, { method, path, token, body }: Request): Promise<Reply> {
   const began = performance.now();
-  const isWrite = method === 'POST' && path.startsWith('/api/v1');
-  return new Promise((resolve) => {
-    const settle = (outcome: string, text: string) =>
-      resolve({ outcome, body: text, isWrite, began, took: performance.now() - began });
-    const outgoing = request(`${url}${path}`, {
-      method,
-      agent,
-      timeout,
-      headers: {
-        Authorization: `Bearer ${token}`,
-        ...(body !== undefined && {
-          'Content-Type': 'application/json',
-          'Content-Length': Buffer.byteLength(body),
-        }),
-      },
-    });
-    outgoing.on('timeout', () => outgoing.destroy(new Error('no response')));
-    outgoing.on('error', (error: NodeJS.ErrnoException) => settle(nameOf(error), ''));
-    outgoing.on('response', (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (data) => {
-        text += data;
-      });
-      response.on('error', (error: NodeJS.ErrnoException) => settle(nameOf(error), text));
-      response.on('end', () => settle(outcomeOf(response.statusCode ?? 0, text), text));
-    });
-    outgoing.end(body);
-  });
+  const [outcome, text] = await fetch(`${url}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: body ?? null,
+    signal: AbortSignal.timeout(timeout),
+  })
+    .then(async (response) => {
+      const received = await response.text();
+      return [outcomeOf(response.status, received), received] as const;
+    })
+    .catch((error: Error) => [nameOf(error), ''] as const);
+  return { outcome, body: text, began, took: performance.now() - began };
 }
 
-function nameOf({ code, message }: NodeJS.ErrnoException): string {
+function nameOf({ message, cause }: Error): string {
+  const code = systemCodeOf(cause) ?? '';
   if (code === 'ECONNREFUSED') return 'refused';
-  return code === 'ECONNRESET' || code === 'EPIPE' ? 'cut off' : message;
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code) ? 'cut off' : message;
 }
 
 function outcomeOf(status: number, text: string): string {

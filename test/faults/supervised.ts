@@ -1,11 +1,8 @@
 /** A gateway under a supervisor, as in production: its process is started again whenever it ends. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../support/freePort.ts';
-
-const cli = resolve('bin/dovetail.js');
+import { type RunningProcess, startCli } from '../support/processes.ts';
 
 /** In milliseconds: how long the supervisor waits before it starts a process again. */
 const pause = 300;
@@ -26,34 +23,16 @@ export async function superviseGateway(
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const exits: { code: number | null; lastLine: string }[] = [];
-  let child: ChildProcess;
+  let running: RunningProcess;
   let stopping = false;
-  let written = '';
-  let ended: Promise<void>;
 
   function start(): void {
-    const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, UPSTREAM_TOKEN, ...inherited } = process.env;
-    child = spawn(process.execPath, [cli, 'serve'], {
-      env: {
-        ...inherited,
-        PORT: String(port),
-        LOG_LEVEL: 'fatal',
-        RATE_LIMIT: '0',
-        RATE_LIMIT_ANONYMOUS: '0',
-        ...settings,
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    written = '';
-    child.stderr?.on('data', (data) => {
-      written = (written + data).slice(-2_000);
-    });
-    ended = new Promise((settle) => {
-      child.once('close', (code, signal) => {
-        if (signal === null && !stopping) exits.push({ code, lastLine: lastLineOf(written) });
-        settle();
-        if (!stopping) setTimeout(() => stopping || start(), pause);
-      });
+    const limits = { RATE_LIMIT: '0', RATE_LIMIT_ANONYMOUS: '0' };
+    running = startCli(['serve'], { PORT: String(port), LOG_LEVEL: 'fatal', ...limits, ...settings });
+    const { child, exit } = running;
+    void exit.then(({ code, stderr }) => {
+      if (child.signalCode === null && !stopping) exits.push({ code, lastLine: lastLineOf(stderr) });
+      if (!stopping) setTimeout(() => stopping || start(), pause);
     });
   }
 
@@ -61,7 +40,7 @@ export async function superviseGateway(
   return {
     url,
     exits,
-    kill: () => child.kill('SIGKILL'),
+    kill: () => void running.child.kill('SIGKILL'),
     isReady: () =>
       fetch(`${url}/readyz`).then(
         ({ status }) => status === 200,
@@ -69,9 +48,9 @@ export async function superviseGateway(
       ),
     async stop() {
       stopping = true;
-      child.kill('SIGTERM');
-      const cut = setTimeout(() => child.kill('SIGKILL'), 10_000);
-      await ended;
+      running.child.kill('SIGTERM');
+      const cut = setTimeout(() => running.child.kill('SIGKILL'), 10_000);
+      await running.exit;
       clearTimeout(cut);
     },
   };

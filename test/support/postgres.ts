@@ -90,12 +90,14 @@ export async function initialiseData(
   await appendFile(join(data, 'postgresql.conf'), lines.join(''));
 }
 
-/** How a server ends: after closing its connections and saving everything, or at once, as in a crash. */
-export type StopMode = 'fast' | 'immediate';
+/** How a server ends: after closing its connections and saving everything, at once, or by a kill, as in a crash. */
+const stopSignals = { fast: 'SIGINT', immediate: 'SIGQUIT', killed: 'SIGKILL' } as const;
+export type StopMode = keyof typeof stopSignals;
 
 export interface RunningServer {
   /** The end of the server's log. */
   log(): string;
+  isRunning(): boolean;
   stop(mode: StopMode): Promise<void>;
 }
 
@@ -117,11 +119,12 @@ export async function runServer(folder: string, port: number): Promise<RunningSe
     log = (log + text).slice(-longestLog);
   });
   await isReady(server);
+  const isRunning = () => server.exitCode === null && server.signalCode === null;
   return {
     log: () => log,
+    isRunning,
     async stop(mode) {
-      if (server.exitCode === null && server.signalCode === null)
-        server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+      if (isRunning()) server.kill(stopSignals[mode]);
       await ended;
     },
   };

@@ -37,7 +37,7 @@ export function startSourceScript(source: string, ...args: string[]): RunningPro
 }
 
 function start(args: readonly string[], settings: Record<string, string>): RunningProcess {
-  const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, ...env } = process.env;
+  const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, UPSTREAM_URL, UPSTREAM_TOKEN, ...env } = process.env;
   const child = spawn(process.execPath, args, {
     env: { ...env, LOG_LEVEL: 'warn', ...settings },
   });
