@@ -24,15 +24,6 @@ export interface ServerUrls {
   readonly directUrl?: string | undefined;
 }
 
-interface FoundServer {
-  readonly server: pg.ClientConfig;
-  readonly direct: pg.ClientConfig;
-  /** Whether the connection goes through a pooler. */
-  readonly pooled: boolean;
-  /** Whether the server supports logical decoding. */
-  readonly decodes: boolean;
-}
-
 /** The oldest supported major version of PostgreSQL. */
 export const oldestServer = 15;
 
@@ -40,7 +31,7 @@ export const oldestServer = 15;
  * Connects to the server that the URLs lead to, and checks it.
  * @throws {SetupError} if it cannot be reached or used.
  */
-export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
+export async function findServer({ url, directUrl }: ServerUrls) {
   const server = serverOf(url);
   const { client, close } = createSession(server);
   try {
@@ -57,8 +48,15 @@ export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundS
     if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
-    const direct = directUrl === undefined ? server : await findDirect(url, directUrl);
-    return { server, direct, pooled, decodes: rows[0]?.decodes ?? false };
+    const direct = directUrl === undefined ? server : await findDirect(client, directUrl);
+    return {
+      server,
+      direct,
+      /** Whether the connection goes through a pooler. */
+      pooled,
+      /** Whether the server supports logical decoding. */
+      decodes: rows[0]?.decodes ?? false,
+    };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);
@@ -84,26 +82,22 @@ export function findEncodingProblem(
  * Returns the connection of DATABASE_DIRECT_URL.
  * @throws {SetupError} if it cannot be used, or leads to another database than DATABASE_URL.
  */
-async function findDirect(url: string, directUrl: string): Promise<pg.ClientConfig> {
+async function findDirect(one: pg.Client, directUrl: string): Promise<pg.ClientConfig> {
   const direct = serverOf(directUrl);
-  const [one, other] = [createSession(serverOf(url)), createSession(direct)];
+  const { client, close } = createSession(direct);
   try {
-    await one.client.connect().catch((error) => {
-      throw connectionError(url, one.client, error);
-    });
-    const difference = await other.client
-      .connect()
-      .then(() => findDifference(one.client, other.client))
-      .catch((error) => {
-        throw connectionError(directUrl, other.client, error, 'DATABASE_DIRECT_URL');
-      });
+    await client.connect();
+    const difference = await findDifference(one, client);
     if (difference === undefined) return direct;
     const shown = JSON.stringify(withoutPassword(directUrl));
     throw new SetupError(
       `DATABASE_DIRECT_URL is ${shown}, but leads to ${difference}. Name the same database as DATABASE_URL, past its pooler.`,
     );
+  } catch (error) {
+    if (error instanceof SetupError) throw error;
+    throw connectionError(directUrl, client, error, 'DATABASE_DIRECT_URL');
   } finally {
-    await Promise.all([one.close(), other.close()]);
+    await close();
   }
 }
 
@@ -135,9 +129,6 @@ async function readPlace(client: pg.Client, locks: string) {
   return rows[0] ?? { database: '', schema: null, locks: true };
 }
 
-/** The role that may create databases for others on most servers. */
-const superuser = 'postgres';
-
 /** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, or has no connection left. */
 const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
 
@@ -158,20 +149,16 @@ type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
 type Lost = Address & Pick<pg.Client, 'database'>;
 
 /**
- * The command that creates a database for a role of the server.
- * @param options of `createdb`, besides those for the server and the roles.
+ * The command that creates a database as the role of a client.
+ * @param options of `createdb`, besides those for the server and the role.
  */
 export function createDatabase(
   { host, port, user }: Address,
   name: string,
   options: readonly string[] = [],
 ): string {
-  const create = (...roles: string[]) =>
-    ['createdb', '-h', host, '-p', String(port), ...roles, ...options, name].map(shellWord).join(' ');
-  const own = `Make it: ${create('-U', user ?? '')}`;
-  return user === superuser
-    ? own
-    : `${own}; or, if that role may create none: ${create('-U', superuser, '-O', user ?? '')}`;
+  const command = ['createdb', '-h', host, '-p', String(port), '-U', user ?? '', ...options, name];
+  return `Make it: ${command.map(shellWord).join(' ')}`;
 }
 
 /**

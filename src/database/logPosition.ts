@@ -15,9 +15,6 @@ export interface PrimaryPosition {
   readonly text: string;
 }
 
-/** Reads the position of the primary. Concurrent calls share one statement. */
-export type PrimaryPositionReader = () => Promise<PrimaryPosition>;
-
 /**
  * The insert position, not the flushed one: with synchronous_commit = off, a commit is visible before it is flushed. The name
  * of a file of the log begins with the timeline.
@@ -25,8 +22,9 @@ export type PrimaryPositionReader = () => Promise<PrimaryPosition>;
 const statement = `SELECT written::text AS text, left(pg_walfile_name(written), 8) AS timeline
   FROM (SELECT pg_current_wal_insert_lsn() AS written OFFSET 0) now`;
 
-export function createPositionReader(sql: Pick<Sql, 'run'>): PrimaryPositionReader {
-  return createSharedRuns(async () => {
+export function createPositionReader(sql: Pick<Sql, 'run'>) {
+  // Concurrent calls share one statement.
+  return createSharedRuns(async (): Promise<PrimaryPosition> => {
     const [row] = await sql.run<{ text: string; timeline: string }>(statement, []);
     const position = row && parsePosition(row.text);
     if (position === undefined) throw new Error('the server does not say where it is in its log');

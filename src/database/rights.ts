@@ -4,17 +4,11 @@ import type pg from 'pg';
 import type { Diagnosis } from '../errors.ts';
 import { announcedTables, tables } from './models.ts';
 
-export interface MissingRight {
-  readonly table: string;
-  /** In the form for GRANT. */
-  readonly right: string;
-}
-
 const readable = [...tables, '_prisma_migrations'];
 
-/** The rights that the role of the connection lacks on existing tables. */
-export async function findMissingRights(client: pg.ClientBase): Promise<MissingRight[]> {
-  const { rows } = await client.query<MissingRight>(
+/** The rights that the role of the connection lacks on existing tables, in the form for GRANT. */
+export async function findMissingRights(client: pg.ClientBase) {
+  const { rows } = await client.query<{ table: string; right: string }>(
     `SELECT name AS table, needed AS right
      FROM (
        SELECT name, 'SELECT' AS needed FROM unnest($1::text[]) AS name
@@ -73,7 +67,7 @@ export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosi
   };
 }
 
-export interface SilentTrigger {
+interface SilentTrigger {
   readonly table: string;
   readonly trigger: string;
   /** Missing, as after a table was created again; disabled; or enabled only for some sessions, as after a restore. */

@@ -17,27 +17,7 @@ export type User = number | string;
 /** Runs a statement when it is the user's turn. Rejects with a 503 if that takes longer than a connection may take. */
 export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;
 
-export interface Turns {
-  /** Lets a request begin, or counts it as rejected. @returns whether it may begin. */
-  admit(user: User): boolean;
-  /** Makes the runner for the statements of one request. Call it for each request. */
-  forRequest(user: User): RunInTurn;
-  /** The same for a live query. Its statements alternate with those of requests, and cause no rejections. */
-  forLiveQuery(user: User): RunInTurn;
-  /** For the metrics. */
-  readonly figures: {
-    /** The number of requests with waiting statements. */
-    readonly waiting: number;
-    readonly rejected: number;
-  };
-}
-
-export interface TurnsOptions {
-  /** How many statements may run at once. */
-  readonly connections: number;
-  /** How many requests may have waiting statements before others are rejected. */
-  readonly maxWaiting: number;
-}
+export type Turns = ReturnType<typeof createTurns>;
 
 /** For `lasts` ms after the queue was empty, `factor` times as many requests may wait: a short burst is no overload. */
 const burst = { lasts: 100, factor: 3 };
@@ -51,13 +31,23 @@ const overloadLasts = 1_000;
  */
 const shortQueue = { share: 0.75, least: 3 };
 
-export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
+/**
+ * @param connections how many statements may run at once.
+ * @param maxWaiting how many requests may have waiting statements before others are rejected.
+ */
+export function createTurns(connections: number, maxWaiting: number) {
   const requests = createFairQueue();
   const live = createFairQueue();
   const shortest = Math.min(Math.max(connections * shortQueue.share, shortQueue.least), maxWaiting);
   let running = 0;
   let isTurnOfLive = false;
-  let rejected = 0;
+  /** For the metrics: the number of requests with waiting statements, and how many requests were rejected. */
+  const figures = {
+    get waiting() {
+      return requests.waiting();
+    },
+    rejected: 0,
+  };
   let lastRejection = Number.NEGATIVE_INFINITY;
 
   async function start<Result>(statement: () => Promise<Result>): Promise<Result> {
@@ -100,33 +90,24 @@ export function createTurns({ connections, maxWaiting }: TurnsOptions): Turns {
     };
   }
 
-  /** How many requests may wait now. */
-  function mostWaiting(now: number): number {
-    if (now - lastRejection < overloadLasts) return shortest;
-    return now - requests.lastEmpty() < burst.lasts ? maxWaiting * burst.factor : maxWaiting;
-  }
-
   return {
-    admit(user) {
+    /** Lets a request begin, or counts it as rejected. @returns whether it may begin. */
+    admit(user: User): boolean {
       const now = performance.now();
-      const most = mostWaiting(now);
+      const usual = now - requests.lastEmpty() < burst.lasts ? maxWaiting * burst.factor : maxWaiting;
+      const most = now - lastRejection < overloadLasts ? shortest : usual;
       const { own, others } = requests.sharesOf(user);
       // A user with less than an equal share of the queue may begin also while it is full.
       if (requests.waiting() < most || own < Math.floor(most / (others + 1))) return true;
       lastRejection = now;
-      rejected++;
+      figures.rejected++;
       return false;
     },
-    forRequest: (user) => runnerBy(requests, user),
-    forLiveQuery: (user) => runnerBy(live, user),
-    figures: {
-      get waiting() {
-        return requests.waiting();
-      },
-      get rejected() {
-        return rejected;
-      },
-    },
+    /** Makes the runner for the statements of one request. Call it for each request. */
+    forRequest: (user: User) => runnerBy(requests, user),
+    /** The same for a live query. Its statements alternate with those of requests, and cause no rejections. */
+    forLiveQuery: (user: User) => runnerBy(live, user),
+    figures,
   };
 }
 

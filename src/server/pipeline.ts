@@ -182,7 +182,7 @@ function createAccess(
 ) {
   const tokens = mirror?.tokens;
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
-  const turns = createTurns({ connections: database.pool.options.max, maxWaiting: config.MAX_WAITING });
+  const turns = createTurns(database.pool.options.max, config.MAX_WAITING);
   metrics?.watchLoad(turns.figures);
 
   /**

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers());
 
 /** Turns before a database, of which each statement takes 100 ms unless told otherwise. */
 function open({ connections = 2, maxWaiting = 100, duration = 100 } = {}) {
-  const turns = createTurns({ connections, maxWaiting });
+  const turns = createTurns(connections, maxWaiting);
   /** The statements in the order in which they began. */
   const begun: string[] = [];
   const runBy = (run: RunInTurn, name: string) =>

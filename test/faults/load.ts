@@ -6,22 +6,7 @@ import { openClient } from '../../src/database/client.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { findUndocumented, type Reply, type Request, sendRequest } from './requests.ts';
 
-export interface Load {
-  readonly replies: readonly Reply[];
-  /** Whether the latest request of every loop was sent after the time and succeeded. */
-  succeedsSince(time: number): boolean;
-  /** Stops sending requests, and waits for the responses. */
-  stop(): Promise<LoadReport>;
-}
-
-export interface LoadReport {
-  readonly replies: readonly Reply[];
-  /** Error responses that are not the documented ones. */
-  readonly undocumented: readonly string[];
-  readonly acknowledged: number;
-  /** How many acknowledged activations were not in the database afterwards. */
-  readonly lost: number;
-}
+export type LoadReport = Awaited<ReturnType<ReturnType<typeof startLoad>['stop']>>;
 
 export interface LoadAccount extends Pick<Account, 'userId' | 'token' | 'dttSessions'> {
   /** More than are activated during a fault, so that the number of lost activations can be determined. */
@@ -67,14 +52,16 @@ function distance(templates: readonly number[], from: number | undefined, to: nu
   return (last - first + templates.length) % templates.length;
 }
 
-export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
+export function startLoad(url: string, accounts: readonly LoadAccount[]) {
   const replies: Reply[] = [];
+  /** Error responses that are not the documented ones. */
   const undocumented = new Set<string>();
   const latest = new Map<string, Reply>();
   let stopping = false;
   /** Set when the gateway does not recover. */
   let abandoned = false;
   let acknowledged = 0;
+  /** How many acknowledged activations were not in the database afterwards. */
   let lost = 0;
 
   async function send(loop: string, request: Request): Promise<Reply> {
@@ -145,10 +132,11 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
     activate(account),
   ]);
   return {
-    replies,
-    succeedsSince: (time) =>
+    /** Whether the latest request of every loop was sent after the time and succeeded. */
+    succeedsSince: (time: number) =>
       latest.size === loops.length &&
       [...latest.values()].every(({ outcome, began }) => outcome === '200' && began > time),
+    /** Stops sending requests, and waits for the responses. */
     async stop() {
       stopping = true;
       const abandon = setTimeout(() => {

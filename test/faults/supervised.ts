@@ -7,21 +7,12 @@ import { type RunningProcess, startCli } from '../support/processes.ts';
 /** In milliseconds: how long the supervisor waits before it starts a process again. */
 const pause = 300;
 
-export interface SupervisedGateway {
-  readonly url: string;
-  /** The exit codes of the processes that ended by themselves, and the last line that each wrote. */
-  readonly exits: readonly { readonly code: number | null; readonly lastLine: string }[];
-  /** Kills the running process; the supervisor starts another. */
-  kill(): void;
-  isReady(): Promise<boolean>;
-  stop(): Promise<void>;
-}
+export type SupervisedGateway = Awaited<ReturnType<typeof superviseGateway>>;
 
-export async function superviseGateway(
-  settings: Readonly<Record<string, string>>,
-): Promise<SupervisedGateway> {
+export async function superviseGateway(settings: Readonly<Record<string, string>>) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
+  /** The exit codes of the processes that ended by themselves, and the last line that each wrote. */
   const exits: { code: number | null; lastLine: string }[] = [];
   let running: RunningProcess;
   let stopping = false;
@@ -40,6 +31,7 @@ export async function superviseGateway(
   return {
     url,
     exits,
+    /** Kills the running process; the supervisor starts another. */
     kill: () => void running.child.kill('SIGKILL'),
     isReady: () =>
       fetch(`${url}/readyz`).then(

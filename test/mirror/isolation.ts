@@ -227,13 +227,13 @@ const folder = await mkdtemp(join(tmpdir(), 'dovetail-isolation-'));
 await chmod(folder, 0o755);
 const log = join(folder, 'gateway.log');
 const data = join(folder, 'postgres');
-const server = await createServer(data, [
-  'fsync = off',
+const server = await createServer(data, {
+  fsync: 'off',
   // So that a token that was sent to the database, even for a comparison, is found in the server's log.
-  'logging_collector = on',
-  "log_directory = 'log'",
-  `log_statement = '${minutes > 3 ? 'mod' : 'all'}'`,
-]);
+  logging_collector: 'on',
+  log_directory: 'log',
+  log_statement: minutes > 3 ? 'mod' : 'all',
+});
 const standIn = await createStandIn({
   rate: Number(values.rate),
   accounts: owners.map(({ id, token, marker }) => ({ id, username: marker, marker, tokens: [token] })),
@@ -242,7 +242,7 @@ const traces = await collectTraces();
 const gateway = await startGateway({
   log,
   settings: {
-    DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,
+    DATABASE_URL: server.url,
     UPSTREAM_URL: standIn.base,
     UPSTREAM_RATE: values.rate,
     UPSTREAM_INTERVAL: '15',
@@ -264,14 +264,14 @@ try {
   const after = join(folder, 'after.heapsnapshot');
   await gateway.snapshot(after);
   places.push(['heap after tokens are forgotten', await has(after, prefix), false]);
-  places.push(['tables of the database', await hasInTables(server.admin, prefix), false]);
+  places.push(['tables of the database', await hasInTables({ connectionString: server.url }, prefix), false]);
 } finally {
   await gateway.stop();
   await standIn.stop();
   traces.close();
 }
 const inFiles = await filesWith(data, prefix);
-await server.stop('SIGINT');
+await server.stop('fast');
 places.push([`files of the database ${inFiles}`, inFiles.length > 0, false]);
 places.push([`log, ${(await readFile(log)).length} bytes`, await has(log, prefix), false]);
 places.push([`traces, ${traces.size()} bytes`, traces.has(prefix), false]);

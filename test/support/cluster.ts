@@ -19,46 +19,9 @@ import {
 import { findPostgresPrograms } from './postgresPrograms.ts';
 import { openTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
-export interface ClusterServer {
-  /** The name of a standby in `synchronous_standby_names`. */
-  readonly name: string;
-  readonly port: number;
-  /** The address of the server, to which `/` and the name of a database are added. */
-  readonly url: string;
-  /** Runs statements, given as one string, as the superuser and not through a proxy. */
-  query<Row extends pg.QueryResultRow>(sql: string, database?: string): Promise<Row[]>;
-  /** Opens a proxy in front of a database of the server. It is closed with the cluster. */
-  openTcpProxy(database: string): Promise<TcpProxy>;
-  /** Changes a setting of the server without a restart. */
-  set(setting: string, value: string): Promise<void>;
-  /** The end of the server's log since its start; with `log_statement` it has the statements. */
-  log(): string;
-  stop(mode: StopMode): Promise<void>;
-  start(): Promise<void>;
-}
-
-export interface Standby extends ClusterServer {
-  /** The proxy through which the standby streams. While it holds, nothing more arrives. */
-  readonly upstream: TcpProxy;
-  pauseReplay(): Promise<void>;
-  resumeReplay(): Promise<void>;
-  /** Makes the standby a primary, on a new timeline. */
-  promote(): Promise<void>;
-}
-
-export interface Cluster {
-  readonly primary: ClusterServer;
-  readonly standbys: readonly Standby[];
-  createDatabase(name: string): Promise<void>;
-  /** Adds a standby of any server that takes writes. */
-  addStandby(of?: ClusterServer): Promise<Standby>;
-  /** Waits until the standbys, by default all, have replayed what the primary has written. */
-  isReplayed(standbys?: readonly Standby[]): Promise<void>;
-  /** Waits until the standbys have received what the server has written. */
-  isReceived(standbys: readonly Standby[]): Promise<void>;
-  /** Stops and deletes everything. */
-  stop(): Promise<void>;
-}
+export type ClusterServer = Member['server'];
+export type Standby = Awaited<ReturnType<typeof asStandby>>;
+type Member = Awaited<ReturnType<typeof openMember>>;
 
 /** Settings for replication: a standby reconnects soon, and enough of the log stays for it. */
 const forReplication = {
@@ -70,10 +33,7 @@ const forReplication = {
 };
 
 /** @param settings of every server. Use `set` for `synchronous_standby_names`, once there are standbys. */
-export async function startCluster(
-  count = 2,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<Cluster> {
+export async function startCluster(count = 2, settings: Readonly<Record<string, string>> = {}) {
   const members: Member[] = [];
   const stop = async () => {
     await Promise.all(members.map((member) => member.remove()));
@@ -97,10 +57,14 @@ export async function startCluster(
     return {
       primary: first.server,
       standbys,
-      createDatabase: (name) => createDatabase(first.server.url, name),
+      createDatabase: (name: string) => createDatabase(first.server.url, name),
+      /** Adds a standby of any server that takes writes. */
       addStandby,
-      isReplayed: (which = standbys) => haveAll('replay', first.server, which),
-      isReceived: (which) => haveAll('receive', first.server, which),
+      /** Waits until the standbys, by default all, have replayed what the primary has written. */
+      isReplayed: (which: readonly Standby[] = standbys) => haveAll('replay', first.server, which),
+      /** Waits until the standbys have received what the server has written. */
+      isReceived: (which: readonly Standby[]) => haveAll('receive', first.server, which),
+      /** Stops and deletes everything. */
       stop,
     };
   } catch (error) {
@@ -109,18 +73,12 @@ export async function startCluster(
   }
 }
 
-interface Member {
-  readonly folder: string;
-  readonly server: ClusterServer;
-  readonly lines: TcpProxy[];
-  remove(): Promise<void>;
-}
-
-async function openMember(name: string, folder: string): Promise<Member> {
+async function openMember(name: string, folder: string) {
   const port = await freePort();
   const url = serverUrl(port);
   const lines: TcpProxy[] = [];
   let running: RunningServer | undefined;
+  /** Runs statements, given as one string, as the superuser and not through a proxy. */
   const query = async <Row extends pg.QueryResultRow>(sql: string, database = 'postgres') => {
     const client = new pg.Client({ connectionString: `${url}/${database}` });
     client.on('error', () => {});
@@ -131,12 +89,15 @@ async function openMember(name: string, folder: string): Promise<Member> {
       await client.end();
     }
   };
-  const server: ClusterServer = {
+  const server = {
+    /** The name of a standby in `synchronous_standby_names`. */
     name,
     port,
+    /** The address of the server, to which `/` and the name of a database are added. */
     url,
     query,
-    async openTcpProxy(database) {
+    /** Opens a proxy in front of a database of the server. It is closed with the cluster. */
+    async openTcpProxy(database: string) {
       // The proxy uses this pool only in `terminate`.
       const pool = new pg.Pool({ connectionString: `${url}/${database}`, max: 1, allowExitOnIdle: true });
       pool.on('error', () => {});
@@ -144,12 +105,14 @@ async function openMember(name: string, folder: string): Promise<Member> {
       lines.push(line);
       return line;
     },
-    async set(setting, value) {
+    /** Changes a setting of the server without a restart. */
+    async set(setting: string, value: string) {
       await query(`ALTER SYSTEM SET ${setting} = ${pg.escapeLiteral(value)}`);
       await query('SELECT pg_reload_conf()');
     },
+    /** The end of the server's log since its start; with `log_statement` it has the statements. */
     log: () => running?.log() ?? '',
-    async stop(mode) {
+    async stop(mode: StopMode) {
       await running?.stop(mode);
       running = undefined;
     },
@@ -170,7 +133,7 @@ async function openMember(name: string, folder: string): Promise<Member> {
 }
 
 /** Copies a running member as `pg_basebackup` does. The package from npm does not have that program. */
-async function copyMember(name: string, source: Member): Promise<Member> {
+async function copyMember(name: string, source: Member) {
   const folder = await createFolder();
   const data = join(folder, 'data');
   const { owner } = findPostgresPrograms();
@@ -204,7 +167,7 @@ async function copyMember(name: string, source: Member): Promise<Member> {
 }
 
 /** Starts the copy as a standby, which streams through a proxy of its own. */
-async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
+async function asStandby(member: Member, of: ClusterServer) {
   const upstream = await of.openTcpProxy('postgres');
   const { port, username, password } = new URL(upstream.url);
   const conninfo = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${member.server.name}`;
@@ -216,6 +179,7 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
   await server.start();
   return {
     ...server,
+    /** The proxy through which the standby streams. While it holds, nothing more arrives. */
     upstream,
     async pauseReplay() {
       await server.query('SELECT pg_wal_replay_pause()');
@@ -230,6 +194,7 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
     async resumeReplay() {
       await server.query('SELECT pg_wal_replay_resume()');
     },
+    /** Makes the standby a primary, on a new timeline. */
     async promote() {
       await server.query('SELECT pg_promote()');
     },

@@ -22,11 +22,7 @@ function findVersion(): string | undefined {
   }
 }
 
-export interface PgBouncer {
-  /** The address of the database behind it. */
-  readonly url: string;
-  close(): Promise<void>;
-}
+export type PgBouncer = Awaited<ReturnType<typeof startPgBouncer>>;
 
 export type PoolMode = 'session' | 'transaction' | 'statement';
 
@@ -34,11 +30,7 @@ export type PoolMode = 'session' | 'transaction' | 'statement';
  * @param url the database's own address.
  * @param settings more lines of its configuration.
  */
-export async function startPgBouncer(
-  url: string,
-  mode: PoolMode,
-  settings: readonly string[] = [],
-): Promise<PgBouncer> {
+export async function startPgBouncer(url: string, mode: PoolMode, settings: readonly string[] = []) {
   const { hostname, port, username, password, pathname } = new URL(url);
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-pgbouncer-'));
   // PgBouncer does not run as root, so another user has to read the file.
@@ -69,6 +61,7 @@ ${settings.join('\n')}
     throw new Error(`${error.message}: ${said.join('')}`);
   });
   return {
+    /** The address of the database behind it. */
     url: `postgresql://${username}:${password}@127.0.0.1:${listenPort}${pathname}`,
     async close() {
       const ended = once(pgbouncer, 'exit');

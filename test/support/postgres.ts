@@ -3,35 +3,30 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { appendFile, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from './freePort.ts';
 import { findPostgresPrograms } from './postgresPrograms.ts';
 
-export interface PostgresServer {
-  /** The address of the server, to which `/` and the name of a database are added. */
-  readonly url: string;
-  createDatabase(name: string): Promise<void>;
-  stop(): Promise<void>;
-}
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
 const user = 'postgres';
 const password = 'postgres';
 
 /** @param settings of the server, in addition to those that make it fast but unsafe. */
-export async function startPostgres(
-  settings: Readonly<Record<string, string>> = { max_connections: '200' },
-): Promise<PostgresServer> {
+export async function startPostgres(settings: Readonly<Record<string, string>> = { max_connections: '200' }) {
   const folder = await createFolder();
   await initialiseData(folder, settings);
   const port = await freePort();
   const server = await runServer(folder, port);
   return {
+    /** The address of the server, to which `/` and the name of a database are added. */
     url: serverUrl(port),
-    createDatabase: (name) => createDatabase(serverUrl(port), name),
+    createDatabase: (name: string) => createDatabase(serverUrl(port), name),
     async stop() {
       await server.stop('fast');
       await rm(folder, { recursive: true, force: true });
@@ -94,15 +89,10 @@ export async function initialiseData(
 const stopSignals = { fast: 'SIGINT', immediate: 'SIGQUIT', killed: 'SIGKILL' } as const;
 export type StopMode = keyof typeof stopSignals;
 
-export interface RunningServer {
-  /** The end of the server's log. */
-  log(): string;
-  isRunning(): boolean;
-  stop(mode: StopMode): Promise<void>;
-}
+export type RunningServer = Awaited<ReturnType<typeof runServer>>;
 
 /** Starts the server of the folder, and waits until it takes connections. */
-export async function runServer(folder: string, port: number): Promise<RunningServer> {
+export async function runServer(folder: string, port: number) {
   const { folder: programs } = findPostgresPrograms();
   const server = spawn(join(programs, 'postgres'), ['-D', join(folder, 'data'), '-p', String(port)], {
     ...options(folder),
@@ -118,12 +108,16 @@ export async function runServer(folder: string, port: number): Promise<RunningSe
   server.stderr.setEncoding('utf8').on('data', (text: string) => {
     log = (log + text).slice(-longestLog);
   });
-  await isReady(server);
   const isRunning = () => server.exitCode === null && server.signalCode === null;
+  while (!(await isReady(folder, server))) {
+    if (!isRunning()) throw new Error(`PostgreSQL did not start: ${log.slice(-2_000)}`);
+    await sleep(10);
+  }
   return {
+    /** The end of the server's log. */
     log: () => log,
     isRunning,
-    async stop(mode) {
+    async stop(mode: StopMode) {
       if (isRunning()) server.kill(stopSignals[mode]);
       await ended;
     },
@@ -137,14 +131,10 @@ function options(folder: string) {
   return { ...findPostgresPrograms().owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };
 }
 
-/** Waits until the server takes connections. Fails with the server's output if it ends instead. */
-function isReady(server: ChildProcess): Promise<void> {
-  let said = '';
-  return new Promise((settle, fail) => {
-    server.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-2_000);
-      if (/ready to accept (read-only )?connections/.test(said)) settle();
-    });
-    server.once('error', fail).once('exit', () => fail(new Error(`PostgreSQL did not start: ${said}`)));
-  });
+/** Whether the server takes connections. It writes that into a file, where `pg_ctl` looks as well. */
+async function isReady(folder: string, { pid }: ChildProcess): Promise<boolean> {
+  const text = await readFile(join(folder, 'data/postmaster.pid'), 'utf8').catch(() => '');
+  const lines = text.split('\n').map((line) => line.trim());
+  // A killed server leaves its file behind.
+  return lines[0] === String(pid) && lines[7] === 'ready';
 }

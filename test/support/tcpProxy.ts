@@ -10,47 +10,19 @@ export interface Target {
   readonly pool: pg.Pool;
 }
 
-export interface TcpProxy {
-  readonly url: string;
-  /** Has the server end the connections of this proxy. */
-  terminate(): Promise<void>;
-  /** Ends the connection that gets the next response, by the error of a server that shuts down, in one piece with the response. */
-  endWithNextResponse(): void;
-  /** Forwards nothing from now on, as if the cable was cut. */
-  hold(): void;
-  /** Drops notifications and replication data, as some poolers do, and forwards everything else. */
-  deafen(): void;
-  /** Forwards notifications and replication data again, over the existing connections. */
-  hear(): void;
-  /** Stalls each connection from when its client sends something with this text. */
-  stallAt(text: string): void;
-  /** Forwards new data again, but nothing ever of the connections that `hold` has stalled. */
-  resume(): void;
-  /** Ends `hold`, `deafen` and `stallAt`, and drops all connections. New ones are forwarded. */
-  release(): void;
-  /** Connects new connections to another database of the server, as if to another server. */
-  redirect(other: Target): void;
-  /** Leads to the server on another port from now on, and drops all connections. */
-  leadTo(port: number): void;
-  /** How many connections `hold` has stalled so far. */
-  held(): number;
-  refuse(): Promise<void>;
-  accept(): Promise<void>;
-  close(): Promise<void>;
-}
+export type TcpProxy = Awaited<ReturnType<typeof openTcpProxy>>;
 
 /** The types of the dropped messages (PostgreSQL's documentation, "Message Formats"): notifications, and replication data. */
 const announcing = ['A', 'd'].map((type) => type.charCodeAt(0));
 
 /** Opens a proxy in front of the server of the database. */
-export async function openTcpProxy(target: Target): Promise<TcpProxy> {
+export async function openTcpProxy(target: Target) {
   const url = new URL(target.pool.options.connectionString ?? '');
   let farPort = Number(url.port);
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
   let deaf = false;
-  let stalling: string | undefined;
   let ending = false;
   const nameOf = ({ pool }: Target) => new URL(pool.options.connectionString ?? '').pathname.slice(1);
   let name = nameOf(target);
@@ -76,7 +48,6 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
       one.on('data', (data) => {
         // A connection that only listens gets no other message in the same piece.
         if (deaf && one === far && announcing.includes(data[0] ?? 0)) return;
-        if (one === near && stalling !== undefined && data.includes(stalling)) held.add(near);
         if (ending && one === far) {
           ending = false;
           near.end(Buffer.concat([data, fatal('57P01', 'terminating connection')]));
@@ -101,42 +72,48 @@ export async function openTcpProxy(target: Target): Promise<TcpProxy> {
   nearUrl.host = `127.0.0.1:${port}`;
   return {
     url: nearUrl.href,
+    /** Has the server end the connections of this proxy. */
     async terminate() {
       await target.pool.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
           AND client_port = ANY ('{${[...sockets].map(({ localPort = 0 }) => localPort)}}')`);
     },
+    /** Ends the connection that gets the next response, by the error of a server that shuts down, in one piece with the response. */
     endWithNextResponse() {
       ending = true;
     },
+    /** Forwards nothing from now on, as if the cable was cut. */
     hold() {
       holding = true;
     },
+    /** Drops notifications and replication data, as some poolers do, and forwards everything else. */
     deafen() {
       deaf = true;
     },
+    /** Forwards notifications and replication data again, over the existing connections. */
     hear() {
       deaf = false;
     },
-    stallAt(text) {
-      stalling = text;
-    },
+    /** Forwards new data again, but nothing ever of the connections that `hold` has stalled. */
     resume() {
       holding = false;
     },
+    /** Ends `hold` and `deafen`, and drops all connections. New ones are forwarded. */
     release() {
       holding = false;
       deaf = false;
-      stalling = undefined;
       drop();
     },
-    redirect(other) {
+    /** Connects new connections to another database of the server, as if to another server. */
+    redirect(other: Target) {
       name = nameOf(other);
     },
-    leadTo(other) {
+    /** Leads to the server on another port from now on, and drops all connections. */
+    leadTo(other: number) {
       farPort = other;
       drop();
     },
+    /** How many connections `hold` has stalled so far. */
     held: () => held.size,
     async refuse() {
       server.close();

@@ -21,15 +21,7 @@ import { assertOwn, engineFolder, isListening, lockFolder, unusableFolder } from
 import { unpack } from './newDatabase.ts';
 import { commandName, connectionTo, type NotificationListener, serveEngine } from './server.ts';
 
-export interface EmbeddedPostgres {
-  /** The settings with which `pg` or Prisma connect to the engine from this process. */
-  readonly connection: pg.ClientConfig;
-  /** Called for each notification, on the channels that the engine was told to `LISTEN` to. */
-  readonly listeners: Set<NotificationListener>;
-  /** Resolves when the engine has failed. It cannot be used any more then. */
-  readonly failure: Promise<Error>;
-  close(): Promise<void>;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbedded>>;
 
 /** The name of the socket file that PostgreSQL clients expect. */
 const socketName = '.s.PGSQL.5432';
@@ -42,7 +34,7 @@ const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
  * @param packed the file from which a new database is unpacked (`newDatabase.ts`). If it does not exist, the engine creates one.
  * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
-export async function openEmbedded(dataDir: string, packed?: string): Promise<EmbeddedPostgres> {
+export async function openEmbedded(dataDir: string, packed?: string) {
   const folder = resolve(dataDir);
   if (Buffer.byteLength(folder) > longestFolder)
     throw new SetupError(
@@ -75,10 +67,13 @@ export async function openEmbedded(dataDir: string, packed?: string): Promise<Em
   await once(server, 'listening');
   await chmod(socket, 0o600);
   return {
+    /** The settings with which `pg` or Prisma connect to the engine from this process. */
     connection: connectionTo(folder, ownName),
+    /** Called for each notification, on the channels that the engine was told to `LISTEN` to. */
     listeners,
+    /** Resolves when the engine has failed. It cannot be used any more then. */
     failure,
-    async close() {
+    async close(): Promise<void> {
       server.stop();
       // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
       if (!server.failed.aborted && lock.isHeld()) await engine.close();

@@ -15,11 +15,7 @@ import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
 /** Another process has the folder open. */
 export class FolderInUse extends SetupError {}
 
-export interface FolderLock {
-  /** Whether this process still holds the lock: the folder may have been removed, and created again by another process. */
-  isHeld(): boolean;
-  release(): Promise<void>;
-}
+export type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
 
 /**
  * Locks the folder for this process.
@@ -29,7 +25,7 @@ export interface FolderLock {
  * number is the lock and is never removed, and only one process can link the next number.
  * @throws {FolderInUse} when another process holds the lock. {SetupError} when the folder cannot be used.
  */
-export async function lockFolder(folder: string): Promise<FolderLock> {
+export async function lockFolder(folder: string) {
   const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
   const server = createServer((socket) => socket.destroy()).unref();
   try {
@@ -45,8 +41,9 @@ export async function lockFolder(folder: string): Promise<FolderLock> {
       return found?.ino === ino && found.dev === dev;
     };
     return {
+      /** Whether this process still holds the lock: the folder may have been removed, and created again by another process. */
       isHeld,
-      async release() {
+      async release(): Promise<void> {
         // An empty file means the same as a socket that nobody listens on, and can be copied with the folder.
         if (isHeld())
           await writeFile(draft, '', { mode: 0o600 })

@@ -61,21 +61,6 @@ export interface GroupedRow extends Readonly<Record<string, unknown>> {
 export const isUnknownTimeZone = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '22023';
 
-/** Shared by all parts of one statement. */
-interface Plan {
-  readonly writer: Writer;
-  readonly model: ModelName;
-  readonly query: GroupedQuery;
-  /** The join of rows (`r`) and their parts (`p`). */
-  readonly joined: string;
-  /** The keys of the rows, the period first, and the keys of the parts. */
-  readonly rowKeys: readonly string[];
-  readonly partKeys: readonly string[];
-  readonly measures: readonly string[];
-  /** The placeholder of the parameter with the time zone. */
-  readonly zone: string;
-}
-
 /** @throws an error for a query that is beyond this module. */
 export function groupedStatement(model: ModelName, query: GroupedQuery): Statement {
   const values: unknown[] = [];
@@ -108,16 +93,22 @@ export function groupedStatement(model: ModelName, query: GroupedQuery): Stateme
   return { text, values };
 }
 
-function planOf(writer: Writer, model: ModelName, query: GroupedQuery): Plan {
+/** Shared by all parts of one statement. */
+type Plan = ReturnType<typeof planOf>;
+
+function planOf(writer: Writer, model: ModelName, query: GroupedQuery) {
   const relation = listOf(model, query.parts);
   return {
     writer,
     model,
     query,
+    /** The join of rows (`r`) and their parts (`p`). */
     joined: `counted r JOIN "${relation.model}" p ON ${joinOn(relation, 'p', 'r')}`,
+    /** The keys of the rows, the period first, and the keys of the parts. */
     rowKeys: [...(query.period ? [periodKey] : []), ...Object.keys(query.keys).map(quoted)],
     partKeys: Object.keys(query.partKeys).map(quoted),
     measures: Object.keys(query.measures).map(quoted),
+    /** The placeholder of the parameter with the time zone. */
     zone: query.period ? `${writer.parameter(query.period.timeZone)}::text` : '',
   };
 }

@@ -253,10 +253,6 @@ export class Batch implements pg.Submittable {
   handleError(error: unknown): void {
     this.callback?.(error);
   }
-
-  // These messages have no needed data.
-  handlePortalSuspended(): void {}
-  handleEmptyQuery(): void {}
 }
 
 /** Sends all messages of a statement but the Sync, which would end the transaction. */

@@ -195,20 +195,17 @@ function queryOf(name: string, wanted: unknown): SelectQuery {
 }
 
 /** Shared by all parts of one statement: its parameters and table names. */
-export interface Writer {
-  /** Adds a parameter, and returns its placeholder, such as $1. */
-  parameter(value: unknown): string;
-  listParameter(values: readonly unknown[] | Slot): string;
-  /** Returns an alias that no other table of the statement has. */
-  nextTable(): string;
-}
+export type Writer = ReturnType<typeof createWriter>;
 
 /** @param values receives the parameters. */
-export function createWriter(values: unknown[]): Writer {
+export function createWriter(values: unknown[]) {
   let tables = 0;
   return {
-    parameter: (value) => `$${values.push(value instanceof Slot ? value : parameterOf(value))}`,
-    listParameter: (list) => `$${values.push(list instanceof Slot ? list : list.map(parameterOf))}`,
+    /** Adds a parameter, and returns its placeholder, such as $1. */
+    parameter: (value: unknown) => `$${values.push(value instanceof Slot ? value : parameterOf(value))}`,
+    listParameter: (list: readonly unknown[] | Slot) =>
+      `$${values.push(list instanceof Slot ? list : list.map(parameterOf))}`,
+    /** Returns an alias that no other table of the statement has. */
     nextTable: () => `t${tables++}`,
   };
 }

@@ -19,12 +19,13 @@ import pg from 'pg';
 import { clientError, messages } from '../../errors.ts';
 import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
-import type { Position, PrimaryPositionReader } from '../logPosition.ts';
+import type { Position } from '../logPosition.ts';
 import type { Sql } from '../reader/sql.ts';
 import { createSharedRuns } from '../waiting.ts';
 import {
   keepConnected,
   type OnStandbyChange,
+  type Primary,
   readPrimary,
   type Standby,
   type StandbyConnection,
@@ -190,7 +191,7 @@ const maxViewers = 100_000;
 /** How long, in milliseconds, changes are collected before one statement reads their position. */
 const batchDelay = 5;
 
-function trackViewers(feed: ChangeFeed, take: PrimaryPositionReader) {
+function trackViewers(feed: ChangeFeed, take: Primary['take']) {
   const viewers = new Map<number, ViewerState>();
   let reads = 0;
   let next: Promise<Position | undefined> | undefined;

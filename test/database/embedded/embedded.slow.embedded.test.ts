@@ -62,15 +62,6 @@ async function query<Row extends pg.QueryResultRow>({ connection }: EmbeddedPost
   return rows;
 }
 
-async function openAndQuery<Row extends pg.QueryResultRow>(dataDir: string, sql: string) {
-  const opened = await openEmbedded(dataDir);
-  try {
-    return await query<Row>(opened, sql);
-  } finally {
-    await opened.close();
-  }
-}
-
 /** Checks that other users can neither read, write nor enter anything in the folder. */
 async function expectPrivate(dataDir: string): Promise<void> {
   const names = await readdir(dataDir);
@@ -113,15 +104,6 @@ describe('a folder', () => {
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a path of at most ${longest} bytes, since there is a socket in it.`,
     );
-  });
-
-  it('with migrations of a later version is rejected, and closed again', async () => {
-    const insert = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`;
-    await copyTemplate();
-    await openAndQuery(folder, insert);
-    await expect(openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder })).rejects.toThrow('2999_later');
-    expect(await findEmbedded(folder)).toBeUndefined();
-    await (await lockFolder(folder)).release();
   });
 
   it('is rejected with one line when its path is below a broken link', async () => {

@@ -17,26 +17,15 @@ import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 
-interface Field {
-  readonly name: string;
-  readonly type: string;
-  readonly kind: 'scalar' | 'enum' | 'object';
-  readonly isList: boolean;
-  readonly isRequired: boolean;
-  readonly isId: boolean;
-  readonly isUnique: boolean;
-  readonly relationFromFields?: readonly string[];
-}
-
-interface DataModel {
-  readonly fields: readonly Field[];
-  readonly primaryKey: { readonly fields: readonly string[] } | null;
-}
-
+const models = getDatamodel().datamodel.models;
 // What Prisma generates has exactly these models.
-const models = getDatamodel().datamodel.models as unknown as Readonly<Record<ModelName, DataModel>>;
 const names = Object.keys(models) as ModelName[];
-const modelOf = (name: string) => models[name as ModelName];
+function modelOf(name: string) {
+  const model = models[name];
+  if (!model) throw new RangeError(`there is no model ${name}`);
+  return model;
+}
+type Field = ReturnType<typeof modelOf>['fields'][number];
 /** How long, in milliseconds, queries of a model are generated and compared. */
 const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 1_000;
 
