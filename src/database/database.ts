@@ -1,6 +1,6 @@
 /** Opens the database, an embedded PostgreSQL or a server, for gateways and commands. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import pRetry from 'p-retry';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
 import { findServer, type ServerUrls } from './connection.ts';
@@ -52,7 +52,7 @@ export interface Database extends ConnectedDatabase {
 }
 
 /** The settings that name the database, and the way to it. */
-export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
+type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
   Partial<Pick<Config, 'DATABASE_DIRECT_URL'>>;
 
 /**
@@ -105,17 +105,12 @@ export async function joinDatabase(
 const longestOpening = 10_000;
 
 /** Tries to open a database again and again, for this many milliseconds, while another process has its folder open. */
-export async function whileInUse<Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> {
-  const deadline = performance.now() + longest;
-  for (;;) {
-    try {
-      return await open();
-    } catch (error) {
-      if (!(error instanceof FolderInUse) || performance.now() > deadline) throw error;
-    }
-    await sleep(100);
-  }
-}
+export const whileInUse = <Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> =>
+  pRetry(open, {
+    retries: Number.POSITIVE_INFINITY,
+    ...{ maxRetryTime: longest, minTimeout: 100, factor: 1 },
+    shouldRetry: ({ error }) => error instanceof FolderInUse,
+  });
 
 async function openServer(
   urls: ServerUrls,

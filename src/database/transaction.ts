@@ -1,6 +1,6 @@
 /** Transactions, each on a connection of its own, which may be lost at any moment. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import pRetry from 'p-retry';
 import pg from 'pg';
 
 /** The errors of a transaction that only has to be repeated: `serialization_failure`, `deadlock_detected`. */
@@ -14,24 +14,18 @@ const pause = 50;
  * database has another default: each statement sees what was committed before it, and a statement that had to wait for a row
  * continues with the new version of the row.
  */
-export async function inTransaction<T>(
-  pool: pg.Pool,
-  run: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
-  return retryOnConflict(() => runOnce(pool, run));
-}
+export const inTransaction = <T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise<T>): Promise<T> =>
+  retryOnConflict(() => runOnce(pool, run));
 
-/** Runs a function, and repeats it once if PostgreSQL has cancelled its transaction in favour of another. */
-export async function retryOnConflict<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || !givenUp.has(error.code)) throw error;
-    // The other transaction has to take the released locks first.
-    await sleep(pause);
-    return run();
-  }
-}
+/**
+ * Runs a function, and repeats it once if PostgreSQL has cancelled its transaction in favour of another, after that has taken the
+ * released locks.
+ */
+export const retryOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
+  pRetry(run, {
+    ...{ retries: 1, minTimeout: pause },
+    shouldRetry: ({ error }) => error instanceof pg.DatabaseError && givenUp.has(error.code),
+  });
 
 async function runOnce<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();

@@ -8,7 +8,7 @@ import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
 import { type FeedChoice, openDatabase, whileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import type { ReplicaOptions, Replicas } from '../database/replicas/replicas.ts';
+import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
@@ -158,7 +158,7 @@ async function openStandbys(
   logger: Logger,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;
-  const { openReplicas } = await import('../database/replicas/replicas.ts');
+  const { openReplicas } = await import('../database/replicas.ts');
   return openReplicas({
     ...options,
     urls,

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import type { Replicas } from '../database/replicas/replicas.ts';
+import type { Replicas } from '../database/replicas.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';

@@ -1,7 +1,6 @@
 /** Opening a database on a server: what is rejected, how its sessions are configured, and that they are closed. */
 
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -52,29 +51,16 @@ describe('a server', () => {
     await expect.poll(sessions).toBe(0);
   });
 
-  /** A server that accepts connections, and sends nothing. */
-  async function openMute() {
-    const mute = createServer((socket) => onTestFinished(() => void socket.destroy()));
-    mute.listen(0, '127.0.0.1');
-    await once(mute, 'listening');
-    const { port } = mute.address() as AddressInfo;
-    return {
-      url: `postgres://me:secret@127.0.0.1:${port}/none`,
-      asked: once(mute, 'connection'),
-      close: () => void mute.close(),
-    };
-  }
-
   it.each([
-    ['sends nothing when a client connects', 5, openMute, /"postgres:.*cannot be reached: .*timeout/],
+    ['sends nothing when a client connects', 5, false, /"postgres:.*cannot be reached: .*timeout/],
     [
       'accepts a connection and then does not respond',
       15,
-      openSilentServer,
+      true,
       /the database took the connection and then did not respond in time\. Look whether/,
     ],
-  ])('that %s is given up after %i seconds', async (_, seconds, openServer, says) => {
-    const silent = await openServer();
+  ])('that %s is given up after %i seconds', async (_, seconds, greets, says) => {
+    const silent = await openSilentServer(greets);
     onTestFinished(silent.close);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());

@@ -19,6 +19,7 @@ import {
 import { findPostgresPrograms } from './postgresPrograms.ts';
 import { openTcpProxy, type TcpProxy } from './tcpProxy.ts';
 
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 export type ClusterServer = Member['server'];
 export type Standby = Awaited<ReturnType<typeof asStandby>>;
 type Member = Awaited<ReturnType<typeof openMember>>;

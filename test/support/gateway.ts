@@ -14,7 +14,7 @@ import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { openReplicas, type Replicas } from '../../src/database/replicas/replicas.ts';
+import { openReplicas, type Replicas } from '../../src/database/replicas.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';

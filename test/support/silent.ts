@@ -11,8 +11,11 @@ export interface SilentServer {
   close(): void;
 }
 
-/** The server does not respond to the end of a connection either. */
-export async function openSilentServer(): Promise<SilentServer> {
+/**
+ * The server does not respond to the end of a connection either.
+ * @param greets whether clients can connect. Otherwise they get nothing at all, and `asked` settles when the first connects.
+ */
+export async function openSilentServer(greets = true): Promise<SilentServer> {
   const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
   const sockets = new Set<Socket>();
   let ask = () => {};
@@ -21,7 +24,9 @@ export async function openSilentServer(): Promise<SilentServer> {
   });
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.add(socket);
-    socket.on('error', () => {}).once('data', () => socket.write(greeting, () => socket.once('data', ask)));
+    socket.on('error', () => {});
+    if (greets) socket.once('data', () => socket.write(greeting, () => socket.once('data', ask)));
+    else ask();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

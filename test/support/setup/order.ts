@@ -11,7 +11,7 @@ const slowest = [
   'browser/console',
   'ops/cluster',
   'docs/examples',
-  'database/replicas/replicas',
+  'database/replicas',
   'database/embedded/embedded',
   'coherence/coherence',
   'browser/explorer',

@@ -2,10 +2,10 @@
 
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { examine } from '../../../src/cli/doctor/checks.ts';
-import { openDatabase } from '../../../src/database/database.ts';
-import { openTestDatabase } from '../../support/gateway.ts';
-import { openTcpProxy } from '../../support/tcpProxy.ts';
+import { examine } from '../../src/cli/doctor/checks.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { openTestDatabase } from '../support/gateway.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 const [database, other] = [await openTestDatabase(), await openTestDatabase()];
 const url = database.pool.options.connectionString ?? '';

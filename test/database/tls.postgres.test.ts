@@ -5,10 +5,10 @@ import { rmSync } from 'node:fs';
 import { chown, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { findServer } from '../../../src/database/connection.ts';
-import { freePort } from '../../support/freePort.ts';
-import { createFolder, initialiseData, type RunningServer, runServer } from '../../support/postgres.ts';
-import { findPostgresPrograms } from '../../support/postgresPrograms.ts';
+import { findServer } from '../../src/database/connection.ts';
+import { freePort } from '../support/freePort.ts';
+import { createFolder, initialiseData, type RunningServer, runServer } from '../support/postgres.ts';
+import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
