@@ -16,7 +16,6 @@ import { openTestGateway, type TestGateway, withClient } from '../support/gatewa
 import { startPostgres } from '../support/postgres.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 import type { Seen } from './floor.ts';
-import { announceBy, endReaders, lag, type Way } from './log.ts';
 import { commonSteps, minutes, runPrograms, type Step, seed, where } from './programs.ts';
 import { reads } from './reads.ts';
 import {
@@ -32,6 +31,7 @@ import {
   type Watched,
   watch,
 } from './watched.ts';
+import { announceBy, endReaders, lag, type Way } from './writes.ts';
 
 /** How long, in milliseconds, each test runs programs. */
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 4 : 1_000;

@@ -6,28 +6,16 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** The user to run PostgreSQL as; empty for the current one. PostgreSQL does not run as root. */
-export interface Owner {
-  readonly uid?: number;
-  readonly gid?: number;
-}
-
-export interface PostgresPrograms {
-  /** The folder of `initdb` and `postgres`. */
-  readonly folder: string;
-  readonly owner: Owner;
-}
-
 /**
  * Finds the programs in a folder from which their user can run them. If only root may enter npm's folder, that is a copy in the
  * temporary folder, which is removed when this process ends.
  */
-export function findPostgresPrograms(): PostgresPrograms {
+export function findPostgresPrograms() {
   found ??= bringPrograms(packagedFolder(), findOwner());
   return found;
 }
 
-let found: PostgresPrograms | undefined;
+let found: ReturnType<typeof bringPrograms> | undefined;
 
 /** The folder of programs in the package for this platform. It is a sibling of the folder of the package's entry. */
 function packagedFolder(): string {
@@ -39,7 +27,10 @@ function packagedFolder(): string {
   return join(folder, 'native');
 }
 
-function findOwner(): Owner {
+type Owner = ReturnType<typeof findOwner>;
+
+/** The user to run PostgreSQL as; empty for the current one. PostgreSQL does not run as root. */
+function findOwner(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   try {
     execFileSync('id', ['-u', 'postgres'], { stdio: 'ignore' });
@@ -50,7 +41,8 @@ function findOwner(): Owner {
   return { uid: number('-u'), gid: number('-g') };
 }
 
-function bringPrograms(packaged: string, owner: Owner): PostgresPrograms {
+/** The folder of `initdb` and `postgres`, and the user to run them as. */
+function bringPrograms(packaged: string, owner: Owner) {
   if (canRun(packaged, owner)) return { folder: join(packaged, 'bin'), owner };
   const copy = mkdtempSync(join(tmpdir(), 'dovetail-programs-'));
   process.once('exit', () => rmSync(copy, { recursive: true, force: true }));

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -102,13 +102,7 @@ function startup(code: number, ...texts: string[]): Buffer {
 const startupMessage = startup(0x30000, 'user', 'postgres', 'application_name', name, '');
 
 /** A client that can send invalid messages. */
-interface RawClient {
-  socket: Socket;
-  /** Waits until what was received since the last time matches, and returns it. */
-  receive(pattern: RegExp): Promise<string>;
-}
-
-function openRawClient(): RawClient {
+function openRawClient() {
   const socket = connect(join(folder, '.s.PGSQL.5432'));
   let received = '';
   socket.on('data', (data) => {
@@ -118,7 +112,8 @@ function openRawClient(): RawClient {
   cleanUps.push(() => socket.destroy());
   return {
     socket,
-    async receive(pattern) {
+    /** Waits until what was received since the last time matches, and returns it. */
+    async receive(pattern: RegExp) {
       await expect.poll(() => received, { interval: 5 }).toMatch(pattern);
       const all = received;
       received = '';
@@ -127,7 +122,7 @@ function openRawClient(): RawClient {
   };
 }
 
-async function openStartedClient(): Promise<RawClient> {
+async function openStartedClient() {
   const client = openRawClient();
   client.socket.write(startupMessage);
   await client.receive(idle);

@@ -10,7 +10,7 @@ import type { ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
 import { awaitWriters, isOver, readMessages } from '../../../src/database/feed/log.ts';
 import { type Ask, listenToServer } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
-import { announceBy, endReaders } from '../../coherence/log.ts';
+import { announceBy, endReaders } from '../../coherence/writes.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { withClient } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
