@@ -227,11 +227,6 @@ function reasonsFor(
       `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
     ],
     [
-      /server_login_retry/,
-      `PgBouncer is there, but does not get into its server: ${said}`,
-      'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
-    ],
-    [
       /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
       `the certificate of the server is not trusted (${said})`,
       `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { Config } from '../config/config.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
-import { assertOwn, FolderInUse } from './embedded/folder.ts';
+import { FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
 import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
@@ -40,8 +40,6 @@ export interface FeedChoice {
 export interface Database extends ConnectedDatabase {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
-  /** The connection settings for a session of its own, past the pooler of the pool if there is one. */
-  readonly direct: pg.ClientConfig;
   /** Settles if the engine has failed for good. Only the embedded one can. */
   readonly failure: Promise<Error>;
   /**
@@ -76,7 +74,6 @@ export async function openDatabase(
   return {
     ...connectTo(connection, { bounds, release: close }),
     embedded: true,
-    direct: connection,
     failure,
     // The engine announces in one way only: `readConfig` rejects any other.
     openChangeFeed: (choice) => listenToEngine(postgres, choice?.report),
@@ -95,9 +92,7 @@ export async function joinDatabase(
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
   return whileInUse(longestOpening, async () => {
     const running = await findEmbedded(config.DATA_DIR);
-    if (running) return connectTo(running);
-    await assertOwn(config.DATA_DIR, true);
-    return openDatabase(config, undefined, listener);
+    return running ? connectTo(running) : openDatabase(config, undefined, listener);
   });
 }
 
@@ -131,7 +126,6 @@ async function openServer(
   return {
     ...database,
     embedded: false,
-    direct,
     // A server that is away may come back.
     failure: new Promise(() => {}),
     async openChangeFeed(choice) {

@@ -29,9 +29,7 @@ function createNumbers() {
   }
 
   return {
-    get latest() {
-      return latest;
-    },
+    latest: () => latest,
     of: (viewerId: number) => numbers.get(viewerId) ?? floor,
     raise(viewerId: number): void {
       if (numbers.size >= maxViewers) raiseAll();
@@ -81,7 +79,7 @@ function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>) {
     async catchUp(viewerId: number): Promise<boolean> {
       const needed = reads.of(viewerId);
       if (performance.now() - lastFailure < pauseAfterTimeout) return false;
-      await resultWithin(longestAnnouncementWait, awaitAnnouncements(reads.latest));
+      await resultWithin(longestAnnouncementWait, awaitAnnouncements(reads.latest()));
       const isCaughtUp = needed <= caughtUpUntil;
       if (!isCaughtUp) lastFailure = performance.now();
       return isCaughtUp;

@@ -69,12 +69,6 @@ it.each<[string, string | undefined, string, string]>([
     'the server does not let it in: $',
     'See to that, or correct DATABASE_URL.',
   ],
-  [
-    'try again later (server_login_retry)',
-    '08P01',
-    'PgBouncer is there, but does not get into its server: $',
-    'Start that server, or correct host= in the configuration of PgBouncer and run RELOAD.',
-  ],
 ])('gives the reason and says what to do: %s (%s)', (said, code, says, advice) => {
   const error = failed(said, code);
   const { message, cause } = connectionError(url, client, error);

@@ -1,6 +1,7 @@
 /** Each constraint of the database, with writes that it rejects, whichever client makes them. */
 
 import { afterAll, describe, expect, it } from 'vitest';
+import { listedTypes } from '../../src/database/models.ts';
 import { createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 
@@ -27,15 +28,7 @@ function rejectedBy(check: string, columns: string, values: readonly string[]): 
   });
 }
 
-const owned = [
-  'DttDevice',
-  'DttTemplate',
-  'DttSession',
-  'LkbxDevice',
-  'LockTemplate',
-  'LockSession',
-  'OssmDevice',
-];
+const owned = listedTypes.filter((type) => type !== 'User');
 const withPublicId = owned.filter((table) => table !== 'LockTemplate');
 const library = 'INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES';
 const token = 'INSERT INTO "ApiToken" ("userId", name, digest, slot)';

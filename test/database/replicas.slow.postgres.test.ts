@@ -17,6 +17,7 @@ import {
   withClient,
 } from '../support/gateway.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
+import type { TcpProxy } from '../support/tcpProxy.ts';
 
 const name = 'things';
 const cluster = await startCluster(2, { log_statement: 'all' });
@@ -35,6 +36,7 @@ const pair: readonly Standby[] = [...cluster.standbys];
 const lines = await Promise.all(pair.map((standby) => standby.openTcpProxy(name)));
 afterAll(() => cluster.stop());
 
+const held: TcpProxy[] = [];
 /** The gateways that a test has opened. */
 let gateways: TestGateway[] = [];
 /** The gateway of the tests that need no options. */
@@ -42,8 +44,7 @@ let usual: TestGateway | undefined;
 afterAll(() => usual?.close());
 afterEach(async () => {
   vi.restoreAllMocks();
-  for (const line of lines) line.release();
-  for (const { upstream } of pair) upstream.release();
+  for (const line of held.splice(0)) line.release();
   // One that a test has stopped.
   for (const standby of pair) await standby.start();
   await resume();
@@ -71,6 +72,12 @@ async function start(options?: TestGatewayOptions): Promise<TestGateway> {
   // The standbys replay what the start has written, after which no account has to read at the primary.
   for (const account of accounts) await readsFromStandby(gateway, account);
   return gateway;
+}
+
+/** Holds a line until the end of the test. A release drops its connections, so others stay as they are. */
+function hold(line: TcpProxy): void {
+  held.push(line);
+  line.hold();
 }
 
 const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
@@ -212,7 +219,7 @@ describe('reads', () => {
     await expect.poll(() => activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 1));
     // The standbys receive the log up to here, and nothing after it.
     await cluster.isReceived(pair);
-    for (const { upstream } of pair) upstream.hold();
+    for (const { upstream } of pair) hold(upstream);
     await setSilently(alice, at(alice.dttTemplates, 2));
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
     await resume();
@@ -284,7 +291,7 @@ it('a new user is found at once, even if the user was not announced', async () =
 describe('a standby', () => {
   it.each([
     ['is stopped', (standby: Standby) => standby.stop('immediate')],
-    ['does not respond', async (standby: Standby) => at(lines, pair.indexOf(standby)).hold()],
+    ['does not respond', async (standby: Standby) => hold(at(lines, pair.indexOf(standby)))],
   ])(
     'delays a read by less than four seconds when it %s, and is healthy again afterwards',
     async (_, fail) => {

@@ -118,27 +118,17 @@ export const engineFolder = 'postgres';
 const ownUser = () => process.geteuid?.();
 
 /**
- * Makes sure that this process may use the database of a folder.
- * @param isCommand whether a command opens it. A command of root does not create a database in a folder of another user. A gateway
- * does: in a container that runs as root, DATA_DIR is often a folder of a user of the host.
+ * Makes sure that this process may use the database of a folder. Any user may create one there: in a container that runs as root,
+ * DATA_DIR is often a folder of a user of the host.
  * @throws {SetupError} when it belongs to another user.
  */
-export async function assertOwn(dataDir: string, isCommand = false): Promise<void> {
+export async function assertOwn(dataDir: string): Promise<void> {
   const user = ownUser();
-  const owner =
-    (await ownerOf(join(dataDir, engineFolder))) ??
-    (isCommand && user === 0 ? await ownerOf(dataDir) : undefined);
+  // Without an owner, if there is no such folder, or it cannot be inspected: then opening it reports the error.
+  const { uid: owner } = await stat(join(dataDir, engineFolder)).catch(() => ({ uid: undefined }));
   if (user === undefined || owner === undefined || owner === user) return;
   throw new SetupError(
     `DATA_DIR ${JSON.stringify(dataDir)} belongs to user ${owner}, who could not use the files that user ${user} would leave there. Run this as its owner, such as with sudo -u '#${owner}', or give the folder away: ${chown(dataDir, user)}`,
-  );
-}
-
-/** Undefined if there is no such folder, or it cannot be inspected: then opening it reports the error. */
-function ownerOf(path: string): Promise<number | undefined> {
-  return stat(path).then(
-    ({ uid }) => uid,
-    () => undefined,
   );
 }
 

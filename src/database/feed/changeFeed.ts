@@ -210,33 +210,25 @@ function createHeartbeats() {
 /** The listeners. They are called with each change, and with `all` if announcements may have been missed. */
 function createAudience() {
   const listeners = new Set<ChangeListener>();
-  let listening = false;
   let connections = 0;
-  let kind: FeedKind = 'notify';
-  function tell(change: Change): void {
-    for (const listener of listeners) listener(change);
-  }
-  return {
-    tell,
-    get kind() {
-      return kind;
-    },
-    get listening() {
-      return listening;
-    },
-    get reconnects() {
-      return Math.max(connections - 1, 0);
+  const audience = {
+    kind: 'notify' as FeedKind,
+    listening: false,
+    reconnects: 0,
+    tell(change: Change): void {
+      for (const listener of listeners) listener(change);
     },
     subscribe(listener: ChangeListener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    set(now: boolean, by = kind): void {
-      listening = now;
-      kind = by;
-      if (now) connections++;
+    set(now: boolean, by = audience.kind): void {
+      audience.listening = now;
+      audience.kind = by;
+      if (now) audience.reconnects = connections++;
       // Everything that was read before may be stale: changes may have been missed.
-      tell({ kind: 'all' });
+      audience.tell({ kind: 'all' });
     },
   };
+  return audience;
 }
