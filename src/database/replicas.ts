@@ -39,12 +39,7 @@ export interface ReplicaOptions {
 /** @throws {SetupError} when the identity of the primary cannot be read. */
 export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
-  const addresses = urls.map((url): StandbyAddress => {
-    const connection = keepConnected({ url, bounds, primary }, onChange);
-    // All viewers of a standby share one wait.
-    const { begin } = createSharedRuns(() => catchUp(sql, connection));
-    return { ...connection, catchUp: begin, reads: 0 };
-  });
+  const addresses = urls.map((url) => keepConnected({ url, bounds, primary }, onChange));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
   return {
@@ -67,13 +62,6 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
       await Promise.all(addresses.map(({ close }) => close()));
     },
   };
-}
-
-/** The address of a standby, which may be another server after a reconnection. */
-interface StandbyAddress extends StandbyConnection {
-  /** Waits until the primary shows what the standby has shown. */
-  catchUp(): Promise<void>;
-  reads: number;
 }
 
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
@@ -147,14 +135,13 @@ const catchUpPause = 5;
 
 /**
  * Waits until the primary shows everything that the standby has shown so far. A standby may show a commit before the primary: the
- * primary shows it when the committing process has finished, which with synchronous replication waits for the standby. A lost
- * standby can only have shown transactions that began before its loss.
+ * primary shows it when the committing process has finished, which with synchronous replication waits for the standby.
+ * @param last when the standby may have shown something for the last time: a lost one only transactions that began before its loss.
  * @throws SERVICE_UNAVAILABLE when the primary does not show it in time.
  */
-async function catchUp(sql: Sql, { current, lostAt }: StandbyConnection): Promise<void> {
-  const began = performance.now();
-  const last = current() ? began : lostAt();
+async function catchUp(sql: Pick<Sql, 'run'>, last: number | undefined): Promise<void> {
   if (last === undefined) return;
+  const began = performance.now();
   let left: readonly string[] | undefined;
   for (;;) {
     const rows = await sql.run<{ commit: string }>(committing, [performance.now() - last]);
@@ -269,6 +256,7 @@ async function readPrimary(sql: Pick<Sql, 'run'>) {
   if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
   const read = createPositionReader(sql);
   const primary = {
+    sql,
     identity,
     /** The timeline that it writes, as it was last read. */
     timeline: 0,
@@ -438,7 +426,8 @@ async function identify(watcher: pg.Client, { system, database, role }: Identity
 const reconnectPause = 1_000;
 const heartbeat = 500;
 
-type StandbyConnection = ReturnType<typeof keepConnected>;
+/** The address of a standby, which may be another server after a reconnection. */
+type StandbyAddress = ReturnType<typeof keepConnected>;
 
 /** Called with the state of a standby, in words, whenever it has changed. */
 type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
@@ -452,15 +441,15 @@ function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
   let current: Standby | undefined;
   let status = '';
 
-  function setStatus(now: string, isReadFrom = false): void {
-    if (now !== status && !signal.aborted) onChange(name, now, isReadFrom);
+  function setStatus(now: string): void {
+    if (now !== status && !signal.aborted) onChange(name, now, now === 'well');
     status = now;
   }
 
   /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
     current = await connectStandby(options);
-    setStatus('well', true);
+    setStatus('well');
     while (current.lostAt() === undefined && (await pause(heartbeat, signal))) await current.refresh();
     return current.close();
   }
@@ -474,10 +463,13 @@ function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
   return {
     /** Its host and port, without a password. */
     name,
+    reads: 0,
     /** The standby, if it is connected and healthy. */
     current: () => (current?.lostAt() === undefined ? current : undefined),
-    /** When the last standby that was healthy was lost; undefined if none was. */
-    lostAt: () => current?.lostAt(),
+    /** Waits until the primary shows what the last standby that was healthy has shown. All viewers share one wait. */
+    catchUp: createSharedRuns(() =>
+      catchUp(options.primary.sql, current && (current.lostAt() ?? performance.now())),
+    ).begin,
     /** Its state in words, for logs and metrics. */
     status: () => status,
     async close() {

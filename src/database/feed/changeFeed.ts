@@ -222,7 +222,7 @@ function createAudience() {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    set(now: boolean, by = audience.kind): void {
+    set(now: boolean, by: FeedKind = audience.kind): void {
       audience.listening = now;
       audience.kind = by;
       if (now) audience.reconnects = connections++;
