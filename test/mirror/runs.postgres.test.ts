@@ -46,7 +46,7 @@ beforeEach(async () => {
     },
   };
   const logger = pino({ level: 'silent' });
-  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, identify: identifyByUsersMe });
+  runs = createRuns({ pool: database.pool, userId: 1, logger, identify: identifyByUsersMe });
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
@@ -259,12 +259,16 @@ it('a write has another mark than the one before, whatever the clock says', asyn
   expect(Number(mark) - Number(previous)).toBe(1);
 });
 
-it('a run that fails renews its lease no more', async () => {
+it('a run keeps its lease for as long as it takes, and renews it no more once it has failed', async () => {
   await readLists();
-  const failing = async () => Promise.reject(new Error('broken'));
-  await expect(whileLeased(database.pool, 1, 'lists', failing, 30)).rejects.toThrow('broken');
-  const query = vi.spyOn(database.pool, 'query');
-  await sleep(100);
+  const { pool } = database;
+  const fail = () => sleep(600).then(() => Promise.reject(new Error('broken')));
+  const failing = whileLeased(pool, 1, 'lists', fail, 300);
+  await sleep(450);
+  expect(await whileLeased(pool, 1, 'lists', async () => {})).toBe(false);
+  await expect(failing).rejects.toThrow('broken');
+  const query = vi.spyOn(pool, 'query');
+  await sleep(150);
   expect(query).not.toHaveBeenCalled();
 });
 

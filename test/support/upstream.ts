@@ -107,7 +107,7 @@ export interface Scene {
   /** Syncs. Fails if another run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
   /** Brings the mirror into the state after its first run, which takes place once and is restored afterwards. */
-  syncOnce(): Promise<void>;
+  syncOnce(options?: Partial<SyncOptions>): Promise<void>;
   /** Opens a gateway over the mirror, and creates a token. `renew` and `close` close the gateway. */
   openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
   /** Restores the beginning, which is much faster than opening another scene. */
@@ -170,14 +170,15 @@ export async function openScene(): Promise<Scene> {
       if (!report) throw new Error('another run is under way');
       return report;
     },
-    async syncOnce() {
+    async syncOnce(options) {
       if (restoreMirrored) return restoreMirrored();
-      await scene.sync();
+      await scene.sync(options);
       restoreMirrored = await save(target);
     },
     async openMirror(options) {
+      await mirror?.close();
       mirror = await openOver(target, { mirror: options });
-      const { token } = await createToken(target.pool, 'demo', 'test');
+      const { token } = await createToken(target.pool, 'demo', `test ${randomUUID()}`);
       return { gateway: mirror, token };
     },
     async renew() {
