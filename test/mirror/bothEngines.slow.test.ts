@@ -31,15 +31,15 @@ describe('a mirror', () => {
       'lock templates 3 3 0 0 0 0',
       'lock sessions 7 7 0 0 0 0',
       'OSSM devices 1 1 0 0 0 0',
-      'DTT sessions 60 60 0 0 0 0',
+      'DTT sessions 24 24 0 0 0 0',
       // The last template has no segments, so its details change nothing.
       'details of DTT templates 5 0 4 1 0 0',
-      'details of DTT sessions 60 0 60 0 0 0',
+      'details of DTT sessions 24 0 24 0 0 0',
     ]);
     // The number of sessions is a field of the user.
-    expect(advanced).toContainEqual(['DTT sessions', 60, 60]);
-    expect(advanced).toContainEqual(['details of DTT sessions', 1, 60]);
-    expect(advanced.at(-1)).toEqual(['details of DTT sessions', 60, 60]);
+    expect(advanced).toContainEqual(['DTT sessions', 24, 24]);
+    expect(advanced).toContainEqual(['details of DTT sessions', 1, 24]);
+    expect(advanced.at(-1)).toEqual(['details of DTT sessions', 24, 24]);
     expect(advanced).toContainEqual(['lock sessions', 7, undefined]);
     await expectSameReads(scene, await openMirror(), allReads);
   });

@@ -7,7 +7,15 @@ import { syncDetails } from '../../src/mirror/sync.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import { behave, openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
+import {
+  behave,
+  openScene,
+  pathOf,
+  reply,
+  type Scene,
+  sessionCount,
+  shortTiming,
+} from '../support/upstream.ts';
 
 let scene: Scene;
 let mirror: { gateway: TestGateway; token: string };
@@ -200,7 +208,7 @@ describe('the details of a mirror', () => {
   beforeEach(renew);
 
   it('are read after the lists, those of the active template first, then those of the newest sessions', async () => {
-    expect(await pending()).toEqual([5, 60]);
+    expect(await pending()).toEqual([5, sessionCount]);
     const { countsByKind, notes } = await pullOnly('details');
     expect(await pending()).toEqual([0, 0]);
     expect(fetched()[0]).toBe('GET /dtt/templates/1');
@@ -209,21 +217,27 @@ describe('the details of a mirror', () => {
       .map((request) => Number(/\d+$/.exec(request)?.[0]));
     // Four are requested at a time, so their order may differ by as much.
     for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
-    expect(sessions).toHaveLength(60);
+    expect(sessions).toHaveLength(sessionCount);
     expect(notes).toEqual([]);
     const name = 'details of DTT sessions';
-    expect(countsByKind.get(name)).toMatchObject({ fetched: 60, updated: 60, created: 0 });
+    expect(countsByKind.get(name)).toMatchObject({
+      fetched: sessionCount,
+      updated: sessionCount,
+      created: 0,
+    });
     expect((await pullOnly('details')).countsByKind.get(name)).toMatchObject({ fetched: 0 });
   });
 
   it('are read again by a full run, which counts what has changed', async () => {
     const name = 'details of DTT sessions';
-    expect((await scene.sync({ full: true })).countsByKind.get(name)).toMatchObject({ updated: 60 });
+    expect((await scene.sync({ full: true })).countsByKind.get(name)).toMatchObject({
+      updated: sessionCount,
+    });
     const { client } = scene.source.database;
     await client.trainerSegment.updateMany({ where: { sessionId: 3 }, data: { repsTarget: 78 } });
     const { countsByKind } = await scene.sync({ full: true });
-    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
-    expect(countsByKind.get(name)).toMatchObject({ fetched: 60, updated: 1, unchanged: 59 });
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ updated: 0, unchanged: sessionCount });
+    expect(countsByKind.get(name)).toMatchObject({ updated: 1, unchanged: sessionCount - 1 });
   });
 
   it('stay while a list has not changed, and are pending again once it has', async () => {

@@ -2,7 +2,16 @@
 
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } from '../support/upstream.ts';
+import {
+  behave,
+  contents,
+  openScene,
+  pathOf,
+  reply,
+  type Scene,
+  sessionCount,
+  unchanged,
+} from '../support/upstream.ts';
 
 let scene: Scene;
 
@@ -63,23 +72,23 @@ describe('the mirror of an upstream', () => {
     scene.proxy.misbehave = (request) =>
       /\/dtt\/sessions\?.*offset=[^0]/.test(request.url ?? '') && Boolean(request.socket.destroy());
     await expect(scene.sync()).rejects.toThrow(/Gave up/);
-    expect(await scene.target.client.dttSession.count()).toBe(160);
-    expect(await expectWholeSessions()).toBe(60);
+    expect(await scene.target.client.dttSession.count()).toBe(sessionCount + 100);
+    expect(await expectWholeSessions()).toBe(sessionCount);
 
     scene.proxy.misbehave = behave;
     // A session that cannot be read in this run is read by the next. This run reads the details of those listed before.
     spoil(['/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null }]);
     const report = await scene.sync();
-    expect(await expectWholeSessions()).toBe(189);
+    expect(await expectWholeSessions()).toBe(sessionCount + 129);
     expect(report.countsByKind.get('DTT sessions')).toMatchObject({
       created: 30,
-      unchanged: 160,
+      unchanged: sessionCount + 100,
     });
     expect(report.countsByKind.get('details of DTT sessions')).toMatchObject({ updated: 129, skipped: 1 });
 
     scene.proxy.rewrite = unchanged;
     await scene.sync();
-    expect(await expectWholeSessions()).toBe(190);
+    expect(await expectWholeSessions()).toBe(sessionCount + 130);
     expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
   });
 
@@ -166,10 +175,10 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
   spoil(
     ['/dtt', 1, { macAddress: {} }],
     ['/dtt/templates', 1, { Segment: null }],
-    ['/dtt/sessions/', 30, { id: 5 }],
+    ['/dtt/sessions/', 20, { id: 5 }],
     // The segment and the identifier of other records.
-    ['/dtt/sessions/', 31, { TrainerSegment: [{ id: 5, type: 'bounce' }] }],
-    ['/dtt/sessions/', 32, { bubble_id: 'session-demo-1' }],
+    ['/dtt/sessions/', 21, { TrainerSegment: [{ id: 5, type: 'bounce' }] }],
+    ['/dtt/sessions/', 22, { bubble_id: 'session-demo-60' }],
     ['/ossm', 1, { id: 'x' }],
   );
   const { rewrite } = scene.proxy;
@@ -180,11 +189,11 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
     '/dtt, record 1: macAddress: Invalid input: expected string, received object; skipped.',
     '/ossm, a record: id: Invalid input: expected number, received string; skipped.',
     '/dtt/templates/1: Segment: Invalid input: expected array, received null; skipped.',
-    '/dtt/sessions/30: id: is 5; skipped.',
-    '/dtt/sessions/31: Key (id)=(5) already exists.; skipped.',
-    '/dtt/sessions/32: Key ("bubbleId")=(session-demo-1) already exists.; skipped.',
+    '/dtt/sessions/20: id: is 5; skipped.',
+    '/dtt/sessions/21: Key (id)=(5) already exists.; skipped.',
+    '/dtt/sessions/22: Key ("bubbleId")=(session-demo-60) already exists.; skipped.',
   ]);
-  expect(await expectWholeSessions()).toBe(57);
+  expect(await expectWholeSessions()).toBe(sessionCount - 3);
 
   scene.proxy.rewrite = unchanged;
   expect((await scene.sync()).notes).toEqual([]);
@@ -223,7 +232,7 @@ describe('an upstream with only the thirteen documented operations', () => {
       'GET /ossm is not offered: it responded with 404.',
     ]);
     expect(await scene.target.client.lkbxDevice.count()).toBe(0);
-    expect(await expectWholeSessions()).toBe(60);
+    expect(await expectWholeSessions()).toBe(sessionCount);
     scene.proxy.misbehave = behave;
     await scene.sync();
     await expectCorrect();

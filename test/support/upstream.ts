@@ -115,8 +115,11 @@ export interface Scene {
   close(): Promise<void>;
 }
 
+/** How many sessions the account of a scene has, more than a run writes at once. Each takes a request. */
+export const sessionCount = 24;
+
 /**
- * A gateway with the demo account, whose sessions also name a trainer and a template that the account cannot
+ * A gateway with the newest sessions of the demo account, which also name a trainer and a template that the account cannot
  * read, and an empty database to mirror it in.
  */
 export async function openScene(): Promise<Scene> {
@@ -125,6 +128,8 @@ export async function openScene(): Promise<Scene> {
   const sourceToken = await prepareDemo(database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
   if (sourceToken === undefined) throw new Error('the demo account has no token');
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
+  await client.dttSession.deleteMany({ where: { id: { gt: sessionCount } } });
+  await client.user.updateMany({ where: { username: 'demo' }, data: { dttTotalSessions: sessionCount } });
   await client.dttSession.updateMany({
     where: { trainerId: 2 },
     data: { trainerId: null, goneTrainerId: 2 },
