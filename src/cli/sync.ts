@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { SetupError } from '../errors.ts';
-import { describeChanges, nextStep, reportColumns, reportRows, type SyncListener } from '../mirror/report.ts';
+import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
 import { sync } from '../mirror/sync.ts';
 import { createUpstream } from '../upstream/upstream.ts';
 import { createMigrationReporter } from './database.ts';
@@ -38,25 +38,21 @@ async function runSync({ from, full = false, json }: { from?: string; full?: boo
     onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
   let reportedAt = performance.now();
-  const listener: SyncListener = {
-    advanced(kind, fetched, expected) {
-      if (performance.now() - reportedAt < reportInterval) return;
-      reportedAt = performance.now();
-      say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
-    },
-    finished: (kind, { fetched, created, updated }) =>
-      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
+  const onProgress: OnProgress = (kind, fetched, expected) => {
+    if (performance.now() - reportedAt < reportInterval) return;
+    reportedAt = performance.now();
+    say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
   };
   const database = await joinDatabase(config, createMigrationReporter(config));
   try {
-    const report = await sync({ pool: database.pool, upstream, full, signal: stop.signal, listener });
+    const report = await sync({ pool: database.pool, upstream, full, signal: stop.signal, onProgress });
     if (!report) throw new SetupError('Another run is under way. Try again when it has ended.');
     const { account, countsByKind, requests, notes } = report;
     for (const note of notes) say(note);
     if (json)
       printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
     else printTable(['', ...reportColumns], reportRows(report));
-    const summary = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
+    const summary = countChanges(report) > 0 ? 'Done' : 'Nothing has changed';
     say(`${summary}, with ${requests} requests.`);
     say(`Next: ${nextStep(account, config)}`);
   } catch (error) {

@@ -77,8 +77,3 @@ export const user = z.object({
   dttTotalReps: count,
   dttTotalSessions: count,
 });
-
-/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
-export const userNullUntilKnown = Object.keys(user.omit({ id: true, username: true }).shape).concat(
-  'scheduleType',
-);

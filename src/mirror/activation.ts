@@ -35,8 +35,6 @@ export interface ActivationOptions {
   accountOf(
     viewer: Viewer,
   ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
-  /** Called as soon as the upstream has activated a template: stored responses of the account are outdated. */
-  onPosted(viewer: Viewer): Promise<unknown>;
   /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: no client has sent one, or the upstream rejects that of the settings. */
@@ -51,7 +49,6 @@ export function createActivation({
   pool,
   logger,
   accountOf,
-  onPosted,
   onActivated,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
@@ -66,7 +63,6 @@ export function createActivation({
     }
     const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
     try {
-      await onPosted(viewer);
       return { here: await activateHere(), scheduleTypeChanged };
     } finally {
       await onActivated(viewer);

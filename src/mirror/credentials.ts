@@ -42,27 +42,15 @@ export type Credentials = ReturnType<typeof openCredentials>;
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
-/** The error for clients if no token can be used. */
-const unreachable = (hasConfiguredToken: boolean) =>
-  hasConfiguredToken
-    ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
-    : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const);
-
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
   const hasConfiguredToken = configured !== undefined;
   const closing = new AbortController();
-  /** The first account of the configured token. */
-  let accountId: number | undefined;
   const tokens = createUpstreamTokens({
     async check(token, viewer) {
       // A token of the gateway's own is never shown to the upstream, even if it was revoked.
       if (!hasConfiguredToken && !viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
-      const checked = await askWhose(options, token, viewer?.id, closing.signal);
-      const isOthers =
-        hasConfiguredToken && checked.kind === 'valid' && checked.userId !== (accountId ?? checked.userId);
-      // Clients have tokens of the first account, so this token is no longer used.
-      return isOthers && !viewer ? { kind: 'invalid' } : checked;
+      return askWhose(options, token, viewer?.id, closing.signal);
     },
     onBegin(credential) {
       const account = accounts.getOrAdd(credential.viewer.id);
@@ -75,13 +63,9 @@ export function openCredentials(options: CredentialsOptions) {
       if (!hasConfiguredToken) accounts.removeUnreachable(id);
     },
     onOther: () =>
-      hasConfiguredToken
-        ? logger.error(
-            'UPSTREAM_TOKEN belongs to another user now: set a token of the mirrored account, or use another database',
-          )
-        : logger.warn(
-            'the upstream says that a token belongs to another user: what it was used for here has ended',
-          ),
+      logger.warn(
+        'the upstream says that a token belongs to another user: what it was used for here has ended',
+      ),
     ttl: maxAge,
     idle,
   });
@@ -94,7 +78,6 @@ export function openCredentials(options: CredentialsOptions) {
       if ('viewer' in found) own = found.viewer ?? undefined;
       if ('viewer' in found && !own)
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
-      accountId ??= own?.id;
       if (own) accounts.getOrAdd(own.id).touch();
       await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
     }
@@ -111,7 +94,10 @@ export function openCredentials(options: CredentialsOptions) {
     },
     noteStatus: tokens.noteStatus,
     isConfirmedSince: tokens.isConfirmedSince,
-    unreachable: unreachable(hasConfiguredToken),
+    /** The error for clients if no token can be used. */
+    unreachable: hasConfiguredToken
+      ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
+      : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();

@@ -82,27 +82,22 @@ export function createDetailsOnDemand({
   logger,
   accountOf,
 }: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
-  /** The records that are being fetched. There is one map for all requests, so that no two of them fetch the same record. */
-  const underWay = new Map<string, Promise<unknown>>();
   return async (viewer, model, ids) => {
     const found = await accountOf(viewer);
     if (!found?.upstream) throw detailsNotHere(ids.length);
     const { upstream, budget } = found;
     const affordable = ids.slice(0, budget.available());
     const left = ids.length - affordable.length;
+    const { dttTemplates, dttSessions } = kindsOf(viewer.id);
+    const kind = model === 'DttTemplate' ? dttTemplates : dttSessions;
+    const reader: DetailsReader = {
+      pool,
+      accountId: viewer.id,
+      transaction: (write) => inTransaction(pool, write),
+      fetch: (id, signal) => fetchRecord(upstream, kind, id, signal),
+    };
     try {
-      const { dttTemplates, dttSessions } = kindsOf(viewer.id);
-      const kind = model === 'DttTemplate' ? dttTemplates : dttSessions;
-      const options = { pool, upstream, accountId: viewer.id };
-      const fetch = (id: number) => {
-        // Two accounts that see the same template send different tokens.
-        const key = `${viewer.id} ${model} ${id}`;
-        const fetching =
-          underWay.get(key) ?? fetchDetails(options, kind, id).finally(() => underWay.delete(key));
-        underWay.set(key, fetching);
-        return fetching;
-      };
-      await pMap(affordable, fetch, { concurrency });
+      await readDetails(reader, kind, affordable);
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'details not fetched');
@@ -110,23 +105,4 @@ export function createDetailsOnDemand({
     }
     if (left > 0) throw detailsNotHere(left, budget.delayFor(left) / 1_000);
   };
-}
-
-/**
- * Fetches the details of one record, if they are still pending.
- * @param upstream sends the token of the account.
- * @throws {UpstreamError} when the upstream cannot be used.
- */
-export async function fetchDetails(
-  { pool, upstream, accountId }: Pick<DetailsReader, 'pool' | 'accountId'> & { readonly upstream: Upstream },
-  kind: Kind,
-  id: number,
-): Promise<void> {
-  const reader: DetailsReader = {
-    pool,
-    accountId,
-    transaction: (write) => inTransaction(pool, write),
-    fetch: (each, signal) => fetchRecord(upstream, kind, each, signal),
-  };
-  await readDetails(reader, kind, [id]);
 }

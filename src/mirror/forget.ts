@@ -1,6 +1,5 @@
 /** Removes an account from a mirror, with everything that no other account shares. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
@@ -24,35 +23,17 @@ const owned = {
   OssmDevice: 'OSSM devices',
 };
 
-/** How many accounts an error names if there is none of the given name. */
-const named = 10;
-
-/** How long, in milliseconds, the command waits until all gateways have received the announcement. */
-const longestDelivery = 1_000;
-
-/** How long, in seconds, no gateway may read the account again. It is gone by then. */
-const turn = 60;
-
 /**
- * Removes an account. First it is marked as unread and all gateways are told, so that no response has only a part of its rows.
+ * Removes an account, also while a run reads it, which fails then.
  * @returns the account, the numbers of removed rows by their names, and how many templates stay, since other accounts have imported
  * them.
  * @throws {SetupError} if the database is no mirror, or does not have the account.
  */
-export async function forgetAccount(pool: pg.Pool, which: WhichAccount) {
-  await inTransaction(pool, async (client) => {
-    const { id } = await findAccount(client, which);
-    await client.query(
-      `UPDATE "MirroredAccount" SET "refreshedAt" = NULL, "heldBy" = 'forget', "heldUntil" = now() + $2 * interval '1 s'
-       WHERE "userId" = $1`,
-      [id, turn],
-    );
-    // A trigger announces every change of a user.
-    await client.query('UPDATE "User" SET username = username WHERE id = $1', [id]);
-  });
-  await sleep(longestDelivery);
+export function forgetAccount(pool: pg.Pool, which: WhichAccount) {
   return inTransaction(pool, async (client) => {
     const account = await findAccount(client, which);
+    // A run locks this row before all others. The same order avoids deadlocks.
+    await client.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE', [account.id]);
     await acquireSharedLock(client);
     const removed: Record<string, number> = {};
     for (const [table, name] of Object.entries(owned)) {
@@ -81,17 +62,12 @@ async function findAccount(
   if (mirrors === 0) throw new SetupError('This database mirrors no accounts, so there is none to forget.');
   const [column, value] = 'id' in which ? ['id', which.id] : ['username', which.username];
   const { rows } = await client.query<{ id: number; username: string }>(
-    `SELECT id, username FROM "User" WHERE ${column} = $1 FOR UPDATE`,
+    `SELECT id, username FROM "User" WHERE ${column} = $1`,
     [value],
   );
   if (rows[0]) return rows[0];
-  const { rows: others } = await client.query<{ id: number; username: string }>(
-    'SELECT id, username FROM "User" ORDER BY lower(username), id LIMIT $1',
-    [named + 1],
-  );
-  const names = others.slice(0, named).map(({ id, username }) => `${printable(username)} (id ${id})`);
-  const known = [...names, ...(others.length > named ? ['more'] : [])].join(', ') || 'none';
+  const what = 'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`;
   throw new SetupError(
-    `The mirror has no account of the ${'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`}. It has ${known}.`,
+    `The mirror has no account of the ${what}. \`dovetail user list\` names its accounts.`,
   );
 }

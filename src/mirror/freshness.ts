@@ -17,6 +17,8 @@ export interface WaitLimits {
   readonly awakening: number;
   /** Until the upstream responds to a request that is forwarded. */
   readonly forwarding: number;
+  /** Until all gateways have been told of a write, before the response to it is sent. */
+  readonly announcement: number;
 }
 
 /** The parts of an account that this module uses. */

@@ -27,7 +27,6 @@ type OwnerId = z.ZodType<number>;
 const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
-  nullUntilKnown: ['macAddress', 'serialNumber', 'softwareVersion', 'createdDate', 'apiHits'],
   list: '/dtt',
   record: z
     .object({
@@ -100,7 +99,6 @@ const template = (accountId: number) =>
 const dttTemplates = (accountId: number): Kind => ({
   name: 'DTT templates',
   table: 'DttTemplate',
-  nullUntilKnown: ['description', 'tagline', 'message'],
   children: { table: 'DttTemplateSegment', parent: 'templateId' },
   list: '/dtt/templates',
   summary: templateSummary(accountId),
@@ -191,7 +189,6 @@ const dttSessions = (accountId: number): Kind => ({
 const lkbxDevices = (ownerId: OwnerId): Kind => ({
   name: 'LKBX devices',
   table: 'LkbxDevice',
-  nullUntilKnown: ['macAddress'],
   list: '/lkbx',
   isOptional: true,
   record: z
@@ -211,7 +208,6 @@ const lkbxDevices = (ownerId: OwnerId): Kind => ({
 const lockTemplates = (ownerId: OwnerId): Kind => ({
   name: 'lock templates',
   table: 'LockTemplate',
-  nullUntilKnown: ['breakRegularity'],
   list: '/lkbx/templates',
   isOptional: true,
   record: z
@@ -232,7 +228,6 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
 const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
-  nullUntilKnown: ['name', 'createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   isOptional: true,
@@ -265,7 +260,6 @@ const lockSessions = (ownerId: OwnerId): Kind => ({
 const ossmDevices = (ownerId: OwnerId): Kind => ({
   name: 'OSSM devices',
   table: 'OssmDevice',
-  nullUntilKnown: ['macAddress'],
   list: '/ossm',
   isOptional: true,
   record: z

@@ -6,7 +6,6 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import { userNullUntilKnown } from './account.ts';
 import type { Row } from './records.ts';
 import type { WriteCounts } from './report.ts';
 import { acquireSharedLock, findDiffering, upsert } from './rows.ts';
@@ -29,7 +28,8 @@ export function addAccount(pool: pg.Pool, source: string, account: Row): Promise
     await checkMirror(client, source);
     await client.query('INSERT INTO "Mirror" (source) VALUES ($1) ON CONFLICT DO NOTHING', [source]);
     if (await isMirrored(client, account.id)) return false;
-    await upsert(client, 'User', [await withFreeName(client, account)], userNullUntilKnown);
+    await takeName(client, account);
+    await upsert(client, 'User', [account]);
     await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     return true;
   });
@@ -67,38 +67,21 @@ export async function isMirrored(pool: pg.Pool | pg.PoolClient, userId: number):
 
 /** Writes the row of an account's user. @param isNew whether this run has added the account. */
 export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
-  const row = await withFreeName(client, user);
-  const updated = (await findDiffering(client, { table: 'User' }, [{ row }])).size;
-  if (updated > 0) await upsert(client, 'User', [row]);
+  await takeName(client, user);
+  const updated = (await findDiffering(client, { table: 'User' }, [{ row: user }])).size;
+  if (updated > 0) await upsert(client, 'User', [user]);
   const created = isNew ? 1 : 0;
   return { created, updated, unchanged: 1 - created - updated };
 }
 
 /**
- * Returns the account with a username that is free here. If another account has exactly this name, that one was renamed upstream since
- * it was read, and loses the name. If the names differ only by case, this account gets its id after its name.
+ * Takes the name of an account from another one that has it here, since that one was renamed upstream after it was read: its id
+ * follows the name until its new name is read.
  */
-async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
-  const { id, username } = account;
-  await acquireSharedLock(client);
-  const { rows } = await client.query<{ username: string }>(
-    'SELECT username FROM "User" WHERE lower(username) = lower($2) AND id <> $1',
-    [id, username],
-  );
-  const [other] = rows;
-  if (!other) return account;
-  if (other.username !== username) return { ...account, username: `${username} (id ${id})` };
-  await takeName(client, account);
-  return account;
-}
-
-/** Renames the other account with this name: its id follows the name until its new name is read. */
 async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
+  await acquireSharedLock(client);
   await client.query(
-    `UPDATE "User" AS stale SET username = (
-       SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
-       WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
-     WHERE username = $2 AND id <> $1`,
+    `UPDATE "User" SET username = username || ' (id ' || id || ')' WHERE lower(username) = lower($2) AND id <> $1`,
     [id, username],
   );
 }

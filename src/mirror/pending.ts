@@ -29,7 +29,7 @@ export async function readStillPending(
   { table }: Kind,
   ids: readonly number[],
 ): Promise<HeldRecords> {
-  const { rows } = await pool.query<{ id: number; listedDigest: string | null }>(
+  const { rows } = await pool.query<Row>(
     `SELECT id, "listedDigest" FROM "${table}" WHERE id = ANY($1) AND "detailsPending"`,
     [ids],
   );
@@ -86,9 +86,8 @@ function listedDigest({ row, children = [] }: MirrorRecord): string {
     .digest('base64url');
 }
 
-/** The columns of a stored record that tell whether a list says something new of it. */
-export type Held = Row & { readonly listedDigest: string | null };
-export type HeldRecords = ReadonlyMap<number, Pick<Held, 'listedDigest'>>;
+/** Stored records by their ids, with the columns that tell whether a list says something new of them. */
+export type HeldRecords = ReadonlyMap<number, Row>;
 
 const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
 
@@ -118,15 +117,15 @@ export async function readHeld(
   { table, summary }: Kind,
   accountId: number,
   ids: readonly number[],
-): Promise<ReadonlyMap<number, Held>> {
+): Promise<HeldRecords> {
   if (!summary) return new Map();
   const { rows } = await (table === 'DttTemplate'
-    ? pool.query<Held>(
+    ? pool.query<Row>(
         `SELECT id, "listedDigest", "ownerId", "foreignOwnerId" FROM "DttTemplate"
          JOIN "DttLibraryEntry" ON "templateId" = id WHERE "userId" = $1`,
         [accountId],
       )
-    : pool.query<Held>(
+    : pool.query<Row>(
         `SELECT id, "listedDigest", "ownerId" FROM "${table}" WHERE "ownerId" = $1 AND id = ANY($2)`,
         [accountId, ids],
       ));

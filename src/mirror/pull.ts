@@ -11,9 +11,9 @@ import type { kindsOf } from './kinds.ts';
 import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { addWriteCounts, type RunReport, type SyncListener } from './report.ts';
+import { addWriteCounts, type OnProgress, type RunReport } from './report.ts';
 import { findDiffering } from './rows.ts';
-import { isAboutData, removeRecords, type Transaction, writeRecords } from './writer.ts';
+import { removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 /** One run through an account. No other run writes the account meanwhile. */
 export interface Run {
@@ -36,7 +36,7 @@ export interface Run {
    */
   confirm(): Promise<void>;
   readonly report: RunReport;
-  readonly listener: SyncListener | undefined;
+  readonly onProgress: OnProgress | undefined;
 }
 
 export interface PullOptions {
@@ -54,7 +54,7 @@ export interface PullOptions {
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
 export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
-  const { pool, account, upstream, signal, report, listener } = run;
+  const { pool, account, upstream, signal, report, onProgress } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();
   let lowest: readonly Item[] | undefined;
@@ -69,7 +69,7 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
       counts.unchanged += records.length - news.length;
-      listener?.advanced?.(kind.name, counts.fetched, options.expected);
+      onProgress?.(kind.name, counts.fetched, options.expected);
       if (await options.onPage?.(news.length)) {
         lowest = isLast ? [] : items;
         break;
@@ -78,12 +78,10 @@ export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}):
     }
   } catch (error) {
     if (!kind.isOptional || listed.size > 0 || !isNotOffered(error)) throw error;
-    report.note(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
+    report.notes.push(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
     return true;
   }
-  const areAllChecked = await removeMissing(run, kind, listed, lowest);
-  listener?.finished?.(kind.name, counts);
-  return areAllChecked;
+  return removeMissing(run, kind, listed, lowest);
 }
 
 /** Reads the items of a page. */
@@ -109,14 +107,8 @@ async function findNews(
     if (full) await transaction((client) => notePending(client, kind, idsOf(records.filter(isSame))));
     return records.filter((record) => !isSame(record));
   }
-  try {
-    const differing = await findDiffering(pool, kind, records);
-    return records.filter(({ row }) => differing.has(row.id));
-  } catch (error) {
-    // Writing them one by one finds the value that the database rejects.
-    if (isAboutData(error)) return records;
-    throw error;
-  }
+  const differing = await findDiffering(pool, kind, records);
+  return records.filter(({ row }) => differing.has(row.id));
 }
 
 async function write(

@@ -45,17 +45,15 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
   dttSessions: pullSessions,
 };
 
-async function pullUser({ account, isNew, transaction, report, listener }: Run): Promise<void> {
+async function pullUser({ account, isNew, transaction, report }: Run): Promise<void> {
   const counts = report.countsOf('user');
   addWriteCounts(counts, await transaction((client) => writeUser(client, account, isNew)));
   counts.fetched++;
-  listener?.finished?.('user', counts);
 }
 
 /** Pulls templates, and finds the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
-  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -67,9 +65,9 @@ async function pullTemplates(run: Run): Promise<void> {
   // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
-  if (isKnown && (await readActive(pool, account.id)).id !== id) {
+  if (isKnown && (await readActive(pool, account.id)) !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id, version);
+    await setActiveTemplate(transaction, account.id, id);
   }
 }
 

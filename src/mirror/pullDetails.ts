@@ -32,7 +32,7 @@ export async function pullDetails(run: Run, failed?: FailedDetails): Promise<voi
 }
 
 async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undefined): Promise<void> {
-  const { pool, account, transaction, signal, report, listener } = run;
+  const { pool, account, transaction, signal, report } = run;
   const name = `details of ${kind.name}`;
   const counts = report.countsOf(name);
   const keyOf = (id: number) => `${kind.table} ${id}`;
@@ -42,7 +42,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const due = pending.filter((id) => performance.now() - lastFailed(id) >= failureLasts);
   const noteFetched = () => {
     counts.fetched++;
-    listener?.advanced?.(name, counts.fetched, due.length);
+    run.onProgress?.(name, counts.fetched, due.length);
   };
   const reader = {
     pool,
@@ -64,7 +64,6 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const still = new Set(failed?.size ? (await readPending(pool, kind, account.id)).map(keyOf) : []);
   for (const key of failed?.keys() ?? [])
     if (key.startsWith(kind.table) && !still.has(key)) failed?.delete(key);
-  listener?.finished?.(name, counts);
 }
 
 /** Makes a function that fetches records. It tolerates a few failures in a row; after more, the upstream counts as away. */
@@ -102,7 +101,7 @@ async function noteMissing(
   // They may be gone from the list as well, so the next run reads the whole list.
   if (kind.table === 'DttSession') await noteSessions(transaction, account.id, false);
   for (const id of denied)
-    report.note(
+    report.notes.push(
       `${kind.list}/${id}: the list has it, and by its id it is not there; kept as the list has it.`,
     );
 }

@@ -31,8 +31,6 @@ export interface Kind {
     | 'OssmDevice';
   /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
   readonly children?: { readonly table: string; readonly parent: string };
-  /** Columns that are null in a new row, in place of their default, if the upstream does not send them. */
-  readonly nullUntilKnown?: readonly string[];
   /** The path of the list. The path of a record has its id after it. */
   readonly list: string;
   /** Whether an upstream may lack the list, which is not documented. */

@@ -27,15 +27,8 @@ export function addWriteCounts(total: WriteCounts, { created, updated, unchanged
   total.unchanged += unchanged;
 }
 
-/** Called with the progress of a run. */
-export interface SyncListener {
-  /** @param expected how many records there may be in the end, if that is known. */
-  advanced?(kind: string, fetched: number, expected?: number): void;
-  finished?(kind: string, counts: RecordCounts): void;
-}
-
-/** How many notes a report has. */
-const maxNotes = 20;
+/** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
+export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
 
 export type RunReport = ReturnType<typeof createRunReport>;
 
@@ -43,30 +36,23 @@ export type RunReport = ReturnType<typeof createRunReport>;
 export function createRunReport() {
   /** By the names of the kinds. */
   const countsByKind = new Map<string, RecordCounts>();
-  const lines: string[] = [];
-  let unlisted = 0;
+  /** What is missing. */
+  const notes: string[] = [];
 
   function countsOf(kind: string): RecordCounts {
     const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
     countsByKind.set(kind, counts);
     return counts;
   }
-  /** Notes what is missing. */
-  function note(line: string): void {
-    if (lines.length < maxNotes) lines.push(line);
-    else unlisted++;
-  }
   return {
     countsByKind,
     countsOf,
-    note,
+    notes,
     /** Notes a record that is left out. */
     skip(kind: string, where: string, why: string): void {
       countsOf(kind).skipped++;
-      note(`${where}: ${why}; skipped.`);
+      notes.push(`${where}: ${why}; skipped.`);
     },
-    /** The notes, of which there may be more than are listed. */
-    notes: (): string[] => (unlisted > 0 ? [...lines, `… and ${unlisted} more.`] : lines),
   };
 }
 
@@ -76,16 +62,9 @@ export const reportColumns = ['fetched', 'created', 'updated', 'unchanged', 'gon
 export const reportRows = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>) =>
   [...countsByKind].map(([name, counts]) => [name, ...reportColumns.map((column) => String(counts[column]))]);
 
-/** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
-export function describeChanges({ countsByKind }: Pick<SyncReport, 'countsByKind'>): string | undefined {
-  const changes = [...countsByKind].flatMap(([name, counts]) => {
-    const parts = (['created', 'updated', 'gone'] as const)
-      .filter((change) => counts[change] > 0)
-      .map((change) => `${counts[change]} ${change}`);
-    return parts.length > 0 ? [`${name}: ${parts.join(', ')}`] : [];
-  });
-  return changes.length > 0 ? changes.join('; ') : undefined;
-}
+/** How many records have changed. */
+export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
+  [...countsByKind.values()].reduce((sum, { created, updated, gone }) => sum + created + updated + gone, 0);
 
 /** How to query the mirror. Tokens of the upstream are not valid here: they are never stored. */
 export function nextStep(
@@ -95,12 +74,8 @@ export function nextStep(
   if (subscriptionTier !== requiredTier) {
     return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
   }
-  return tokenStep(username, config);
+  return commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 }
-
-/** The command that gives a user a token for the mirror. */
-export const tokenStep = (username: string, config: Parameters<typeof commandLine>[0]) =>
-  commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 
 /** A name from upstream, quoted and without control characters. */
 export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -68,58 +68,32 @@ async function selectDiffering(
   return new Set(ids);
 }
 
-/**
- * Adds rows, or changes existing ones.
- * @param nullUntilKnown columns that are null in new rows that do not have them.
- */
-export async function upsert(
-  client: pg.PoolClient,
-  table: string,
-  rows: readonly Row[],
-  nullUntilKnown: readonly string[] = [],
-): Promise<void> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) {
-    const columns = columnsOf([row]).join();
-    (groups.get(columns) ?? groups.set(columns, []).get(columns))?.push(row);
-  }
-  for (const group of groups.values()) {
-    const changes = columnsOf(group)
-      .filter((column) => column !== 'id')
-      .map((column) => `"${column}" = EXCLUDED."${column}"`);
-    const onConflict = `ON CONFLICT (id) DO UPDATE SET ${changes}`;
-    await insert(client, table, group, { onConflict, nullUntilKnown });
-  }
+/** Adds rows. Those that exist get the values of the columns that a given row has. */
+export async function upsert(client: pg.PoolClient, table: string, rows: readonly Row[]): Promise<void> {
+  // Column names come from the schemas in `kinds`, never from an upstream.
+  const columns = new Set(rows.flatMap((row) => Object.keys(row)));
+  const changes = [...columns].map((column) => `"${column}" = EXCLUDED."${column}"`);
+  await insert(client, table, rows, `ON CONFLICT (id) DO UPDATE SET ${changes}`);
 }
 
-/** Adds rows. A column that only some of them have is null in the others. */
+/** Adds rows. A column that a row does not have is null, whatever its default is, or stays as it is. */
 export async function insert(
   client: pg.PoolClient,
   table: string,
   rows: readonly Row[],
-  { onConflict = '', nullUntilKnown = [] }: { onConflict?: string; nullUntilKnown?: readonly string[] } = {},
+  onConflict = '',
 ): Promise<void> {
   if (rows.length === 0) return;
-  const columns = columnList(columnsOf(rows, nullUntilKnown));
   await client.query(
-    `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
+    `INSERT INTO "${table}" SELECT merged.* FROM jsonb_array_elements($1::jsonb) AS given
+     LEFT JOIN "${table}" AS held ON held.id = (given->>'id')::int
+     CROSS JOIN jsonb_populate_record(held, given) AS merged ${onConflict}`,
     [JSON.stringify(rows)],
   );
   // The sequence must not return ids that came from upstream.
   const sequence = `pg_get_serial_sequence('"${table}"', 'id')`;
   await client.query(`SELECT setval(${sequence}, greatest(max(id), 1)) FROM "${table}"`);
 }
-
-function columnsOf(rows: readonly Row[], always: readonly string[] = []): string[] {
-  const columns = new Set(always);
-  for (const row of rows) {
-    for (const [column, value] of Object.entries(row)) if (value !== undefined) columns.add(column);
-  }
-  return [...columns];
-}
-
-/** Column names come from the schemas in `kinds`, never from an upstream. */
-const columnList = (columns: readonly string[]) => columns.map((column) => `"${column}"`).join(', ');
 
 /** The key of the lock. No other advisory lock of the gateway has this number. */
 const sharedLock = 0xd07e7a13;

@@ -6,15 +6,13 @@ import type { Upstream } from '../upstream/upstream.ts';
 import type { Account, IdentifyAccount } from './account.ts';
 import { kindsOf } from './kinds.ts';
 import type { FailedDetails } from './pullDetails.ts';
-import { describeChanges } from './report.ts';
+import { countChanges } from './report.ts';
 import { type SyncOptions, sync, syncDetails } from './sync.ts';
 
 export interface RunsOptions {
   readonly pool: pg.Pool;
   readonly userId: number;
   readonly logger: Logger;
-  /** The advice that is logged once the account has been read. */
-  readonly next: string | undefined;
   readonly identify: IdentifyAccount;
 }
 
@@ -26,7 +24,7 @@ const sumOf = (counts: ReadonlyMap<string, number>) =>
 export type AccountRuns = ReturnType<typeof createRuns>;
 
 /** The runs of an account. One run of each kind at a time, in all processes over the database. */
-export function createRuns({ pool, userId, logger, next, identify }: RunsOptions) {
+export function createRuns({ pool, userId, logger, identify }: RunsOptions) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;
@@ -36,16 +34,10 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
   let skippedDetails = 0;
-  let told = 0;
-  const skipped = () => sumOf(skippedOfLists) + skippedDetails;
-  function tellSkipped(): void {
-    if (skipped() !== told) logger.warn({ records: skipped() }, 'records of the upstream are left out');
-    told = skipped();
-  }
   return {
     /**
-     * Reads lists. Returns when it began by the database's clock, in milliseconds since the epoch, or undefined while another process
-     * reads them. @param what as in `SyncOptions`.
+     * Reads lists. Returns when all were last read, as in `StoredFreshness`, or undefined while another process reads them.
+     * @param what as in `SyncOptions`.
      */
     async lists(
       upstream: Upstream,
@@ -53,35 +45,32 @@ export function createRuns({ pool, userId, logger, next, identify }: RunsOptions
       what: Pick<SyncOptions, 'parts' | 'mark'>,
     ): Promise<number | undefined> {
       fetched.clear();
-      const listener = { advanced: (kind: string, count: number) => void fetched.set(kind, count) };
-      const options = { pool, upstream, userId, identify, signal, listener, listsOnly: true, ...what };
+      const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
+      const options = { pool, upstream, userId, identify, signal, onProgress, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
-      // The notes have ids and values, so they are not logged. `dovetail sync` prints them.
-      const { requests, notes, countsByKind, began } = report;
+      // Its notes have ids and values, so they are not logged. `dovetail sync` prints them.
+      const { requests, countsByKind, refreshedAt } = report;
       for (const [kind, counts] of countsByKind) {
         // A run reads only the newest sessions: those that an earlier run left out are still left out.
         const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
         skippedOfLists.set(kind, Math.max(counts.skipped, before ?? 0));
       }
-      tellSkipped();
-      if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
-      if (!isInStep) logger.info({ ...(next !== undefined && { next }) }, 'mirror in step');
+      if (!isInStep) logger.info('mirror in step');
       isInStep = true;
-      const changes = describeChanges(report);
-      if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return began.getTime();
+      const changes = countChanges(report);
+      if (changes > 0) logger.info({ changes, requests }, 'mirror refreshed');
+      return refreshedAt;
     },
     /** Reads pending details until there are none, or the signal is aborted. */
     async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
       await syncDetails({ pool, upstream, account, identify, signal, failed });
       skippedDetails = failed.size;
-      tellSkipped();
     },
     progress: () => sumOf(fetched),
     /** How many records of the upstream are left out: they could not be read, or belong to another account. */
-    skipped,
+    skipped: () => sumOf(skippedOfLists) + skippedDetails,
   };
 }

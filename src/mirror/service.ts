@@ -25,7 +25,6 @@ import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import { allParts } from './pullAccount.ts';
-import { tokenStep } from './report.ts';
 import { announceWrite } from './storedFreshness.ts';
 
 export interface MirrorService {
@@ -60,19 +59,14 @@ export interface MirrorServiceOptions {
   readonly tokenMaxAge?: number;
 }
 
-type Settings = Pick<
-  Config,
-  'DATABASE_URL' | 'DATA_DIR' | 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
->;
-
-/** How long, in milliseconds, the response to a write waits at most until all gateways have been told of the write. */
-const longestNote = 5_000;
+type Settings = Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'>;
 
 const usualWaits: WaitLimits = {
   arrival: 10_000,
   freshness: 10_000,
   awakening: 3_000,
   forwarding: 15_000,
+  announcement: 5_000,
 };
 
 /**
@@ -98,8 +92,6 @@ export async function openMirrorService(
     interval,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
-    // Its clients need tokens of the gateway's own.
-    next: hasConfiguredToken ? tokenStep('your_name', config) : undefined,
     onTokenStatus: (...status) => credentials.noteStatus(...status),
   });
   const credentials = openCredentials({
@@ -112,7 +104,7 @@ export async function openMirrorService(
     maxAge: tokenMaxAge,
     interval,
   });
-  const writes = createWrites(accounts, pool);
+  const writes = createWrites(accounts, pool, waits.announcement);
   const parts = { pool, logger, timing, waits, base, accounts, credentials, writes };
   const { tokens } = credentials;
   return {
@@ -140,20 +132,15 @@ export async function openMirrorService(
 }
 
 /** Announces writes of clients: to listeners in this process, with the id of the account, and to all gateways. */
-function createWrites(accounts: Accounts, pool: pg.Pool) {
+function createWrites(accounts: Accounts, pool: pg.Pool, longest: number) {
   const listeners = new Set<(accountId: number) => void>();
-  /** Makes all gateways drop the stored REST responses of the account. */
-  function announce(accountId: number): Promise<unknown> {
-    for (const listener of listeners) listener(accountId);
-    return resultWithin(longestNote, announceWrite(pool, accountId));
-  }
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    announce,
-    /** Announces the write, and makes the mirror read again what it may have changed. */
+    /** Makes all gateways drop the stored REST responses of the account, and the mirror read what the write may have changed. */
     note(accountId: number, scope: WriteScope): Promise<unknown> {
+      for (const listener of listeners) listener(accountId);
       const reading = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
-      return Promise.all([announce(accountId), resultWithin(longestNote, reading)]);
+      return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), reading]));
     },
   };
 }
@@ -212,7 +199,6 @@ function createUpstreamAccount(parts: Parts): UpstreamAccount {
       pool,
       logger,
       accountOf,
-      onPosted: ({ id }) => writes.announce(id),
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),

@@ -87,26 +87,21 @@ const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
 
 /**
  * Stores what a run has read.
- * @param began when the run began, if it has read all lists.
+ * @param age how many milliseconds ago the run began, if it has read all lists.
  * @param mark of the last write before it began. If there was none since, all writes are read back, and all gateways are told.
+ * @returns when all lists were last read, as in `StoredFreshness`.
  */
-export async function storeRead(
+export const storeRead = (
   transaction: Transaction,
   userId: number,
-  { began, mark }: { readonly began: Date | undefined; readonly mark: number | undefined },
-): Promise<void> {
-  await transaction(async (client) => {
-    await client.query(
-      `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce($2, "refreshedAt"), "writtenAt" = nullif("writtenAt", $3)
-       WHERE "userId" = $1`,
-      [userId, began, mark === undefined ? undefined : new Date(mark)],
+  { age, mark }: { readonly age: number | undefined; readonly mark: number | undefined },
+): Promise<number | undefined> =>
+  transaction(async (client) => {
+    const { rows } = await client.query<{ refreshedAt: Date | null }>(
+      `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce(clock_timestamp() - $2 * interval '1 ms', "refreshedAt"),
+         "writtenAt" = nullif("writtenAt", $3) WHERE "userId" = $1 RETURNING "refreshedAt"`,
+      [userId, age, mark === undefined ? undefined : new Date(mark)],
     );
     if (mark !== undefined) await client.query(`SELECT announce($1::int || ' User')`, [userId]);
+    return timeOf(rows[0]?.refreshedAt);
   });
-}
-
-/** The time by the clock of the database. */
-export async function readDatabaseTime(pool: pg.Pool): Promise<Date> {
-  const { rows } = await pool.query<{ now: Date }>('SELECT clock_timestamp() AS now');
-  return rows[0]?.now ?? new Date();
-}

@@ -14,8 +14,8 @@ import { addAccount } from './mirror.ts';
 import type { Run } from './pull.ts';
 import { allParts, type Part, pullLists } from './pullAccount.ts';
 import { type FailedDetails, pullDetails } from './pullDetails.ts';
-import { createRunReport, type RecordCounts, type SyncListener } from './report.ts';
-import { readDatabaseTime, storeRead } from './storedFreshness.ts';
+import { createRunReport, type OnProgress, type RecordCounts } from './report.ts';
+import { storeRead } from './storedFreshness.ts';
 
 export interface SyncOptions {
   readonly pool: pg.Pool;
@@ -24,7 +24,7 @@ export interface SyncOptions {
   readonly signal?: AbortSignal;
   /** Whether to read everything again. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
-  readonly listener?: SyncListener;
+  readonly onProgress?: OnProgress;
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
   /** Finds the account of the token. By default any operation that names it is used. */
@@ -35,14 +35,12 @@ export interface SyncOptions {
   readonly mark?: number | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
-  /** As in `whileLeased`. */
-  readonly lease?: number;
 }
 
 export interface SyncReport {
   readonly account: Account;
-  /** By the database's clock. */
-  readonly began: Date;
+  /** When all lists were last read, as in `StoredFreshness`. */
+  readonly refreshedAt: number | undefined;
   /** How many requests the run took. */
   readonly requests: number;
   readonly countsByKind: ReadonlyMap<string, RecordCounts>;
@@ -55,27 +53,29 @@ export interface SyncReport {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, userId, parts = allParts, mark, lease } = options;
+  const { pool, upstream, userId, parts = allParts, mark } = options;
   const isWhole = parts.length === allParts.length;
   const before = upstream.requestCount();
-  const began = await readDatabaseTime(pool);
+  const began = performance.now();
   const account = await (options.identify ?? identifyByAnyRoute)(upstream, options.signal);
   if (userId !== undefined && account.id !== userId) throw anotherAccount();
   const isNew = await addAccount(pool, upstream.base, account);
   const run = createRun(options, account, isNew);
-  const isRead = await leased(run, 'lists', lease, async (leasedRun) => {
+  let refreshedAt: number | undefined;
+  const isRead = await leased(run, 'lists', async (leasedRun) => {
     await pullLists(leasedRun, parts);
     // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
     if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-    await storeRead(leasedRun.transaction, account.id, { began: isWhole ? began : undefined, mark });
+    const age = isWhole ? performance.now() - began : undefined;
+    refreshedAt = await storeRead(leasedRun.transaction, account.id, { age, mark });
   });
   if (!isRead) return undefined;
   // Repeats if another process takes over the lease to read details or lists.
-  while (!options.listsOnly && !(await leased(run, 'details', lease, pullDetails)))
+  while (!options.listsOnly && !(await leased(run, 'details', pullDetails)))
     await sleep(pollInterval, undefined, { signal: run.signal });
   const { countsByKind } = run.report;
   const requests = upstream.requestCount() - before;
-  return { account, began, requests, countsByKind, notes: run.report.notes() };
+  return { account, refreshedAt, requests, countsByKind, notes: run.report.notes };
 }
 
 /** The interval, in milliseconds, at which another run is polled for its end. */
@@ -86,8 +86,8 @@ export async function syncDetails(
   options: SyncOptions & { readonly account: Account; readonly failed?: FailedDetails },
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
   const run = createRun(options, options.account, false);
-  await leased(run, 'details', options.lease, (leasedRun) => pullDetails(leasedRun, options.failed));
-  return { countsByKind: run.report.countsByKind, notes: run.report.notes() };
+  await leased(run, 'details', (leasedRun) => pullDetails(leasedRun, options.failed));
+  return { countsByKind: run.report.countsByKind, notes: run.report.notes };
 }
 
 type UnleasedRun = Omit<Run, 'transaction'>;
@@ -99,7 +99,7 @@ function createRun(
     signal = new AbortController().signal,
     full = false,
     mark,
-    listener,
+    onProgress,
     identify = identifyByAnyRoute,
   }: SyncOptions,
   account: Account,
@@ -122,7 +122,7 @@ function createRun(
       confirmedAt = upstream.requestCount();
     },
     report: createRunReport(),
-    listener,
+    onProgress,
   };
 }
 
@@ -132,10 +132,5 @@ const anotherAccount = () =>
   });
 
 /** Returns whether the run took place, and was not taken over. */
-const leased = (
-  run: UnleasedRun,
-  purpose: Purpose,
-  duration: number | undefined,
-  read: (run: Run) => Promise<void>,
-): Promise<boolean> =>
-  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }), duration);
+const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>
+  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));

@@ -53,7 +53,7 @@ export async function writeRecords(transaction: Transaction, options: WriteOptio
 }
 
 /** Whether the database rejected a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
-export function isAboutData(error: unknown): error is pg.DatabaseError {
+function isAboutData(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && /^2[123]/.test(error.code ?? '');
 }
 
@@ -157,13 +157,13 @@ async function claimRecords(
 /** Adds rows or changes them, with the rows that belong to them. */
 async function replaceRows(
   client: pg.PoolClient,
-  { table, children, nullUntilKnown }: Kind,
+  { table, children }: Kind,
   changed: readonly MirrorRecord[],
   accountId: number,
 ): Promise<void> {
   const rows = changed.map(({ row }) => row);
   if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
-  await upsert(client, table, rows, nullUntilKnown);
+  await upsert(client, table, rows);
   // The children of a record that has none in the response stay as they are.
   const parents = changed.filter((record) => record.children !== undefined);
   if (!children || parents.length === 0) return;

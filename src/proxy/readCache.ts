@@ -1,7 +1,7 @@
 /**
- * The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). A token may become
- * that of another account before a read. So a response that one token has read is sent to another token only when the
- * upstream has confirmed, after the read, that the first token is the account's.
+ * The private cache of reads: responses of the upstream, stored by account and URL as sent (RFC 9111). A token may become that of
+ * another account before a read. So a response that one token has read is sent to another token only when the upstream has
+ * confirmed, after the read, that the first token is the account's.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -41,8 +41,6 @@ interface StoredResponse {
   readonly response: UpstreamResponse;
   readonly policy: Policy;
   readonly reader: Reader;
-  readonly target: string;
-  readonly reads: AccountReads;
   /** By `performance.now()`. */
   readonly receivedAt: number;
   /** Whether the upstream has confirmed since then that the token is the account's. */
@@ -53,8 +51,6 @@ interface StoredResponse {
 interface AccountReads {
   /** The first part of the keys of its stored responses. */
   readonly id: number;
-  /** The newest stored response of each target, whichever token has read it. */
-  readonly newest: Map<string, StoredResponse>;
   /** The reads that are under way, which equal requests share. */
   readonly underway: Map<string, Promise<UpstreamResponse>>;
 }
@@ -77,19 +73,15 @@ function createAccountStores(maxBytes: number) {
     maxEntrySize: Math.floor(maxBytes * largestShare),
     sizeCalculation: ({ response, policy }, key) =>
       response.body.length + 2 * key.length + overhead + policy.bytes,
-    dispose(response) {
-      const { newest } = response.reads;
-      if (newest.get(response.target) === response) newest.delete(response.target);
-    },
   });
-  const keyOf = ({ id }: AccountReads, { access, target }: Read) => `${id} ${access.reader.id} ${target}`;
+  const keyOf = ({ id }: AccountReads, { target }: Read) => `${id} ${target}`;
   /** Whether there was no write of the account since these reads. */
   const isCurrent = (accountId: number, reads: AccountReads) => accounts.peek(accountId) === reads;
   return {
     isCurrent,
     /** The reads of an account since its last write. */
     of(accountId: number): AccountReads {
-      const reads = accounts.get(accountId) ?? { id: ++lastId, newest: new Map(), underway: new Map() };
+      const reads = accounts.get(accountId) ?? { id: ++lastId, underway: new Map() };
       accounts.set(accountId, reads);
       return reads;
     },
@@ -98,9 +90,7 @@ function createAccountStores(maxBytes: number) {
     store(reads: AccountReads, read: Read, response: StoredResponse | undefined): void {
       const key = keyOf(reads, read);
       stored.delete(key);
-      if (!response) return;
-      stored.set(key, response);
-      if (stored.has(key)) reads.newest.set(read.target, response);
+      if (response) stored.set(key, response);
     },
     /**
      * Forgets an account, or all. Its stored responses can no longer be found, and are evicted later. Reads in flight are not stored
@@ -116,7 +106,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
 
   /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
-    const { request, target } = read;
+    const { request } = read;
     const { reader } = read.access;
     const validators = known?.policy.validatorsFor(request);
     const sentAt = performance.now();
@@ -125,21 +115,19 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     const response = given.status === 304 && known ? renewed(known.response, given) : given;
     const receivedAt = performance.now();
     const policy = policyFor(request, response, lifetime, (receivedAt - sentAt) / 1_000);
-    const stored = policy && { response, policy, reader, target, reads, receivedAt, isConfirmed: false };
+    const stored = policy && { response, policy, reader, receivedAt, isConfirmed: false };
     accounts.store(reads, read, stored);
     return response;
   }
 
-  /** The stored response for a read: the newest of any token if it may be sent, or else that of the read's own token. */
+  /** The stored response for a read: that of the read's own token, or that of another token if it may be sent to all. */
   async function find(reads: AccountReads, read: Read): Promise<StoredResponse | undefined> {
-    const own = accounts.find(reads, read);
-    const newest = reads.newest.get(read.target);
-    if (!newest || newest === own || own?.policy.satisfies(read.request)) return own;
-    // It may be another variant than the request wants.
-    if (!newest.policy.isForAllTokens || !newest.policy.mayReplaceError(read.request)) return own;
-    if (!newest.isConfirmed && newest.policy.satisfies(read.request))
-      newest.isConfirmed = await newest.reader.isConfirmedSince(newest.receivedAt);
-    return newest.isConfirmed ? newest : own;
+    const found = accounts.find(reads, read);
+    if (!found || found.reader.id === read.access.reader.id) return found;
+    if (!found.policy.isForAllTokens) return undefined;
+    if (!found.isConfirmed && found.policy.satisfies(read.request))
+      found.isConfirmed = await found.reader.isConfirmedSince(found.receivedAt);
+    return found.isConfirmed ? found : undefined;
   }
 
   return {

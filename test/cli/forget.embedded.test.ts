@@ -34,7 +34,7 @@ it.each([
   [
     1,
     ['--user', 'Amy'],
-    /^The mirror has no account of the name "Amy"\. It has "amy" \(id 7\), "bob " \(id 8\)/,
+    /^The mirror has no account of the name "Amy"\. `dovetail user list` names its accounts\./,
   ],
 ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
   const stderr = expect.stringMatching(message);

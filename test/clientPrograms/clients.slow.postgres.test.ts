@@ -3,7 +3,7 @@
  * unchanged, against a gateway in front of an identical stand-in. They must get the same responses, byte for byte.
  */
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -35,13 +35,16 @@ const clients: Readonly<Record<string, (client: Client) => Promise<void>>> = {
 
 let standIns: StandIn[] = [];
 let gateway: Gateway | undefined;
-let database: TestDatabase | undefined;
+/** It stays empty: REST alone never reads an account. */
+let database: TestDatabase;
 
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
 afterEach(async () => {
   await gateway?.close();
   gateway = undefined;
-  await database?.close();
-  database = undefined;
   for (const standIn of standIns) await standIn.stop();
   standIns = [];
 });
@@ -68,7 +71,6 @@ async function openStandIn(): Promise<StandIn> {
 
 /** Opens a gateway in front of the stand-in. */
 async function openInFrontOf(standIn: StandIn): Promise<Gateway> {
-  database = await openTestDatabase();
   gateway = await openGateway(
     readConfig({
       PORT: '0',

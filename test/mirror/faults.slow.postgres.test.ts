@@ -1,10 +1,17 @@
 /** A mirror whose upstream, database or process fails: it is correct in the end, and consistent until then. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sync } from '../../src/mirror/sync.ts';
-import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } from '../support/upstream.ts';
+import {
+  behave,
+  contents,
+  openScene,
+  pathOf,
+  reply,
+  type Scene,
+  sessionCount,
+  unchanged,
+} from '../support/upstream.ts';
 
 let scene: Scene;
 
@@ -65,23 +72,23 @@ describe('the mirror of an upstream', () => {
     scene.proxy.misbehave = (request) =>
       /\/dtt\/sessions\?.*offset=[^0]/.test(request.url ?? '') && Boolean(request.socket.destroy());
     await expect(scene.sync()).rejects.toThrow(/Gave up/);
-    expect(await scene.target.client.dttSession.count()).toBe(160);
-    expect(await expectWholeSessions()).toBe(60);
+    expect(await scene.target.client.dttSession.count()).toBe(sessionCount + 100);
+    expect(await expectWholeSessions()).toBe(sessionCount);
 
     scene.proxy.misbehave = behave;
     // A session that cannot be read in this run is read by the next. This run reads the details of those listed before.
-    spoil('/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null });
+    spoil(['/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null }]);
     const report = await scene.sync();
-    expect(await expectWholeSessions()).toBe(189);
+    expect(await expectWholeSessions()).toBe(sessionCount + 129);
     expect(report.countsByKind.get('DTT sessions')).toMatchObject({
       created: 30,
-      unchanged: 160,
+      unchanged: sessionCount + 100,
     });
     expect(report.countsByKind.get('details of DTT sessions')).toMatchObject({ updated: 129, skipped: 1 });
 
     scene.proxy.rewrite = unchanged;
     await scene.sync();
-    expect(await expectWholeSessions()).toBe(190);
+    expect(await expectWholeSessions()).toBe(sessionCount + 130);
     expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
   });
 
@@ -92,7 +99,7 @@ describe('the mirror of an upstream', () => {
     const admin = await scene.target.pool.connect();
     /** The number of the statement before which the connection is ended. To be quick, only one in `stride` is tried. */
     let fatal = 1;
-    const stride = 23;
+    const stride = 17;
     let statements = 0;
     const ask = pg.Client.prototype.query;
     const spy = vi.spyOn(pg.Client.prototype, 'query');
@@ -118,7 +125,7 @@ describe('the mirror of an upstream', () => {
         expect(uncaught, `at statement ${fatal}`).toEqual([]);
       }
       expect(fatal).toBeGreaterThan(50);
-      expect(outcomes).toContain('terminating connection due to administrator command');
+      expect([...outcomes].join()).toMatch(/terminating connection|Connection terminated/);
     } finally {
       spy.mockRestore();
       admin.release();
@@ -147,106 +154,50 @@ describe('the mirror of an upstream', () => {
     expect(await scene.target.client.dttSession.count()).toBe(0);
     expect(await scene.target.client.mirroredAccount.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
-
-  it('stays leased to a run that waits for the upstream for longer than its lease', async () => {
-    const { pool } = scene.target;
-    let other: Promise<unknown> | undefined;
-    scene.proxy.misbehave = (request, response) => {
-      if (other !== undefined || pathOf(request) !== '/dtt/sessions') return false;
-      other = sleep(300)
-        .then(() => sync({ pool, upstream: scene.upstream }))
-        .finally(() => response.destroy());
-      return true;
-    };
-    await scene.sync({ lease: 150 });
-    expect(await other).toBeUndefined();
-    await expectCorrect();
-  });
 });
 
-/** Changes the record with this id in the responses of the upstream, in lists and by itself. */
-function spoil(path: string, id: number, change: Record<string, unknown>) {
+type Spoiled = readonly [path: string, id: number, change: Record<string, unknown>];
+
+/** Changes records in the responses of the upstream: those with these ids, below these paths. */
+function spoil(...all: Spoiled[]) {
   scene.proxy.rewrite = (at, data) => {
+    const changes = all.filter(([path]) => at.startsWith(path));
     const spoilOne = (record: unknown) =>
-      typeof record === 'object' && record !== null && 'id' in record && record.id === id
-        ? { ...record, ...change }
-        : record;
-    if (!at.startsWith(path) || typeof data !== 'object' || data === null) return data;
-    return 'data' in data && Array.isArray(data.data)
-      ? { ...data, data: data.data.map(spoilOne) }
-      : spoilOne(data);
+      changes
+        .filter(([, id]) => Object(record).id === id)
+        .reduce<unknown>((spoiled, [, , change]) => ({ ...Object(spoiled), ...change }), record);
+    const list: unknown = Object(data).data;
+    return Array.isArray(list) ? { ...Object(data), data: list.map(spoilOne) } : spoilOne(data);
   };
 }
 
-describe('a faulty record', () => {
-  it.each([
-    [
-      '/dtt',
-      1,
-      { macAddress: {} },
-      '/dtt, record 1: macAddress: Invalid input: expected string, received object',
-    ],
-    [
-      '/dtt/templates',
-      1,
-      { Segment: null },
-      '/dtt/templates/1: Segment: Invalid input: expected array, received null',
-    ],
-    ['/dtt/sessions/', 30, { id: 5 }, '/dtt/sessions/30: id: is 5'],
-    ['/ossm', 1, { id: 'x' }, '/ossm, a record: id: Invalid input: expected number, received string'],
-  ])(
-    'is skipped with a note, and read once it is valid again: %s %i with %j',
-    async (path, id, change, report) => {
-      spoil(path, id, change);
-      const { notes } = await scene.sync();
-      expect(notes).toEqual([`${report}; skipped.`]);
-
-      scene.proxy.rewrite = unchanged;
-      expect((await scene.sync()).notes).toEqual([]);
-      await expectCorrect();
-    },
+it('a faulty record is skipped with a note, and read once it is valid again', async () => {
+  spoil(
+    ['/dtt', 1, { macAddress: {} }],
+    ['/dtt/templates', 1, { Segment: null }],
+    ['/dtt/sessions/', 20, { id: 5 }],
+    // The segment and the identifier of other records.
+    ['/dtt/sessions/', 21, { TrainerSegment: [{ id: 5, type: 'bounce' }] }],
+    ['/dtt/sessions/', 22, { bubble_id: 'session-demo-60' }],
+    ['/ossm', 1, { id: 'x' }],
   );
+  const { rewrite } = scene.proxy;
+  // That a list has a record twice is no fault of the record.
+  const twice = (items: unknown[]) => ({ data: [...items, ...items] });
+  scene.proxy.rewrite = (path, data) => (path === '/lkbx' ? twice(Object(data).data) : rewrite(path, data));
+  expect((await scene.sync()).notes).toEqual([
+    '/dtt, record 1: macAddress: Invalid input: expected string, received object; skipped.',
+    '/ossm, a record: id: Invalid input: expected number, received string; skipped.',
+    '/dtt/templates/1: Segment: Invalid input: expected array, received null; skipped.',
+    '/dtt/sessions/20: id: is 5; skipped.',
+    '/dtt/sessions/21: Key (id)=(5) already exists.; skipped.',
+    '/dtt/sessions/22: Key ("bubbleId")=(session-demo-60) already exists.; skipped.',
+  ]);
+  expect(await expectWholeSessions()).toBe(sessionCount - 3);
 
-  it('is stored without a note if the fault is that a list has it twice', async () => {
-    scene.proxy.rewrite = (path, data) => {
-      const { data: items } = data as { data?: unknown[] };
-      return path === '/ossm' ? { data: [...(items ?? []), ...(items ?? [])] } : data;
-    };
-    expect((await scene.sync()).notes).toEqual([]);
-    await expectCorrect();
-  });
-
-  it('is skipped if it has the identifier or a segment of another record', async () => {
-    spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
-    const { notes } = await scene.sync();
-    expect(notes).toEqual([
-      expect.stringMatching(/^\/dtt\/sessions\/30: Key \(id\)=\(5\) already exists\.; skipped\.$/),
-    ]);
-    expect(await expectWholeSessions()).toBe(59);
-    spoil('/dtt/sessions/', 30, { bubble_id: 'session-demo-1' });
-    expect((await scene.sync()).notes).toEqual([
-      expect.stringMatching(/Key \("bubbleId"\)=\(session-demo-1\)/),
-    ]);
-    await expectWholeSessions();
-  });
-
-  it('is skipped if the database does not take a value', async () => {
-    await scene.target.pool.query('ALTER TABLE "LkbxDevice" ALTER COLUMN "bubbleId" TYPE varchar(30)');
-    spoil('/lkbx', 1, { bubbleId: 'x'.repeat(31) });
-    expect((await scene.sync()).notes).toEqual([
-      '/lkbx, record 1: value too long for type character varying(30); skipped.',
-    ]);
-  });
-
-  it('is only counted if twenty others have been reported', async () => {
-    scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
-    const { notes, countsByKind } = await scene.sync();
-    expect(notes).toHaveLength(21);
-    expect(notes.at(-1)).toBe('… and 40 more.');
-    expect(countsByKind.get('DTT sessions')).toMatchObject({ created: 60 });
-    expect(countsByKind.get('details of DTT sessions')).toMatchObject({ fetched: 0, skipped: 60 });
-    expect(await expectWholeSessions()).toBe(0);
-  });
+  scene.proxy.rewrite = unchanged;
+  expect((await scene.sync()).notes).toEqual([]);
+  await expectCorrect();
 });
 
 describe('an upstream with only the thirteen documented operations', () => {
@@ -281,7 +232,7 @@ describe('an upstream with only the thirteen documented operations', () => {
       'GET /ossm is not offered: it responded with 404.',
     ]);
     expect(await scene.target.client.lkbxDevice.count()).toBe(0);
-    expect(await expectWholeSessions()).toBe(60);
+    expect(await expectWholeSessions()).toBe(sessionCount);
     scene.proxy.misbehave = behave;
     await scene.sync();
     await expectCorrect();

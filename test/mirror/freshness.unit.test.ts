@@ -28,7 +28,7 @@ it.each([
   expect(freshnessOf(header)).toBe(milliseconds);
 });
 
-const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50 };
+const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50, announcement: 50 };
 
 /** When the lists were read, as the database has it. */
 let inDatabase: number | undefined;

@@ -19,7 +19,7 @@ it('a write through one gateway is shown by it at once, even while the other gat
     standIn: { accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 100 } }] },
   });
   const other = await openAnother();
-  service.misbehave(faults.slow(1_500), details);
+  service.misbehave(faults.slow(400), details);
   await arrive(gateway, alice);
   await arrive(other, alice);
   await expect.poll(() => service.requests.some(({ path }) => details.path.test(path))).toBe(true);
@@ -41,7 +41,7 @@ it('a run of `dovetail sync` that reads details gives way to a write, and reads 
   service.misbehave(
     {
       after: async (reply, request) =>
-        isSlow ? ((await faults.slow(1_500).after?.(reply, request)) ?? reply) : reply,
+        isSlow ? ((await faults.slow(400).after?.(reply, request)) ?? reply) : reply,
     },
     details,
   );

@@ -46,7 +46,7 @@ beforeEach(async () => {
     },
   };
   const logger = pino({ level: 'silent' });
-  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, identify: identifyByUsersMe });
+  runs = createRuns({ pool: database.pool, userId: 1, logger, identify: identifyByUsersMe });
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
@@ -76,28 +76,31 @@ const fail = (error: Error) => () => {
 const missing = fail(new UpstreamRejection('no', { ...failed, status: 404 }, 'not found'));
 
 describe('a record that cannot be read by its id', () => {
-  it.each([
-    ['the token is rejected', fail(new Unauthorized('no', failed))],
-    ['the upstream fails', fail(new Unavailable('no', failed))],
-    ['the upstream responds with 404', missing],
-    ['the response is not valid', () => ({ id: 30 })],
-    ['the response is null', () => null],
-  ])('as %s is not requested again for an hour, while the others are read', async (_, response) => {
-    // The newest, which comes first.
-    instead = (path) => (path === `/dtt/sessions/${sessions}` ? response() : undefined);
+  it('is not requested again for an hour, while the others are read', async () => {
+    const responses: readonly (() => unknown)[] = [
+      fail(new Unauthorized('no', failed)),
+      fail(new Unavailable('no', failed)),
+      missing,
+      () => ({ id: 30 }),
+      () => null,
+    ];
+    const broken = responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response] as const);
+    const count = broken.length;
+    instead = (path) => new Map(broken).get(path)?.();
     await refresh();
-    expect(await pending()).toBe(1);
+    expect(await pending()).toBe(count);
     for (let times = 0; times < 3; times++) {
       vi.advanceTimersByTime(10 * 60_000);
       await refresh();
     }
-    const requestCount = () => requests.filter((path) => path === `/dtt/sessions/${sessions}`).length;
-    expect(requestCount()).toBe(1);
-    expect(runs.skipped()).toBe(1);
+    const requestCounts = () => broken.map(([path]) => requests.filter((each) => each === path).length);
+    expect(requestCounts()).toEqual(Array(count).fill(1));
+    expect(runs.skipped()).toBe(count);
     vi.advanceTimersByTime(anHour);
     instead = () => undefined;
     await refresh();
-    expect([requestCount(), await pending(), runs.skipped()]).toEqual([2, 0, 0]);
+    expect(requestCounts()).toEqual(Array(count).fill(2));
+    expect([await pending(), runs.skipped()]).toEqual([0, 0]);
   });
 
   it('is given up if the upstream responds with 404 again an hour later, and not before', async () => {
@@ -112,13 +115,13 @@ describe('a record that cannot be read by its id', () => {
   });
 
   it('is removed by the next run if it was deleted upstream, however far down the list it was', async () => {
-    addSessions(sessions + 1, 250);
+    addSessions(sessions + 1, 150);
     await readLists();
     memoryUpstream.dttSessions.delete(7);
     await runs.details(upstream, signal);
     await refresh();
     expect(await pending()).toBe(0);
-    expect(await database.client.dttSession.count()).toBe(249);
+    expect(await database.client.dttSession.count()).toBe(149);
     requests.length = 0;
     await refresh();
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
@@ -170,15 +173,15 @@ describe('a record that cannot be read by its id', () => {
 
 describe('a session that is missing from the list', () => {
   it('is removed if it was deleted and among the newest hundred, and not checked if it was older', async () => {
-    addSessions(sessions + 1, 250);
+    addSessions(sessions + 1, 150);
     await refresh();
-    const gone = [...Array.from({ length: 20 }, (_, index) => 200 + index), 250, 7];
+    const gone = [...Array.from({ length: 20 }, (_, index) => 100 + index), 150, 7];
     for (const id of gone) memoryUpstream.dttSessions.delete(id);
     requests.length = 0;
     await refresh();
     const ids = (await database.client.dttSession.findMany()).map(({ id }) => id);
     expect(gone.filter((id) => ids.includes(id))).toEqual([7]);
-    expect(ids).toHaveLength(250 - gone.length + 1);
+    expect(ids).toHaveLength(150 - gone.length + 1);
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
   });
 
@@ -202,7 +205,7 @@ describe('a session that is missing from the list', () => {
 });
 
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
-  addSessions(sessions + 1, 250);
+  addSessions(sessions + 1, 150);
   // Points are whole numbers.
   memoryUpstream.dttSessions.set(7, { version: 0.5, ownerId: 1, trainerId: 1, templateId: null });
   for (let times = 0; times < 2; times++) {
@@ -222,24 +225,23 @@ describe('a list that the upstream forbids', () => {
   };
   const wasRefreshed = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
 
-  it.each(['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'])(
-    'is skipped if it is optional, and its stored records stay: %s',
-    async (path) => {
-      for (let id = 1; id <= 5; id++) {
-        memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
-        memoryUpstream.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
-      }
-      await refresh();
+  it('is skipped if it is optional, and its stored records stay', async () => {
+    for (let id = 1; id <= 5; id++) {
+      memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
+      memoryUpstream.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+    }
+    await refresh();
+    for (const [index, path] of ['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'].entries()) {
       forbid(new RegExp(`^${path}(\\?|$)`));
-      addSessions(sessions + 1, sessions + 1);
+      addSessions(sessions + 1, sessions + 1 + index);
       requests.length = 0;
       await refresh();
-      expect(await database.client.dttSession.count()).toBe(sessions + 1);
+      expect(await database.client.dttSession.count(), path).toBe(sessions + 1 + index);
       expect(await database.client.lockSession.count()).toBe(5);
       expect(await database.client.lockTemplate.count()).toBe(5);
       expect(requests.filter((each) => /^\/lkbx\/(sessions|templates)\/\d/.test(each))).toEqual([]);
-    },
-  );
+    }
+  });
 
   it('fails the run if it is required', async () => {
     forbid(/^\/dtt\?/);
@@ -259,12 +261,16 @@ it('a write has another mark than the one before, whatever the clock says', asyn
   expect(Number(mark) - Number(previous)).toBe(1);
 });
 
-it('a run that fails renews its lease no more', async () => {
+it('a run keeps its lease for as long as it takes, and renews it no more once it has failed', async () => {
   await readLists();
-  const failing = async () => Promise.reject(new Error('broken'));
-  await expect(whileLeased(database.pool, 1, 'lists', failing, 30)).rejects.toThrow('broken');
-  const query = vi.spyOn(database.pool, 'query');
-  await sleep(100);
+  const { pool } = database;
+  const fail = () => sleep(600).then(() => Promise.reject(new Error('broken')));
+  const failing = whileLeased(pool, 1, 'lists', fail, 300);
+  await sleep(450);
+  expect(await whileLeased(pool, 1, 'lists', async () => {})).toBe(false);
+  await expect(failing).rejects.toThrow('broken');
+  const query = vi.spyOn(pool, 'query');
+  await sleep(150);
   expect(query).not.toHaveBeenCalled();
 });
 

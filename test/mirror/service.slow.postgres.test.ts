@@ -32,21 +32,19 @@ describe('a token of the upstream', () => {
   });
 
   it('is accepted while the upstream is unavailable if it was valid before, and gets 503 if it is new', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
+    const { gateway, service } = await open({ tokenMaxAge: 200 });
     await arrive(gateway, alice);
     await service.stop();
-    await new Promise((settle) => setTimeout(settle, 1_100));
+    await sleep(250);
     const known = await ask(gateway, alice, username);
     expect(known).toMatchObject({ status: 200, body: { data: { viewer: { username: 'alice' } } } });
     const unknown = await rest(gateway, bob, '/users/me');
     expect(unknown).toMatchObject({ status: 503, body: { error: 'The upstream cannot be reached' } });
     expect(unknown.headers.get('Retry-After')).toBe('5');
-    await service.start();
-    await arrive(gateway, bob);
   });
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
-    const idle = 3_000;
+    const idle = 1_500;
     const { gateway } = await open({ idle });
     await arrive(gateway, alice);
     const events = await subscribe(gateway, alice, `subscription ${username}`);
@@ -88,7 +86,7 @@ describe('a token of the upstream', () => {
   });
 
   it('is accepted while a proxy before the upstream responds with 403 to everything, and afterwards', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 1_000 });
+    const { gateway, service } = await open({ tokenMaxAge: 200 });
     await arrive(gateway, alice);
     const page = {
       status: 403,
@@ -96,7 +94,7 @@ describe('a token of the upstream', () => {
       headers: { 'Content-Type': 'text/html' },
     };
     service.misbehave({ instead: () => page });
-    await new Promise((settle) => setTimeout(settle, 1_000));
+    await sleep(250);
     expect((await ask(gateway, alice, username)).status).toBe(200);
     expect((await rest(gateway, bob, '/users/me')).status).toBe(503);
     service.behave();

@@ -2,7 +2,6 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../src/mirror/forget.ts';
-import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -158,22 +157,6 @@ describe('a record of one account', () => {
   });
 });
 
-describe('the name of an account', () => {
-  const names = async () =>
-    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
-  const rename = (id: number, username: string) =>
-    Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
-
-  it('is taken by a new account, even if a third account has the name with the id appended', async () => {
-    rename(1, 'amy');
-    rename(2, 'Amy (ID 1)');
-    await pull(1, 2);
-    rename(3, 'amy');
-    await pull(3);
-    expect(await names()).toEqual(['amy (id 1) (id 1)', 'Amy (ID 1)', 'amy']);
-  });
-});
-
 describe('an account that is forgotten', () => {
   beforeEach(async () => {
     memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });
@@ -214,19 +197,6 @@ describe('an account that is forgotten', () => {
     // It can be mirrored again.
     await pull(1);
     expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
-  });
-
-  it('counts as not read before any of its records is removed', async () => {
-    const counts = async () => ({
-      refreshedAt: (await readStoredFreshness(database.pool, 1)).refreshedAt,
-      devices: await database.client.dttDevice.count({ where: { ownerId: 1 } }),
-    });
-    const forgetting = forgetAccount(database.pool, { id: 1 });
-    await expect.poll(counts, { interval: 5 }).toEqual({ refreshedAt: undefined, devices: 1 });
-    // Meanwhile no run adds it again.
-    expect(await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1) })).toBeUndefined();
-    await forgetting;
-    expect(await counts()).toEqual({ refreshedAt: undefined, devices: 0 });
   });
 
   it('has to be in a mirror', async () => {

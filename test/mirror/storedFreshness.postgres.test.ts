@@ -75,22 +75,20 @@ describe('a clock of the database that was set', () => {
     expect((await overGraphql(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   });
 
-  it.each([-1, 2])('by %i hours after a write lets any gateway read it back', async (hours) => {
+  it('after a write lets any gateway read it back, and during a run does not stop the next runs', async () => {
     const { gateway, openAnother, database } = await open({ settings });
     await arrive(gateway, alice);
-    await set(database, 'writtenAt', -hours);
-    expect((await overGraphql(await openAnother())).status).toBe(200);
-  });
-
-  it.each([-1, 2])('by %i hours during a run does not stop the next runs', async (hours) => {
-    const { gateway, database } = await open({ settings });
-    await arrive(gateway, alice);
-    await database.pool.query(`UPDATE "MirroredAccount" SET "heldBy" = 'lists of another'`);
-    await set(database, 'heldUntil', -hours);
-    const began = performance.now();
-    const { headers } = await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
-    expect(Number(headers.get('Age') ?? Number.NaN) * 1_000).toBeLessThanOrEqual(performance.now() - began);
-    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
-    expect((await overGraphql(gateway)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+    for (const hours of [-1, 2]) {
+      await set(database, 'writtenAt', -hours);
+      expect((await overGraphql(await openAnother())).status).toBe(200);
+      await database.pool.query(`UPDATE "MirroredAccount" SET "heldBy" = 'lists of another'`);
+      await set(database, 'heldUntil', -hours);
+      const began = performance.now();
+      const { headers } = await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+      expect(Number(headers.get('Age') ?? Number.NaN) * 1_000).toBeLessThanOrEqual(performance.now() - began);
+      const name = `Written ${hours}`;
+      expect((await patch(gateway, alice, '/dtt/templates/1', { name })).status).toBe(200);
+      expect((await overGraphql(gateway)).body).toEqual({ data: { dttTemplate: { name } } });
+    }
   });
 });

@@ -67,7 +67,7 @@ describe('a write', () => {
   it.each(['is locked', 'cannot be written once'])(
     'is told to other gateways also if the row of the account %s',
     async (what) => {
-      const { gateway, openAnother, database } = await open();
+      const { gateway, openAnother, database } = await open({ waits: { announcement: 500 } });
       const other = await openAnother();
       await arrive(gateway, alice);
       const name = async () => String(Object((await rest(other, alice, '/dtt/templates/1')).body).data?.name);
@@ -81,7 +81,7 @@ describe('a write', () => {
         let hasFailed = false;
         // Its parameters are those of `query`, which has many forms.
         spy.mockImplementation(((...all: unknown[]) => {
-          if (hasFailed || !String(all[0]).includes('"writtenAt" = date_trunc'))
+          if (hasFailed || !String(all[0]).includes('"writtenAt" = greatest'))
             return Reflect.apply(query, database.pool, all);
           hasFailed = true;
           return Promise.reject(new Error('deadlock detected'));

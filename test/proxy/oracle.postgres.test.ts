@@ -26,7 +26,7 @@ let lateness = 0;
 const latestAnnouncement = 60;
 
 const tokens = { 'token-a': 1, 'second-a': 1, 'token-b': 2 };
-const seconds = Number(process.env.FUZZ_MINUTES ?? 0) * 60 || 6;
+const seconds = Number(process.env.FUZZ_MINUTES ?? 0) * 60 || 3;
 
 let upstream: OddUpstream;
 let database: TestDatabase;

@@ -281,14 +281,10 @@ describe('a stored response', () => {
     numbered();
     await ask('/x');
     isConfirmed.mockReturnValue(false);
-    expect((await ask('/x', second)).body).toBe('response 2');
-    // Each has read a response of its own by now.
-    expect((await ask('/x')).body).toBe('response 1');
-    expect((await ask('/x', second)).body).toBe('response 2');
+    for (const _ of [1, 2]) expect((await ask('/x', second)).body).toBe('response 2');
     expect(isConfirmed).toHaveBeenCalledTimes(1);
     isConfirmed.mockReturnValue(true);
-    await ask('/y');
-    for (const _ of [1, 2]) expect((await ask('/y', second)).body).toBe('response 3');
+    for (const _ of [1, 2]) expect((await ask('/x')).body).toBe('response 2');
     expect(isConfirmed).toHaveBeenCalledTimes(2);
   });
 

@@ -28,7 +28,6 @@ export function stillMirror(
         pool,
         logger,
         accountOf: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, refresh } : undefined),
-        onPosted: async () => {},
         onActivated: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),

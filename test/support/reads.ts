@@ -14,12 +14,9 @@ export const pathsWith = (queries: readonly string[], ids: readonly number[]) =>
       return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
     });
 /** Lists in three pages, and records by ids that exist, belong to another account, or do not exist. */
-export const allReads = pathsWith(
-  ['', '?limit=100', '?limit=7&offset=3'],
-  [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999],
-);
+export const allReads = pathsWith(['', '?limit=100', '?limit=7&offset=3'], [1, 2, 3, 4, 7, 24, 25]);
 /** Fewer reads, which still show a change of every kind of record. */
-export const shortReads = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
+export const shortReads = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 25]);
 
 export async function responsesOf(
   gateway: Pick<TestGateway, 'url'>,

@@ -107,7 +107,7 @@ export interface Scene {
   /** Syncs. Fails if another run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
   /** Brings the mirror into the state after its first run, which takes place once and is restored afterwards. */
-  syncOnce(): Promise<void>;
+  syncOnce(options?: Partial<SyncOptions>): Promise<void>;
   /** Opens a gateway over the mirror, and creates a token. `renew` and `close` close the gateway. */
   openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
   /** Restores the beginning, which is much faster than opening another scene. */
@@ -115,8 +115,11 @@ export interface Scene {
   close(): Promise<void>;
 }
 
+/** How many sessions the account of a scene has, more than a run writes at once. Each takes a request. */
+export const sessionCount = 24;
+
 /**
- * A gateway with the demo account, whose sessions also name a trainer and a template that the account cannot
+ * A gateway with the newest sessions of the demo account, which also name a trainer and a template that the account cannot
  * read, and an empty database to mirror it in.
  */
 export async function openScene(): Promise<Scene> {
@@ -125,6 +128,8 @@ export async function openScene(): Promise<Scene> {
   const sourceToken = await prepareDemo(database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
   if (sourceToken === undefined) throw new Error('the demo account has no token');
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
+  await client.dttSession.deleteMany({ where: { id: { gt: sessionCount } } });
+  await client.user.updateMany({ where: { username: 'demo' }, data: { dttTotalSessions: sessionCount } });
   await client.dttSession.updateMany({
     where: { trainerId: 2 },
     data: { trainerId: null, goneTrainerId: 2 },
@@ -170,14 +175,15 @@ export async function openScene(): Promise<Scene> {
       if (!report) throw new Error('another run is under way');
       return report;
     },
-    async syncOnce() {
+    async syncOnce(options) {
       if (restoreMirrored) return restoreMirrored();
-      await scene.sync();
+      await scene.sync(options);
       restoreMirrored = await save(target);
     },
     async openMirror(options) {
+      await mirror?.close();
       mirror = await openOver(target, { mirror: options });
-      const { token } = await createToken(target.pool, 'demo', 'test');
+      const { token } = await createToken(target.pool, 'demo', `test ${randomUUID()}`);
       return { gateway: mirror, token };
     },
     async renew() {
