@@ -1,5 +1,6 @@
 /** The accounts of a mirror that this process knows of. Each is refreshed while clients use it. */
 
+import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
@@ -23,11 +24,16 @@ export interface AccountsOptions extends MirroredAccountOptions {
   readonly logger: Logger;
   /** Finds the account of a token. */
   readonly identify: IdentifyAccount;
+  /** The advice that is logged once an account has been read; undefined for none. */
+  readonly next: string | undefined;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }
 
 export type Accounts = ReturnType<typeof createAccounts>;
+
+/** How many background requests, for which no client waits, may be in flight. */
+const maxRequests = 32;
 
 /** A changed row of User means that an account has been added, removed or renamed. */
 function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
@@ -36,10 +42,14 @@ function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, chang
   for (const account of changed) account?.freshness.markStale();
 }
 
+/** The same failure is not logged again for this many milliseconds. */
+const logInterval = 1_000;
+
 /** Notes the results of runs, and logs those that fail. */
 function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
+  let logged = { what: '', at: Number.NEGATIVE_INFINITY };
   return {
     succeed(): void {
       lastSuccess = new Date().toISOString();
@@ -48,6 +58,9 @@ function createRunLog(logger: Logger) {
       const isUpstream = error instanceof UpstreamError;
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
+      // An upstream that cannot be reached fails for all accounts, and for every new token: one line is enough.
+      if (isUpstream && logged.what === what && performance.now() - logged.at < logInterval) return;
+      logged = { what, at: performance.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     },
     status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
@@ -62,6 +75,7 @@ export function createAccounts(options: AccountsOptions) {
   const accounts = new Map<number, MirroredAccount>();
   // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
+  const inTurn = pLimit(maxRequests);
   const runLog = createRunLog(logger);
   let requests = 0;
   const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
@@ -73,6 +87,7 @@ export function createAccounts(options: AccountsOptions) {
     const account = createMirroredAccount({
       ...options,
       id,
+      inTurn,
       budget: createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),
       stored: createFreshnessStore(pool, id),

@@ -1,6 +1,7 @@
 /** One mirrored account in this process: the tokens that can read it upstream, and the runs that refresh it while clients use it. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LimitFunction } from 'p-limit';
 import { createSharedRuns, type SharedRuns } from '../database/waiting.ts';
 import type { Budget, Priority } from '../upstream/budget.ts';
 import type { Credential, TokenStatus } from '../upstream/tokens.ts';
@@ -32,6 +33,8 @@ export interface MirroredAccountOptions {
 interface Surroundings extends MirroredAccountOptions {
   readonly id: number;
   readonly budget: Budget;
+  /** Limits the background requests in flight, for all accounts together. */
+  readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
   readonly stored: FreshnessStore;
   /** Called when rows of the account have changed here, whichever process wrote them. */
@@ -141,9 +144,11 @@ function upstreamWith(
 ): Upstream {
   const { base, budget, onTokenStatus } = self;
   const { token } = credential;
+  // A request that a client waits for does not queue behind those of other accounts.
+  const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
-  return createUpstream({ base, token, timing, budget, priority, onUnauthorized });
+  return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
 }
 
 const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;
@@ -221,9 +226,10 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   self.stopDetails();
   await self.details;
   const { refreshedAt } = freshness;
-  const upstream = upstreamWith(self, credential, 'refresh', timing);
+  const isFirst = refreshedAt === undefined;
+  const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh', timing);
   const { parts, mark, end } = freshness.begin(
-    refreshedAt === undefined || freshness.age >= self.interval || refreshedAt < self.since,
+    isFirst || freshness.age >= self.interval || refreshedAt < self.since,
   );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();

@@ -84,6 +84,8 @@ export interface UpstreamOptions {
   readonly budget?: Budget;
   /** What the requests are for. */
   readonly priority?: Priority;
+  /** Limits the concurrent requests of all accounts together. */
+  readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
   /** Called for every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
   /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
@@ -95,6 +97,7 @@ type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
+  const { inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote = quoteWithout(token);
   let sent = 0;
@@ -113,7 +116,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const wait = priority === 'demand' ? budget.delayFor(1) : 0;
       if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
       await budget.take(priority, signal);
-      return send(call, signal);
+      return inTurn(() => send(call, signal));
     };
     try {
       return await pRetry(attempt, {

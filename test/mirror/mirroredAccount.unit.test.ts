@@ -1,5 +1,6 @@
 /** How one account is refreshed, with mocks in place of its runs and a clock that the test sets. */
 
+import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMirroredAccount, type MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
 import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
@@ -52,6 +53,7 @@ beforeEach(() => {
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     budget: createBudget(0),
+    inTurn: pLimit(1),
     runs: { lists, details: async () => {}, skipped: () => 0, progress: () => 0 },
     stored: { read: readStored, noteWrite: noteStoredWrite },
     interval,

@@ -47,6 +47,10 @@ describe('a budget', () => {
 
   it('lets more urgent requests use at once what less urgent ones may not', async () => {
     const budget = createQuickBudget(60);
+    // Details may use 40 % of the first minute.
+    expect(budget.delayFor(24, 'details')).toBe(0);
+    expect(budget.delayFor(25, 'details')).toBeGreaterThan(0);
+    vi.advanceTimersByTime(60_500);
     await timesOf(budget, 48, 'details');
     expect(budget.delayFor(1, 'details')).toBeGreaterThan(0);
     expect(budget.delayFor(9, 'refresh')).toBe(0);
@@ -78,6 +82,15 @@ describe('a budget', () => {
     budget.pauseFor(3_000);
     expect(budget.available()).toBe(0);
     expect(await timesOf(budget, 2, 'demand')).toEqual([3, 3]);
+  });
+
+  it('has room for refreshes even if requests that cannot wait use all of it', async () => {
+    const budget = createQuickBudget(60);
+    for (let times = 0; times < 60; times++) budget.note();
+    expect(await timesOf(budget, 9, 'refresh')).toEqual(Array(9).fill(0));
+    expect(budget.delayFor(1, 'refresh')).toBe(60_500);
+    expect(budget.delayFor(1, 'details')).toBe(60_500);
+    expect(budget.available()).toBe(0);
   });
 
   it('pauses for an hour at most, in one wait', async () => {

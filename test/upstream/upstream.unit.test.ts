@@ -1,8 +1,10 @@
 /** How requests are sent to an upstream, and how its responses are read. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../src/mirror/list.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
 import {
   createUpstream,
   isMissing,
@@ -49,6 +51,30 @@ describe('the client of an upstream', () => {
       ['GET', 'application/json', undefined, undefined],
       ['POST', 'application/json', 'application/json', '17'],
     ]);
+  });
+
+  it('takes up no place among the concurrent requests while it waits for its budget or for a retry', async () => {
+    const inTurn = pLimit(1);
+    const { base } = server;
+    const paused = createBudget(0);
+    paused.pauseFor(60 * 60_000);
+    const spent = createBudget(1);
+    spent.note();
+    const stop = new AbortController();
+    const timing = { ...shortTiming, delay: 60_000, maxDelay: 60_000 };
+    server.misbehave = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
+    const waiting = [
+      createUpstream({ base, token, timing, inTurn, budget: paused }).get('/dtt', stop.signal),
+      createUpstream({ base, token, timing, inTurn, budget: spent, priority: 'details' }).get(
+        '/dtt',
+        stop.signal,
+      ),
+      createUpstream({ base, token, timing, inTurn }).get('/broken', stop.signal),
+    ].map((each) => each.catch(() => 'stopped'));
+    await expect.poll(() => server.requests).toEqual(['GET /broken']);
+    expect(await createUpstream({ base, token, timing, inTurn }).get('/dtt')).toBe('good');
+    stop.abort();
+    expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
   });
 
   it('does not retry when the token is rejected', async () => {
