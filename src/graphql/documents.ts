@@ -21,12 +21,12 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.ts';
 import {
   countVersions,
+  fragmentsOf,
   maxErrors,
   nameArguments,
   type PreparedOperation,
   prepare,
 } from '../schema/compile.ts';
-import { fragmentsOf } from '../schema/compiledDocument.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';
 import { badRequest, requestError } from './overHttp.ts';

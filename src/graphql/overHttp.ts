@@ -18,7 +18,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf, readAccept } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
-import type { Values } from '../schema/compiledDocument.ts';
+import type { Values } from '../schema/compile.ts';
 import { type Framing, framingFor } from './transports/framing.ts';
 
 /** A well-formed request. It sends the text of its document, or names it in one of two ways. */
@@ -146,12 +146,10 @@ export function requestFailure(
 }
 
 /** The response to a request without a valid token, which says what is wrong with it. */
-export function unauthorizedFailure({
-  request: { headers },
-  hasExpiredToken,
-}: Pick<Exchange, 'request' | 'hasExpiredToken'>): HttpResponse {
-  const problem = problemOf(headers.authorization, hasExpiredToken);
-  return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
+export function unauthorizedFailure({ endpoint, request, hasExpiredToken }: Exchange): HttpResponse {
+  const problem = problemOf(request.headers.authorization, hasExpiredToken);
+  const message = unauthorizedMessage(problem);
+  return errorResponse(endpoint, { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
 /** The response to a request that would exceed a limit of what may be open at once. */

@@ -4,7 +4,7 @@ import type { GraphQLField } from 'graphql';
 import type { ListedType, RecordType } from '../database/models.ts';
 import { fieldOf } from '../database/reader/dataModel.ts';
 import { builder } from './builder.ts';
-import { type FilterableType, filterRef, orderRef } from './filtering/fields.ts';
+import { type FilterableType, filterRef, orderRef } from './filtering/filter.ts';
 import {
   findByDatabaseId,
   type findNewest,

@@ -8,8 +8,8 @@
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
-import './types/device.ts';
 import './types/user.ts';
+import './types/device.ts';
 import './types/dttDevice.ts';
 import './types/dttTemplate.ts';
 import './types/dttSession.ts';
@@ -17,7 +17,6 @@ import './types/lkbxDevice.ts';
 import './types/lockTemplate.ts';
 import './types/lockSession.ts';
 import './types/ossmDevice.ts';
-import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
 import './types/apiToken.ts';

@@ -3,6 +3,7 @@
 import { listedTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import {
+  bounds,
   columnType,
   type FilterableType,
   type FilterField,
@@ -11,8 +12,7 @@ import {
   isOrderable,
   orderName,
   orderRef,
-} from './fields.ts';
-import { bounds } from './filter.ts';
+} from './filter.ts';
 
 const filterable: readonly FilterableType[] = [...listedTypes, 'Device'];
 

@@ -5,13 +5,18 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
-import type { Context } from '../context.ts';
+import { type Context, placeOf } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/filter.ts';
-import { type KeyValue, type Order, writeCursor } from './keyset.ts';
-import { placeOf } from './loaders.ts';
-import { checkPage, connect, planPage } from './pagination.ts';
-import { type Call, countVisible, type Row, type RowQuery, readRows } from './rows.ts';
-import { type FieldRequirements, nodePaths } from './selection.ts';
+import { checkPage, connect, type KeyValue, type Order, planPage, writeCursor } from './pagination.ts';
+import {
+  type Call,
+  countVisible,
+  type FieldRequirements,
+  nodePaths,
+  type Row,
+  type RowQuery,
+  readRows,
+} from './rows.ts';
 
 type Device = Row<DeviceType> & { readonly __typename: DeviceType };
 

@@ -1,10 +1,186 @@
-/** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
+/**
+ * Pages of lists: the order of a list, its cursors, conditions on the rows before and after a cursor (keyset pagination), and the rows
+ * of a page as a connection. A cursor is text for clients. It holds the values of all order keys, the id, and a fingerprint of the
+ * filter and the order that it belongs to.
+ */
 
-import type { DeviceType } from '../../database/models.ts';
-import { Slot } from '../../database/reader/query.ts';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { largestId } from '../../database/ids.ts';
+import { type DeviceType, deviceTypes, type ListedType, models } from '../../database/models.ts';
+import { fieldOf, valuesOf } from '../../database/reader/dataModel.ts';
+import { type ModelName, type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
-import { type Order, orderBy, readCursor, rowsBeyond, writeCursor } from './keyset.ts';
+import { parseJson } from '../../http/json.ts';
 import type { RowQuery } from './rows.ts';
+
+/** A column that a list is ordered by. Rows without a value come last in both directions. */
+export interface OrderKey {
+  readonly column: string;
+  /** The type of the column in the data model. */
+  readonly type: string;
+  readonly isNullable: boolean;
+  readonly isDescending: boolean;
+}
+
+/** Rows are compared by the keys in turn; ties are broken by id. */
+export interface Order {
+  readonly keys: readonly OrderKey[];
+  /** Whether ties are broken in descending order of ids. */
+  readonly isDescending: boolean;
+  /** Differs for each combination of filter and order; undefined for a list without `where` and `orderBy`. */
+  readonly fingerprint?: string | undefined;
+}
+
+/** The default order of the lists of a type: newest first by a time, or highest id first. */
+export function defaultOrder(type: ListedType): Order {
+  const column = models[type].order;
+  return { keys: column === 'id' ? [] : [orderKey(type, column, true)], isDescending: true };
+}
+
+export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
+  const { type, isRequired } = fieldOf(model, column);
+  return { column, type, isNullable: !isRequired, isDescending };
+}
+
+/** @param parts everything that the cursors depend on, as values that JSON can represent. */
+export const fingerprintOf = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
+
+/** The `orderBy` of a query for the order, or for its reverse. */
+export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrder[] {
+  const sortOf = (descending: boolean) => (descending === reverse ? 'asc' : 'desc');
+  return [
+    ...keys.map((key): RowOrder => {
+      const sort = sortOf(key.isDescending);
+      return { [key.column]: key.isNullable ? { sort, nulls: reverse ? 'first' : 'last' } : sort };
+    }),
+    { id: sortOf(isDescending) },
+  ];
+}
+
+/** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
+export type KeyValue = Date | number | string | boolean | null;
+
+/** The content of a cursor: the values of its row by which the list is ordered. */
+export interface CursorValues {
+  /** One for each key of the order. */
+  readonly values: readonly KeyValue[];
+  /** Infinite for a cursor before or after all rows with the same values. */
+  readonly id: number;
+}
+
+/** The condition for rows before a cursor, or after it. The bound on a single key is redundant, but an index can use it. */
+export function rowsBeyond(
+  { keys, isDescending }: Order,
+  { values, id }: CursorValues,
+  way: 'after' | 'before',
+): object {
+  const isAfter = way === 'after';
+  const operatorOf = (descending: boolean) => (descending === isAfter ? 'lt' : 'gt');
+  return keys.reduceRight<object>(
+    (equalRows, { column, isNullable, isDescending }, index) => {
+      const value = values[index] ?? null;
+      const isNull = { [column]: null };
+      if (value === null) {
+        const amongNulls = { AND: [isNull, equalRows] };
+        return isAfter ? amongNulls : { OR: [{ [column]: { not: null } }, amongNulls] };
+      }
+      const operator = operatorOf(isDescending);
+      const further = {
+        [column]: { [`${operator}e`]: value },
+        OR: [{ [column]: { [operator]: value } }, equalRows],
+      };
+      return isAfter && isNullable ? { OR: [further, isNull] } : further;
+    },
+    { id: compareId(operatorOf(isDescending), id) },
+  );
+}
+
+/** PostgreSQL cannot compare an integer with an infinite number, so every id meets the condition, or none. */
+function compareId(operator: 'lt' | 'gt', id: number): object {
+  if (Number.isFinite(id)) return { [operator]: id };
+  return id > 0 === (operator === 'lt') ? { not: null } : { in: [] };
+}
+
+/** The cursor of a row that has the columns of the order. */
+export function writeCursor(order: Order, row: { id: number }, kind?: string): string {
+  const values = order.keys.map(({ column, type }) => {
+    // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
+    const value = (row as Record<string, unknown>)[column] as KeyValue;
+    // A time that is no `Date` may have more digits than a number can hold. A cursor that is off by a millisecond repeats or skips rows.
+    if (type === 'DateTime' && Number.isFinite(value))
+      throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
+    if (value instanceof Date) return String(Number(value));
+    // JSON has no infinite numbers.
+    return JSON.stringify(typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
+  });
+  // Written by hand for speed, since lists have many cursors. No text here has a character that JSON escapes.
+  const parts = `["${order.fingerprint ?? ''}",${row.id},[${values}],${kind === undefined ? 'null' : `"${kind}"`}]`;
+  return Buffer.from(parts).toString('base64url');
+}
+
+const cursorParts = z.tuple([
+  z.string(),
+  z.int().min(0).max(largestId),
+  z.array(z.unknown()),
+  z.string().nullable(),
+]);
+
+/**
+ * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must
+ * not reach the database.
+ * @param kind for a list of all devices, the kind whose rows are read after or before the cursor.
+ * @throws a client error for a cursor that does not come from this list.
+ */
+export function readCursor(
+  { keys, fingerprint = '' }: Order,
+  argument: 'after' | 'before',
+  cursor: string,
+  kind?: DeviceType,
+): CursorValues {
+  const [mark, id, given = [], name] =
+    cursorParts.safeParse(parseJson(Buffer.from(cursor, 'base64url').toString())).data ?? [];
+  if (mark !== undefined && mark !== fingerprint)
+    throw argumentError(
+      argument,
+      `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
+    );
+  const values = keys.map((key, index) => schemaOf(key).safeParse(given[index]).data);
+  const its = deviceTypes.find((each) => each === name);
+  const isForeign = given.length !== keys.length || (kind ? !its : name !== null);
+  if (id === undefined || isForeign || !areKnown(values))
+    throw argumentError(argument, `${argument} must be a cursor that this list has given`);
+  if (!kind || !its || kind === its) return { values, id };
+  // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
+  const isEarlier = deviceTypes.indexOf(kind) < deviceTypes.indexOf(its);
+  return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
+}
+
+const areKnown = <Value>(values: readonly (Value | undefined)[]): values is Value[] =>
+  !values.includes(undefined);
+
+const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
+
+/** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
+const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
+
+/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
+export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
+
+const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
+  DateTime: infinite.or(time.transform((value) => new Date(value))),
+  Float: z.number(),
+  Int: z.int32(),
+  Boolean: z.boolean(),
+  String: z.string().refine(isText),
+};
+
+/** The values of a key in a cursor. A type that is no scalar is an enumeration. */
+function schemaOf({ type, isNullable }: OrderKey): z.ZodType<KeyValue> {
+  const known = valuesOfTypes[type] ?? z.enum([...(valuesOf(type) ?? [])]);
+  return isNullable ? known.nullable() : known;
+}
 
 export interface PageArguments {
   first?: number | null | undefined;

@@ -4,16 +4,15 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../../database/models.ts';
 import { readsProperty } from '../compilerSchema.ts';
-import type { Context } from '../context.ts';
-import type { FilterTarget } from '../filtering/fields.ts';
-import { type ListArguments, readList } from '../filtering/filter.ts';
+import { type Context, placeOf } from '../context.ts';
+import { type FilterTarget, type ListArguments, readList } from '../filtering/filter.ts';
 import { checkDatabaseId } from '../globalId.ts';
-import { defaultOrder, orderBy } from './keyset.ts';
-import { placeOf } from './loaders.ts';
-import { type Connection, planPage } from './pagination.ts';
+import { type Connection, defaultOrder, orderBy, planPage } from './pagination.ts';
 import {
   countBelow,
   countVisible,
+  type FieldRequirements,
+  nodePaths,
   type RecordRef,
   type RelationOf,
   type Row,
@@ -24,7 +23,6 @@ import {
   readRows,
   slots,
 } from './rows.ts';
-import { type FieldRequirements, nodePaths } from './selection.ts';
 
 /** Resolver of a record by its integer id. It throws for a number that is no id. */
 export const findByDatabaseId =

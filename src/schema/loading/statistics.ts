@@ -12,7 +12,7 @@ import {
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { type FilterInput, readFilter } from '../filtering/filter.ts';
-import { selectFor } from './selection.ts';
+import { selectFor } from './rows.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;

@@ -2,9 +2,9 @@
 
 import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
+import { placeOf } from '../context.ts';
 import { lowerFirst, nullOnlyWithError } from '../fields.ts';
-import { filterRef } from '../filtering/fields.ts';
-import { placeOf } from '../loading/loaders.ts';
+import { filterRef } from '../filtering/filter.ts';
 import { toOne } from '../loading/reads.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import {
