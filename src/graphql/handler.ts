@@ -56,7 +56,7 @@ const otherType = 'A POST takes a body of the type application/json';
 
 const brace = '{'.charCodeAt(0);
 
-export interface GraphqlOptions extends SubscribeOptions {
+interface GraphqlOptions extends SubscribeOptions {
   readonly config: Config;
   readonly logger: Logger;
   createContext(viewer: Viewer): Context;

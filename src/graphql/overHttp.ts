@@ -157,7 +157,7 @@ export const tooManyFailure = (message: string): HttpResponse =>
   requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
 
 /** Called with every error that is hidden from the client. */
-export type Report = (error: unknown) => void;
+type Report = (error: unknown) => void;
 
 /** The request headers on which a response depends. */
 export const vary = 'Authorization, Accept';
@@ -221,7 +221,7 @@ export const graphqlType = 'application/graphql-response+json';
 /** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
 
-export type WholeType = (typeof wholeTypes)[number];
+type WholeType = (typeof wholeTypes)[number];
 /** The response to a query or mutation can also be a stream with one result. */
 export type ResultType = WholeType | Framing;
 

@@ -34,7 +34,7 @@ import {
   type Tool,
 } from './tools.ts';
 
-export interface McpOptions {
+interface McpOptions {
   readonly config: Config;
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
   readonly hasEnded: HasEnded;

@@ -41,7 +41,7 @@ import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
 import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
 
-export interface OpenApiOptions {
+interface OpenApiOptions {
   readonly routes: readonly Route[];
   /** The version of the gateway. */
   readonly version: string;

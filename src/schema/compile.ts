@@ -51,7 +51,7 @@ export interface PreparedOperation {
   run(variables: Values, context: Context): Promise<ExecutionResult>;
 }
 
-export interface PrepareOptions {
+interface PrepareOptions {
   readonly operationName?: string | undefined;
   /** By default, the gateway's own. */
   readonly schema?: GraphQLSchema;
@@ -284,7 +284,7 @@ export type Values = Readonly<Record<string, unknown>>;
  * @param conditions the values of variables in `@skip` and `@include`: the copy has neither these directives nor what they
  * exclude. Without them, the directives stay.
  */
-export function executableDocument(document: DocumentNode, conditions?: Values): DocumentNode {
+function executableDocument(document: DocumentNode, conditions?: Values): DocumentNode {
   return visit(document, {
     enter(node: ASTNode) {
       if (node.kind === Kind.VARIABLE_DEFINITION) {
@@ -302,7 +302,7 @@ export function executableDocument(document: DocumentNode, conditions?: Values):
 }
 
 /** The names of the variables in the conditions of a document. */
-export function conditionVariablesIn(document: DocumentNode): string[] {
+function conditionVariablesIn(document: DocumentNode): string[] {
   const names = new Set<string>();
   visit(document, {
     Directive({ arguments: given = [] }) {

@@ -35,7 +35,7 @@ import {
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
 
-export interface CompilerSchema {
+interface CompilerSchema {
   readonly schema: GraphQLSchema;
   /** Options that pass the original types to resolvers. */
   readonly options: Pick<CompilerOptions, 'resolverInfoEnricher' | 'disableLeafSerialization'>;

@@ -199,7 +199,7 @@ function keepAlive(socket: WebSocket): void {
 }
 
 /** An operation, or the authentication of the client before its first operation. */
-export interface Incoming {
+interface Incoming {
   /** The request id in the log. */
   readonly id: string;
   /** The value that a request would have in its `Authorization` header. */

@@ -111,7 +111,7 @@ export function columnType(type: FilterableType, { target }: FilterField): strin
 }
 
 /** The column that a list can be ordered by, undefined for a field that is not one column. */
-export function orderColumn({ target }: FilterField): string | undefined {
+function orderColumn({ target }: FilterField): string | undefined {
   return 'columns' in target && target.columns.length === 1 ? target.columns[0] : undefined;
 }
 
@@ -130,7 +130,7 @@ export function isOrderable(type: FilterableType, field: FilterField): boolean {
 export const orderName = ({ name }: FilterField): string =>
   name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
 
-export interface OrderInput {
+interface OrderInput {
   /** The name that `orderName` gives the field. */
   readonly field: string;
   readonly direction: 'ASC' | 'DESC';

@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { type Context, placeOf } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/filter.ts';
-import { checkPage, connect, type KeyValue, type Order, planPage, writeCursor } from './pagination.ts';
+import { Connection, checkPage, type KeyValue, type Order, planPage, writeCursor } from './pagination.ts';
 import {
   type Call,
   countVisible,
@@ -37,7 +37,7 @@ export const deviceList = {
       return merged.slice(offset, offset + size + 1);
     });
     const cursorOf = (row: Device) => writeCursor(order, row, row.__typename);
-    return connect(rows, request, cursorOf, async () => {
+    return new Connection(rows, request, cursorOf, async () => {
       const counts = await Promise.all(deviceTypes.map((kind) => countVisible(kind, filter, context)));
       return counts.reduce((total, count) => total + count, 0);
     });

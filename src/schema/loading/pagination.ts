@@ -63,7 +63,7 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
 export type KeyValue = Date | number | string | boolean | null;
 
 /** The content of a cursor: the values of its row by which the list is ordered. */
-export interface CursorValues {
+interface CursorValues {
   /** One for each key of the order. */
   readonly values: readonly KeyValue[];
   /** Infinite for a cursor before or after all rows with the same values. */
@@ -71,7 +71,7 @@ export interface CursorValues {
 }
 
 /** The condition for rows before a cursor, or after it. The bound on a single key is redundant, but an index can use it. */
-export function rowsBeyond(
+function rowsBeyond(
   { keys, isDescending }: Order,
   { values, id }: CursorValues,
   way: 'after' | 'before',
@@ -212,18 +212,6 @@ const skip = new Slot('skip');
 /** Counts the records of the whole list. */
 type TotalCount = () => Promise<number>;
 
-export interface Connection<Row> {
-  readonly nodes: Row[];
-  readonly edges: { readonly cursor: string; readonly node: Row }[];
-  readonly pageInfo: {
-    readonly hasNextPage: boolean;
-    readonly hasPreviousPage: boolean;
-    readonly startCursor: string | null;
-    readonly endCursor: string | null;
-  };
-  readonly totalCount: TotalCount;
-}
-
 /** How many records a page of a list has, in both APIs. */
 export const pageSize = { default: 50, highest: 100 } as const;
 
@@ -278,62 +266,55 @@ export function planPage(order: Order, args: PageArguments, condition?: object, 
       columns: Object.fromEntries(order.keys.map(({ column }) => [column, true])),
     }),
     values: { take: more + size + 1, skip: offset },
-    connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
+    connect: (rows, totalCount) =>
+      new Connection(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
 
 /**
- * A page as a Relay connection.
- * @param rows the rows of the page in the order in which they were read, and one more if the list continues.
+ * A page as a Relay connection. Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives
+ * each object literal that has a getter a hidden class of its own, which survives minor garbage collections together with all that the
+ * getter uses.
  */
-export function connect<Row>(
-  rows: readonly Row[],
-  request: PageRequest,
-  cursorOf: (row: Row) => string,
-  totalCount: TotalCount,
-): Connection<Row> {
-  const nodes = rows.slice(0, request.size);
-  if (request.isBackward) nodes.reverse();
-  const { isBackward, offset, after, before } = request;
-  const hasMore = rows.length > request.size;
-  const cursorAt = (index: number) => {
-    const row = nodes.at(index);
-    return row === undefined ? null : cursorOf(row);
-  };
-  return new LazyConnection(nodes, totalCount, {
-    edges: () => nodes.map((node) => ({ node, cursor: cursorOf(node) })),
-    pageInfo: () => ({
-      hasNextPage: isBackward ? before != null : hasMore,
-      hasPreviousPage: isBackward ? hasMore : after != null || offset > 0,
-      startCursor: cursorAt(0),
-      endCursor: cursorAt(-1),
-    }),
-  });
-}
-
-type LazyParts<Row> = { readonly [Part in 'edges' | 'pageInfo']: () => Connection<Row>[Part] };
-
-/**
- * Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives each object literal
- * that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
- */
-class LazyConnection<Row> implements Connection<Row> {
+export class Connection<Row> {
   readonly nodes: Row[];
   readonly totalCount: TotalCount;
-  readonly #later: LazyParts<Row>;
+  readonly #hasMore: boolean;
+  readonly #request: PageRequest;
+  readonly #cursorOf: (row: Row) => string;
 
-  constructor(nodes: Row[], totalCount: TotalCount, later: LazyParts<Row>) {
-    this.nodes = nodes;
+  /** @param rows the rows of the page in the order in which they were read, and one more if the list continues. */
+  constructor(
+    rows: readonly Row[],
+    request: PageRequest,
+    cursorOf: (row: Row) => string,
+    totalCount: TotalCount,
+  ) {
+    this.nodes = rows.slice(0, request.size);
+    if (request.isBackward) this.nodes.reverse();
     this.totalCount = totalCount;
-    this.#later = later;
+    this.#hasMore = rows.length > request.size;
+    this.#request = request;
+    this.#cursorOf = cursorOf;
   }
 
   get edges() {
-    return this.#later.edges();
+    return this.nodes.map((node) => ({ node, cursor: this.#cursorOf(node) }));
   }
 
   get pageInfo() {
-    return this.#later.pageInfo();
+    const { isBackward, offset, after, before } = this.#request;
+    return {
+      hasNextPage: isBackward ? before != null : this.#hasMore,
+      hasPreviousPage: isBackward ? this.#hasMore : after != null || offset > 0,
+      startCursor: this.#cursorAt(0),
+      endCursor: this.#cursorAt(-1),
+    };
+  }
+
+  #cursorAt(index: number): string | null {
+    const row = this.nodes.at(index);
+    return row === undefined ? null : this.#cursorOf(row);
   }
 }
 

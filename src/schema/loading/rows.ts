@@ -40,7 +40,7 @@ export type RecordRef<M extends RecordType> = ReturnType<typeof builder.objectRe
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
 
 /** The rows that a resolver reads. */
-export interface WantedRows
+interface WantedRows
   extends Pick<SelectQuery, 'where' | 'orderBy' | 'take' | 'skip' | 'plansEachTime'>,
     SelectionOptions {
   /** Columns to select besides those that the operation needs. */
@@ -83,6 +83,11 @@ export async function readRow<M extends RecordType>(
   return (await readRows(model, first, call))[0] ?? null;
 }
 
+/** The condition on the rows of a model that the viewer may see, and that meet a further condition. */
+const visibleWhere = (model: RecordType, condition: object | undefined) => ({
+  AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])],
+});
+
 function queryFor(
   model: RecordType,
   { columns, where, paths, typeName, ...page }: WantedRows,
@@ -90,7 +95,7 @@ function queryFor(
 ): SelectQuery {
   return {
     ...page,
-    where: { AND: [visibleTo(currentViewer, model), ...(where ? [where] : [])] },
+    where: visibleWhere(model, where),
     select: { ...selectFor(info, context, { paths, typeName }), ...columns },
   };
 }
@@ -162,7 +167,7 @@ export async function countVisible(
   { condition, key }: ListFilter,
   context: Context,
 ): Promise<number> {
-  const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
+  const where = visibleWhere(model, condition);
   return context.loaders.once(`${model} count ${key}`, () =>
     context.sql.count(
       model,
@@ -174,7 +179,7 @@ export async function countVisible(
 }
 
 /** A relation from records to the rows that are listed beneath them. */
-export interface ListRelation<P extends RecordType, M extends ListedType> {
+interface ListRelation<P extends RecordType, M extends ListedType> {
   readonly parentModel: P;
   readonly relation: RelationOf<P>;
   readonly model: M;
@@ -211,7 +216,7 @@ export async function countBelow<P extends RecordType, M extends ListedType>(
   ids: readonly number[],
   context: Context,
 ): Promise<ReadonlyMap<number, number>> {
-  const where = { AND: [visibleTo(currentViewer, model), ...(condition ? [condition] : [])] };
+  const where = visibleWhere(model, condition);
   const query = belowParents({ _count: { select: { [relation]: { where } } } }, condition !== undefined);
   const parents = await run(parentModel, query, { ids }, context);
   // As above: the query selects `_count`.
@@ -245,7 +250,7 @@ export interface FieldRequirements {
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
 /** The place of the rows in the value of a field. */
-export interface SelectionOptions {
+interface SelectionOptions {
   /** The paths to them in the field's selection, for a field that wraps them. */
   readonly paths?: readonly string[][] | undefined;
   /** Their type, for a field that may resolve to several. */

@@ -48,7 +48,7 @@ export const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
   total: `${model}StatsTotal`,
 });
 
-export interface StatisticsArguments {
+interface StatisticsArguments {
   readonly where?: FilterInput | null | undefined;
   /** A unit of periods, and names of keys. */
   readonly by?: readonly string[] | null | undefined;
