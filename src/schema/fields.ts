@@ -17,7 +17,7 @@ import {
   type ListArguments,
   orderRef,
   readList,
-} from './filtering/filter.ts';
+} from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
 import { type Connection, defaultOrder, orderBy, planPage } from './loading/pagination.ts';
 import {

@@ -8,6 +8,7 @@
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
+import { addFilters } from './filter.ts';
 import './types/user.ts';
 import './types/device.ts';
 import './types/dttDevice.ts';
@@ -20,9 +21,8 @@ import './types/ossmDevice.ts';
 import './types/node.ts';
 import './types/activation.ts';
 import './types/apiToken.ts';
-// The filters are made from the types above.
-import './filtering/types.ts';
 
+addFilters();
 const built = builder.toSchema().toConfig();
 
 /** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */

@@ -6,7 +6,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { type Context, placeOf } from '../context.ts';
-import { type ListArguments, readList } from '../filtering/filter.ts';
+import { type ListArguments, readList } from '../filter.ts';
 import { Connection, checkPage, type KeyValue, type Order, planPage, writeCursor } from './pagination.ts';
 import {
   type Call,

@@ -27,7 +27,7 @@ import {
 import { type SelectQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { builder } from '../builder.ts';
 import { type Context, placeOf } from '../context.ts';
-import type { FilterTarget, ListFilter } from '../filtering/filter.ts';
+import type { FilterTarget, ListFilter } from '../filter.ts';
 import type { GlobalId } from '../globalId.ts';
 import { areDetails, fetchDetailsOfParts, isDetailed, readWithDetails } from './details.ts';
 
@@ -286,7 +286,7 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequir
   const extensions = type.getFields()[fieldName]?.extensions ?? {};
   const exposed = extensions.pothosExposedField;
   if (typeof exposed === 'string') return { columns: [exposed] };
-  // Only `reads.ts` and `devices.ts` write this extension, and they write values of this type.
+  // Only `fields.ts` and `devices.ts` write this extension, and they write values of this type.
   if (extensions.needs) return extensions.needs as FieldRequirements;
   if (fieldName === 'id') return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);

@@ -11,7 +11,7 @@ import {
 } from '../../database/reader/grouped.ts';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { type FilterInput, readFilter } from '../filtering/filter.ts';
+import { type FilterInput, readFilter } from '../filter.ts';
 import { selectFor } from './rows.ts';
 
 /** The limit of groups. The default suffices for a year by day. */

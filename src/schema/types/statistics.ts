@@ -4,7 +4,7 @@ import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { placeOf } from '../context.ts';
 import { lowerFirst, nullOnlyWithError, toOne } from '../fields.ts';
-import { filterRef } from '../filtering/filter.ts';
+import { filterRef } from '../filter.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import {
   type Figure,

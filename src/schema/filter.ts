@@ -1,15 +1,15 @@
 /**
- * The fields by which the lists of a type can be filtered and ordered, and the arguments `where` and `orderBy` of a list. `where` becomes
- * a condition on rows.
+ * The arguments `where` and `orderBy` of lists: the fields by which the lists of a type can be filtered and ordered, their input types,
+ * and what `where` means as a condition on rows.
  */
 
 import { EnumRef } from '@pothos/core';
-import type { Viewer } from '../../auth/viewer.ts';
-import { type ListedType, type ViewerRef, visibleTo } from '../../database/models.ts';
-import { fieldOf, linkBy } from '../../database/reader/dataModel.ts';
-import { argumentError } from '../../errors.ts';
-import { isRecord } from '../../http/json.ts';
-import { builder } from '../builder.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import { type ListedType, listedTypes, type ViewerRef, visibleTo } from '../database/models.ts';
+import { fieldOf, linkBy } from '../database/reader/dataModel.ts';
+import { argumentError } from '../errors.ts';
+import { isRecord } from '../http/json.ts';
+import { builder } from './builder.ts';
 import {
   defaultOrder,
   fingerprintOf,
@@ -18,8 +18,8 @@ import {
   type OrderKey,
   orderKey,
   type PageArguments,
-} from '../loading/pagination.ts';
-import type { FieldRequirements } from '../loading/rows.ts';
+} from './loading/pagination.ts';
+import type { FieldRequirements } from './loading/rows.ts';
 
 /** What a field of a filter means in the database. */
 export type FilterTarget =
@@ -57,7 +57,7 @@ function onceForType<Value>(make: (type: FilterableType) => Value): (type: Filte
   };
 }
 
-/** The input type of `where`. `types.ts` implements it and the next once all types have their fields. */
+/** The input type of `where`. `addFilters` implements it and the next. */
 export const filterRef = onceForType((type) => builder.inputRef<FilterInput>(`${type}Filter`));
 
 /** The input type of the items of `orderBy`. */
@@ -97,7 +97,7 @@ function targetOf({
   needs,
 }: Readonly<Record<string, unknown>>): FilterTarget | undefined {
   if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
-  // Only `reads.ts` and `devices.ts` write this extension.
+  // Only `fields.ts` and `devices.ts` write this extension.
   const filter = (needs as FieldRequirements | undefined)?.filter;
   // The viewer sees no other user than themselves, so a filter by a user would be pointless.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
@@ -381,4 +381,112 @@ function hintForNull({ name, target, isNullable }: FilterField): string | undefi
 
 function tooMuch(most: string): Error {
   return argumentError('where', `where must have at most ${most}`);
+}
+
+const direction = builder.enumType('OrderDirection', {
+  description: 'Which way a list is ordered. Records without a value come last in both directions.',
+  values: {
+    ASC: { description: 'Lowest, earliest or first in the alphabet first.' },
+    DESC: { description: 'Highest, latest or last in the alphabet first.' },
+  } as const,
+});
+
+/** Implements the input types of filters and orders. Pothos reads fields in the order of types, so this has to come after all other types. */
+export function addFilters(): void {
+  for (const type of [...listedTypes, 'Device'] as const) {
+    filterRef(type).implement({
+      description:
+        `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
+        `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+      fields: (t) => ({
+        ...Object.fromEntries(
+          filterFields(type).map((field) => [
+            field.name,
+            t.field({ type: comparisonsOf(type, field), description: describe(field) }),
+          ]),
+        ),
+        and: t.field({
+          type: [filterRef(type)],
+          description: 'All of these conditions are met. An empty list is met by every record.',
+        }),
+        or: t.field({
+          type: [filterRef(type)],
+          description: 'At least one of these conditions is met. An empty list is met by no record.',
+        }),
+        not: t.field({
+          type: filterRef(type),
+          description: 'This condition is not met: exactly the records that it leaves out.',
+        }),
+      }),
+    });
+    orderRef(type).implement({
+      description: `Orders a list by this field, and records that are equal in it by the next one. Ties are broken by id.`,
+      fields: (t) => ({
+        field: t.field({ type: orderFields(type), required: true, description: 'What to order by.' }),
+        direction: t.field({ type: direction, required: true, description: 'Which way.' }),
+      }),
+    });
+  }
+}
+
+const describe = ({ target, description }: FilterField): string =>
+  'link' in target ? `${description} The record must have one that meets this filter.` : description;
+
+function orderFields(type: FilterableType) {
+  const fields = filterFields(type).filter((field) => isOrderable(type, field));
+  return builder.enumType(`${type}OrderField`, {
+    description: `What lists of ${type} can be ordered by.`,
+    values: Object.fromEntries(
+      fields.map((field) => [orderName(field), { description: `By \`${field.name}\`.` }]),
+    ),
+  });
+}
+
+/** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
+function comparisonsOf(type: FilterableType, field: FilterField) {
+  if ('link' in field.target) return filterRef(field.target.link);
+  const name = field.enumeration?.name ?? columnType(type, field);
+  const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
+  const input = comparisons.get(key) ?? createComparisons(key, name, field);
+  comparisons.set(key, input);
+  return input;
+}
+
+const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
+
+/** @param name the name of a scalar or an enumeration. */
+function createComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+  const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
+  // A type that is no enumeration is a scalar, which Pothos knows by its name.
+  const of = enumeration?.ref ?? (name as 'String');
+  return builder.inputType(key, {
+    description: `Comparisons of a ${name}. All that are given have to be met.`,
+    fields: (t) => ({
+      eq: t.field({ type: of, description: 'Equal to this.' }),
+      ...(name !== 'Boolean' && {
+        not: t.field({ type: of, description: 'A value other than this.' }),
+        in: t.field({
+          type: [of],
+          description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,
+        }),
+      }),
+      ...(isOrdered && {
+        lt: t.field({ type: of, description: 'Below this.' }),
+        lte: t.field({ type: of, description: 'Below this, or equal to it.' }),
+        gt: t.field({ type: of, description: 'Above this.' }),
+        gte: t.field({ type: of, description: 'Above this, or equal to it.' }),
+      }),
+      ...(name === 'String' && {
+        contains: t.string({
+          description: 'Contains this text, ignoring case. There are no wildcards.',
+        }),
+        startsWith: t.string({
+          description: 'Begins with this text, ignoring case. There are no wildcards.',
+        }),
+      }),
+      ...(isNullable && {
+        isNull: t.boolean({ description: 'Whether there is no value.' }),
+      }),
+    }),
+  });
 }
