@@ -1,4 +1,4 @@
-/** Bundles GraphiQL into `dist/explorer`, from where the gateway serves it (`src/graphql/explorer.ts`). */
+/** Bundles GraphiQL into `dist/explorer`, from where the gateway serves it (`src/graphql/handler.ts`). */
 
 import { defineConfig } from 'vite';
 

@@ -1,6 +1,6 @@
 /**
  * The token of the user who has signed in. It is stored in the tab's `sessionStorage` and nowhere else, never in a URL;
- * signing out or closing the tab removes it. GraphiQL reads it when it is opened in the same tab (`src/graphql/explorer.ts`).
+ * signing out or closing the tab removes it. GraphiQL reads it when it is opened in the same tab (`src/graphql/handler.ts`).
  */
 
 const key = 'dovetail-token';

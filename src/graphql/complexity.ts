@@ -29,7 +29,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { isRecord } from '../http/json.ts';
-import { fragmentsOf, hasVariable, type Values } from '../schema/compiledDocument.ts';
+import { fragmentsOf, hasVariable, type Values } from '../schema/compile.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
 

@@ -21,27 +21,17 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config/config.ts';
 import {
   countVersions,
+  fragmentsOf,
   maxErrors,
   nameArguments,
   type PreparedOperation,
   prepare,
 } from '../schema/compile.ts';
-import { fragmentsOf } from '../schema/compiledDocument.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';
 import { badRequest, requestError } from './overHttp.ts';
 
-export interface Documents {
-  /** The schema against which documents are validated. */
-  readonly schema: GraphQLSchema;
-  /** The document, or the errors of one that cannot be run. */
-  read(text: string): CheckedDocument | Rejected;
-  /**
-   * The same for an anonymous client, which may ask for nothing but the schema. The document is not cached.
-   * @returns undefined for any other document, valid or not.
-   */
-  readAnonymous(text: string): CheckedDocument | Rejected | undefined;
-}
+export type Documents = ReturnType<typeof createDocuments>;
 
 /** A document that may be run. */
 export interface CheckedDocument {
@@ -69,7 +59,7 @@ const largestCompiled = 1_000;
  * @param config the limits, and whether the schema may be read.
  * @param schema by default the gateway's own.
  */
-export function createDocuments(config: Config, schema: GraphQLSchema = ownSchema): Documents {
+export function createDocuments(config: Config, schema: GraphQLSchema = ownSchema) {
   const known = new LRUCache<string, CheckedDocument | Rejected>({
     maxSize: maxMemory,
     sizeCalculation: (found, text) =>
@@ -80,9 +70,11 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
   const mayIntrospect = config.INTROSPECTION === 'on';
 
   return {
+    /** The schema against which documents are validated. */
     schema,
 
-    read(text) {
+    /** The document, or the errors of one that cannot be run. */
+    read(text: string): CheckedDocument | Rejected {
       const found = known.get(text);
       if (found) return found;
       const document = parsed(text, config);
@@ -94,7 +86,11 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
       return read;
     },
 
-    readAnonymous(text) {
+    /**
+     * The same for an anonymous client, which may ask for nothing but the schema. The document is not cached.
+     * @returns undefined for any other document, valid or not.
+     */
+    readAnonymous(text: string): CheckedDocument | Rejected | undefined {
       const document = mayIntrospect ? parsed(text, config) : undefined;
       return document instanceof GraphQLError || !document || !isIntrospection(schema, document)
         ? undefined

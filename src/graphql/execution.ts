@@ -12,6 +12,7 @@ import { allows } from '../auth/scopes.ts';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { beyondScope, unauthenticated } from '../errors.ts';
+import type { PreparedOperation } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { complexityOf, complexityOfTools } from './complexity.ts';
 import { type CheckedDocument, type Documents, invalid, noOperation, type Rejected } from './documents.ts';
@@ -39,30 +40,22 @@ export interface Client {
 }
 
 /** An operation with its variables, ready to be executed. */
-export interface Operation {
+export interface Operation extends Pick<PreparedOperation, 'type' | 'label' | 'readsTokens'> {
   readonly request: OperationRequest;
-  readonly type: OperationTypeNode;
-  /** Its kind and root field, for logs and metrics. */
-  readonly label: string;
   readonly complexity: number;
   /** The text of its document. */
   readonly text: string;
-  /** See `PreparedOperation`. Its result is never cached or shared. */
-  readonly readsTokens: boolean;
   /** Executes it. Errors are in the result. */
   execute(context: Context | undefined): Promise<ExecutionResult>;
 }
 
-export interface Execution {
-  /** Finds the operation of a request, and checks that it may be executed. */
-  prepare(request: ReadRequest, client: Client): Operation | Rejected;
-}
+export type Execution = ReturnType<typeof createExecution>;
 
 export function createExecution(
   { MAX_COMPLEXITY }: Pick<Config, 'MAX_COMPLEXITY'>,
   documents: Documents,
   persisted: PersistedOperations,
-): Execution {
+) {
   const { schema } = documents;
   /** The highest complexity for anonymous clients. Computed with their first request. */
   let maxAnonymous: number | undefined;
@@ -87,7 +80,8 @@ export function createExecution(
   }
 
   return {
-    prepare(request, client) {
+    /** Finds the operation of a request, and checks that it may be executed. */
+    prepare(request: ReadRequest, client: Client): Operation | Rejected {
       if (request instanceof GraphQLError) return { errors: [request] };
       const found = findDocument(request, client);
       if ('errors' in found) return found;
@@ -106,16 +100,8 @@ export function createExecution(
       const complexity = complexityOf(schema, found.document, node, coerced);
       const most = maxFor(client.viewer);
       if (!(complexity <= most)) return { errors: [requestError(tooComplex('operation', complexity, most))] };
-      const { text } = found;
-      return {
-        request,
-        type,
-        label,
-        complexity,
-        text,
-        readsTokens,
-        execute: (context) => execute(coerced, context),
-      };
+      const run: Operation['execute'] = (context) => execute(coerced, context);
+      return { request, type, label, complexity, text: found.text, readsTokens, execute: run };
     },
   };
 }

@@ -17,11 +17,12 @@ import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { headerFor, type PageSettings } from '../pages/links.ts';
+import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import { readBatch } from './batch.ts';
 import { createDocuments, type Rejected } from './documents.ts';
 import { createExecution, type Execution, type Operation } from './execution.ts';
-import { createExplorer } from './explorer.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
   exactText,
@@ -55,7 +56,7 @@ const otherType = 'A POST takes a body of the type application/json';
 
 const brace = '{'.charCodeAt(0);
 
-export interface GraphqlOptions extends SubscribeOptions {
+interface GraphqlOptions extends SubscribeOptions {
   readonly config: Config;
   readonly logger: Logger;
   createContext(viewer: Viewer): Context;
@@ -122,19 +123,13 @@ interface Received {
   readonly type: ResultType;
 }
 
-export interface Tasks {
-  /** The task of a request, or a 406 for a client that accepts no media type which the response could have. */
-  of(exchange: Exchange, viewer: Viewer | null, given: Given): HttpResponse | Task;
-  prepare(exchange: Exchange, viewer: Viewer | null, request: ReadRequest): Operation | Rejected;
-  /** The task of a request that was prepared before. */
-  ofPrepared(received: Received, content: unknown, operation: Operation | Rejected): Task;
-}
+export type Tasks = ReturnType<typeof createTasks>;
 
 function createTasks(
   execution: Execution,
   workOf: ReturnType<typeof createWork>,
   persistedFile: PersistedFile,
-): Tasks {
+) {
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
   /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
@@ -147,21 +142,18 @@ function createTasks(
     return body && `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
   }
 
-  const prepare: Tasks['prepare'] = (exchange, viewer, request) => {
+  const prepare = (exchange: Exchange, viewer: Viewer | null, request: ReadRequest) => {
     const { authorization } = exchange.request.headers;
     const { hasExpiredToken } = exchange;
-    return execution.prepare(request, {
-      viewer,
-      authorization,
-      hasExpiredToken,
-      mayWrite: !isRead(exchange),
-    });
+    const mayWrite = !isRead(exchange);
+    return execution.prepare(request, { viewer, authorization, hasExpiredToken, mayWrite });
   };
 
   return {
     prepare,
 
-    of(exchange, viewer, given) {
+    /** The task of a request, or a 406 for a client that accepts no media type which the response could have. */
+    of(exchange: Exchange, viewer: Viewer | null, given: Given): HttpResponse | Task {
       const { transport, request } = exchange;
       // Within a WebSocket each result is JSON.
       const type = transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
@@ -178,7 +170,8 @@ function createTasks(
       return { cacheKey: undefined, prepare: () => other(run) };
     },
 
-    ofPrepared: (received, content, operation) => ({
+    /** The task of a request that was prepared before. */
+    ofPrepared: (received: Received, content: unknown, operation: Operation | Rejected): Task => ({
       cacheKey: cacheKeyOf(received.type, { content }),
       prepare: () => workOf(received, operation),
     }),
@@ -230,3 +223,18 @@ const other = (run: OtherWork['run'], writes = false): OtherWork => ({
   run,
   mayHaveWritten: () => writes,
 });
+
+/**
+ * GraphiQL: a page that the build bundles from the folder `explorer`.
+ * @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request.
+ */
+function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {
+  // GraphiQL makes styles of its own while it runs.
+  const policy = { ...ownFiles, 'style-src': "'self' 'unsafe-inline'" };
+  return pageByToken(demoTokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
+    const page = (await bundledPage('explorer'))
+      .replace('<!--header-->', headerFor(settings, '/graphql'))
+      .replace('data-demo-token=""', `data-demo-token="${token}"`);
+    return pageResponse(page, policy);
+  });
+}

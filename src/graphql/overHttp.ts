@@ -18,7 +18,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf, readAccept } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
-import type { Values } from '../schema/compiledDocument.ts';
+import type { Values } from '../schema/compile.ts';
 import { type Framing, framingFor } from './transports/framing.ts';
 
 /** A well-formed request. It sends the text of its document, or names it in one of two ways. */
@@ -146,12 +146,10 @@ export function requestFailure(
 }
 
 /** The response to a request without a valid token, which says what is wrong with it. */
-export function unauthorizedFailure({
-  request: { headers },
-  hasExpiredToken,
-}: Pick<Exchange, 'request' | 'hasExpiredToken'>): HttpResponse {
-  const problem = problemOf(headers.authorization, hasExpiredToken);
-  return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
+export function unauthorizedFailure({ endpoint, request, hasExpiredToken }: Exchange): HttpResponse {
+  const problem = problemOf(request.headers.authorization, hasExpiredToken);
+  const message = unauthorizedMessage(problem);
+  return errorResponse(endpoint, { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
 /** The response to a request that would exceed a limit of what may be open at once. */
@@ -159,7 +157,7 @@ export const tooManyFailure = (message: string): HttpResponse =>
   requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
 
 /** Called with every error that is hidden from the client. */
-export type Report = (error: unknown) => void;
+type Report = (error: unknown) => void;
 
 /** The request headers on which a response depends. */
 export const vary = 'Authorization, Accept';
@@ -223,7 +221,7 @@ export const graphqlType = 'application/graphql-response+json';
 /** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
 
-export type WholeType = (typeof wholeTypes)[number];
+type WholeType = (typeof wholeTypes)[number];
 /** The response to a query or mutation can also be a stream with one result. */
 export type ResultType = WholeType | Framing;
 

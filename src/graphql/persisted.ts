@@ -19,23 +19,7 @@ import { type OperationRequest, requestError, unreadableRequest } from './overHt
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */
 type DocumentParameters = Partial<Pick<OperationRequest, 'query' | 'documentId' | 'extensions'>>;
 
-export interface PersistedOperations {
-  /**
-   * The document that a request sends or names; an error if it may not, or does so wrongly; undefined if it does neither.
-   * @param viewer null for an anonymous client, which has registered nothing.
-   */
-  find(request: DocumentParameters, viewer: UserRef | null): string | GraphQLError | undefined;
-  /**
-   * Registers the query of a request, if it comes with its hash: from then on the same viewer can name it by the hash. The
-   * query must be one that `find` gave, and that can be run.
-   */
-  register(request: DocumentParameters, viewer: UserRef): void;
-  /**
-   * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
-   * client sends it again, and that request has to get here to register it.
-   */
-  registers(request: DocumentParameters): boolean;
-}
+export type PersistedOperations = ReturnType<typeof createPersistedOperations>;
 
 type UserRef = Pick<Viewer, 'id'>;
 
@@ -51,7 +35,7 @@ const memoryOf = (query: string) => 200 + 2 * query.length;
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-export function createPersistedOperations({ config, file }: PersistedOptions): PersistedOperations {
+export function createPersistedOperations({ config, file }: PersistedOptions) {
   const only = config.PERSISTED_OPERATIONS === 'only';
   /** The queries by their hashes (Apollo's automatic persisted queries). Each user finds only their own. */
   const registered = new LRUCache<string, string>({ maxSize: maxMemory, sizeCalculation: memoryOf });
@@ -70,7 +54,11 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
   }
 
   return {
-    find(request, viewer) {
+    /**
+     * The document that a request sends or names; an error if it may not, or does so wrongly; undefined if it does neither.
+     * @param viewer null for an anonymous client, which has registered nothing.
+     */
+    find(request: DocumentParameters, viewer: UserRef | null): string | GraphQLError | undefined {
       const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);
       if (query != null) return (viewer && problemWithHash(hashBeside(request), query)) ?? query;
@@ -80,13 +68,21 @@ export function createPersistedOperations({ config, file }: PersistedOptions): P
       return hash ?? (only ? requestError(onlyPersisted) : undefined);
     },
 
-    register(request, user) {
+    /**
+     * Registers the query of a request, if it comes with its hash: from then on the same viewer can name it by the hash. The
+     * query must be one that `find` gave, and that can be run.
+     */
+    register(request: DocumentParameters, user: UserRef): void {
       const hash = hashBeside(request);
       if (typeof hash === 'string' && typeof request.query === 'string')
         registered.set(keyOf(user, hash), request.query);
     },
 
-    registers: (request) => hashBeside(request) !== undefined,
+    /**
+     * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
+     * client sends it again, and that request has to get here to register it.
+     */
+    registers: (request: DocumentParameters): boolean => hashBeside(request) !== undefined,
   };
 }
 

@@ -1,18 +1,18 @@
 /**
- * Runs subscriptions: an operation is executed again after each change of the viewer's data. Equal subscriptions of a viewer share
- * each result in the response cache, as equal queries do.
+ * Runs subscriptions: an operation is executed again after each change of the viewer's data, until their token ends. Equal subscriptions
+ * of a viewer share each result in the response cache, as equal queries do.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FormattedExecutionResult } from 'graphql';
-import type { Viewer } from '../auth/viewer.ts';
+import type { Viewer, Viewers } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
+import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { Context } from '../schema/context.ts';
-import type { WatchViewer } from '../schema/subscriptions.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
@@ -95,10 +95,10 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
   };
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   /** Returns the current result. */
   run(): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
-  watch(observer: Parameters<WatchViewer>[1]): ReturnType<WatchViewer>;
+  watch(observer: ViewerObserver): ReturnType<WatchViewer>;
   /** Why the results have ended with a token that has not expired. */
   reason(): Promise<Ending>;
 }
@@ -167,3 +167,142 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
 
 const codesIn = (text: string) =>
   (JSON.parse(text) as FormattedExecutionResult).errors?.map(({ extensions }) => extensions?.code) ?? [];
+
+/** The callbacks of a subscription. */
+interface ViewerObserver {
+  /** Called once at the start, and after every change of the viewer's data: a selection may reach all of it. */
+  changed(): void;
+  /** Called once when the viewer's token is revoked or expires. No call follows. */
+  ended(problem: TokenProblem): void;
+}
+
+type WatchViewer = ReturnType<typeof createWatchViewer>;
+
+interface WatchViewerOptions {
+  readonly feed: ChangeFeed;
+  readonly viewers: Pick<Viewers, 'validUntil'>;
+  /** Interval in seconds at which the token is looked up even if the feed reports nothing. */
+  readonly maxAge: number;
+  /** Delay in milliseconds before a retry after the database, or an execution, has failed. */
+  readonly retryDelay?: number;
+}
+
+/** The longest pause, in milliseconds, between two looks at the clock, which may be set. */
+const longestTrust = 30_000;
+
+/** Watches viewers, each until their token is revoked or expires, or the subscription ends. */
+export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }: WatchViewerOptions) {
+  return (viewer: Viewer, { changed, ended }: ViewerObserver) => {
+    const stopped = new AbortController();
+    const { signal } = stopped;
+
+    let validUntil = viewer.expiresAt ?? Number.POSITIVE_INFINITY;
+    let expiry: NodeJS.Timeout | undefined;
+
+    function end(problem: TokenProblem): void {
+      if (signal.aborted) return;
+      stopped.abort();
+      ended(problem);
+    }
+
+    /** Ends the watch of an expired token, and returns whether it has ended. */
+    function endIfExpired(): boolean {
+      if (validUntil <= Date.now()) end('expired');
+      return signal.aborted;
+    }
+
+    function awaitExpiry(): void {
+      clearTimeout(expiry);
+      if (validUntil === Number.POSITIVE_INFINITY || endIfExpired()) return;
+      expiry = setTimeout(awaitExpiry, Math.min(validUntil - Date.now(), longestTrust));
+    }
+
+    const token = createTokenCheck({
+      retryDelay,
+      signal,
+      async isValid() {
+        validUntil = await viewers.validUntil(viewer);
+        return validUntil > 0;
+      },
+      onValid() {
+        awaitExpiry();
+        if (!signal.aborted) changed();
+      },
+      onRevoked: () => end('invalid'),
+    });
+    const unsubscribe = feed.subscribe((change) => {
+      if (change.kind === 'user' && change.userId !== viewer.id) return;
+      if (endIfExpired()) return;
+      if (concernsTokens(change)) token.doubt();
+      // A change during a token check is reported at the end of the check.
+      else if (token.isTrusted) changed();
+    });
+    const timer = setInterval(token.doubt, maxAge * 1_000);
+    let retry: NodeJS.Timeout | undefined;
+    signal.addEventListener('abort', () => {
+      clearInterval(timer);
+      clearTimeout(retry);
+      clearTimeout(expiry);
+      unsubscribe();
+    });
+    viewer.ended?.addEventListener('abort', () => end('invalid'), { signal });
+    // The token may have been revoked since the request was authenticated.
+    if (viewer.ended?.aborted) queueMicrotask(() => end('invalid'));
+    else token.doubt();
+    if (validUntil !== Number.POSITIVE_INFINITY) queueMicrotask(awaitExpiry);
+    return {
+      /** Whether the token is known to be valid: no result may be delivered otherwise. `changed` is called once it is again. */
+      get isTrusted() {
+        return token.isTrusted && Date.now() < validUntil;
+      },
+      /** Must be called after each execution. A failed one is retried, although nothing has changed. */
+      noteResult(hasFailed: boolean): void {
+        clearTimeout(retry);
+        if (hasFailed && !signal.aborted) retry = setTimeout(token.doubt, retryDelay).unref();
+      },
+      /** Must be called when the subscription ends. */
+      stop: () => stopped.abort(),
+    };
+  };
+}
+
+interface TokenCheckOptions {
+  isValid(): Promise<boolean>;
+  readonly retryDelay: number;
+  /** Aborted when the subscription ends. */
+  readonly signal: AbortSignal;
+  /** Called when the token is known to be valid: once, however often `doubt` was called during the check. */
+  onValid(): void;
+  onRevoked(): void;
+}
+
+/** Looks up a token each time it may have been revoked. Retries while the database fails. */
+function createTokenCheck({ isValid, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions) {
+  let mayBeRevoked = false;
+  let isChecking = false;
+
+  async function check(): Promise<void> {
+    isChecking = true;
+    while (mayBeRevoked) {
+      mayBeRevoked = false;
+      const found = await isValid().catch(() => undefined);
+      if (found === false) return onRevoked();
+      if (found) continue;
+      mayBeRevoked = true;
+      await sleep(retryDelay, undefined, { signal });
+    }
+    isChecking = false;
+    if (!signal.aborted) onValid();
+  }
+
+  return {
+    get isTrusted() {
+      return !mayBeRevoked && !isChecking;
+    },
+    doubt(): void {
+      mayBeRevoked = true;
+      // The wait of a check is aborted with the signal.
+      if (!isChecking) check().catch(() => {});
+    },
+  };
+}

@@ -13,10 +13,10 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
-import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
+import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
-import { hasTooManyValues, isRequestTooDeep } from '../graphql/overHttp.ts';
+import { messages } from '../errors.ts';
+import { hasTooManyValues, isRequestTooDeep, unauthorizedFailure } from '../graphql/overHttp.ts';
 import type { PersistedFile } from '../graphql/persisted.ts';
 import { errorResponse, type HttpError } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
@@ -25,11 +25,16 @@ import { readText } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import { release } from '../version.ts';
-import { createQueryTool, persistedTools } from './graphqlTools.ts';
-import { restTools } from './restTools.ts';
-import type { Arguments, Result, Tool } from './tool.ts';
+import {
+  type Arguments,
+  createQueryTool,
+  persistedTools,
+  type Result,
+  restTools,
+  type Tool,
+} from './tools.ts';
 
-export interface McpOptions {
+interface McpOptions {
   readonly config: Config;
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
   readonly hasEnded: HasEnded;
@@ -57,14 +62,14 @@ export function createMcp(options: McpOptions): McpHandler {
   const hasSchema = config.INTROSPECTION === 'on';
 
   return async (exchange, viewer) => {
-    if (!viewer) return unauthorized(exchange);
+    if (!viewer) return unauthorizedFailure(exchange);
     if (exchange.request.method !== 'POST')
       return rejected({ status: 405, message: messages.methodNotAllowed }, { Allow: 'POST' });
     const began = performance.now();
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
     const { message } = read;
-    if (await options.hasEnded(exchange, viewer, began)) return unauthorized(exchange);
+    if (await options.hasEnded(exchange, viewer, began)) return unauthorizedFailure(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const { fetch } = createMcpHandler(
       () =>
@@ -234,12 +239,6 @@ function isTooLarge(message: Message): boolean {
 /** Whether a value is one request of JSON-RPC. Responses are not accepted, since the gateway sends no requests. */
 const isMessage = (value: unknown): value is Record<string, unknown> & Message =>
   isRecord(value) && typeof value.method === 'string' && !isRequestTooDeep(value);
-
-function unauthorized({ request, hasExpiredToken }: Exchange): HttpResponse {
-  const problem = problemOf(request.headers.authorization, hasExpiredToken);
-  const message = unauthorizedMessage(problem);
-  return errorResponse('mcp', { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
-}
 
 /** The request for the SDK, without its body, which is given to the SDK as a value. */
 function requestOf({ request }: Exchange): Request {

@@ -24,8 +24,6 @@ export interface AccountsOptions extends MirroredAccountOptions {
   readonly logger: Logger;
   /** Finds the account of a token. */
   readonly identify: IdentifyAccount;
-  /** The advice that is logged once an account has been read; undefined for none. */
-  readonly next: string | undefined;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }

@@ -6,7 +6,6 @@ import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { root } from '../root.ts';
-import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
@@ -17,7 +16,7 @@ import { escapeHtml, prose } from './template.ts';
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const document = describeRest({ routes, schema, version: release, examples });
+  const document = describeRest({ routes, version: release, examples });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
   const { parameters = {}, schemas = {} } = document.components ?? {};
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>

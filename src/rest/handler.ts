@@ -11,16 +11,8 @@ import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
 import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import {
-  challengeFor,
-  codeOf,
-  forbiddenUser,
-  messages,
-  retryAfterOf,
-  scopeNeeded,
-  statusOf,
-} from '../errors.ts';
-import { restErrorResponse } from '../http/errorResponse.ts';
+import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
+import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptsIdentityOnly, asksForPage, isEncoded, isRead, readBody } from '../http/request.ts';
@@ -113,8 +105,7 @@ async function respond(
     const input = reading instanceof Promise ? await reading : reading;
     return isResponse(input) ? input : await runOperation(route, input, createContext(viewer));
   } catch (error) {
-    exchange.report(error);
-    return restErrorResponse(500, messages.internal);
+    return failureResponse(exchange, error);
   }
 }
 
@@ -125,19 +116,10 @@ async function runOperation(
 ): Promise<HttpResponse> {
   const { data, errors } = await route.run(variables, context);
   const [error] = errors ?? [];
-  if (error) {
-    const code = codeOf(error);
-    if (!code) throw error.originalError ?? error;
-    // The viewer was deleted after the request was authenticated. The message is that of the REST interface.
-    if (code === 'UNAUTHENTICATED')
-      return restErrorResponse(statusOf[code], messages.unauthorized, challengeFor('invalid'));
-    const retryAfter = retryAfterOf(error);
-    return restErrorResponse(
-      statusOf[code],
-      error.message,
-      retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) },
-    );
-  }
+  // The viewer was deleted after the request was authenticated. The message is that of the REST interface.
+  if (error && codeOf(error) === 'UNAUTHENTICATED')
+    return restErrorResponse(401, messages.unauthorized, challengeFor('invalid'));
+  if (error) throw codeOf(error) ? error : (error.originalError ?? error);
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return restErrorResponse(404, route.missing);
   const response = { ...success(result, pagination), operation: route.label };

@@ -1,12 +1,32 @@
-/** The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema. */
+/**
+ * The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema: each operation's
+ * data is described as JSON Schema.
+ */
 
 import { STATUS_CODES } from 'node:http';
-import type { GraphQLSchema } from 'graphql';
+import {
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLEnumType,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  getNamedType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  Kind,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql';
 import type {
   HeaderObject,
   OpenAPIObject,
   OperationObject,
   ParameterObject,
+  ReferenceObject,
   ResponseObject,
   ResponsesObject,
   SchemaObject,
@@ -14,14 +34,15 @@ import type {
 import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
+import { fragmentsOf } from '../schema/compile.ts';
+import { descriptionIfNullOnlyInMirror, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
-import { describeSelection, exactly, reference, type Schema } from './jsonSchema.ts';
-import { nameOf, type Route } from './routes.ts';
+import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
 
-export interface OpenApiOptions {
+interface OpenApiOptions {
   readonly routes: readonly Route[];
-  readonly schema: GraphQLSchema;
   /** The version of the gateway. */
   readonly version: string;
   /** Example data of successful responses, by the names of the operations. */
@@ -50,7 +71,7 @@ in the same envelope. Parameters that an operation does not know are ignored.`;
 const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
-export function describeRest({ routes, schema, version, examples }: OpenApiOptions): OpenAPIObject {
+export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     Error: exactly({
       ok: { type: 'boolean', const: false },
@@ -65,7 +86,7 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
   const paths: NonNullable<OpenAPIObject['paths']> = {};
   const ids = new Set<string>();
   for (const route of routes) {
-    const { record, data } = describeSelection(route, schema, schemas);
+    const { record, data } = describeSelection(route, schemas);
     const tag = tagNames[record.name] ?? record.name;
     tags.set(tag, record.description ?? '');
     const id = operationId(route, ids);
@@ -286,4 +307,163 @@ function operationId(route: Route, taken: ReadonlySet<string>): string {
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
   const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };
+}
+
+export type Schema = SchemaObject | ReferenceObject;
+/** The selected properties of an object, by their names. */
+type Selected = Record<string, { readonly schema: Schema; readonly isOptional: boolean }>;
+
+/** What all functions that describe a part of an operation need. */
+interface Scope {
+  /** The operation's name, for errors. */
+  readonly name: string;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** The named schemas of the OpenAPI document. */
+  readonly components: Record<string, SchemaObject>;
+}
+
+/** The JSON Schema of each scalar. */
+export const scalars: Readonly<Record<string, SchemaObject>> = {
+  Int: { type: 'integer', format: 'int32' },
+  Float: { type: 'number' },
+  String: { type: 'string' },
+  ID: { type: 'string' },
+  Boolean: { type: 'boolean' },
+  DateTime: { type: 'string', format: 'date-time' },
+  LocalDate: { type: 'string', format: 'date' },
+};
+
+/**
+ * Describes the data of a route: its schema, and the type of its records.
+ * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
+ * @throws for a selection whose JSON can have different shapes.
+ */
+export function describeSelection(
+  route: Route,
+  components: Record<string, SchemaObject>,
+): { readonly data: Schema; readonly record: GraphQLObjectType } {
+  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components };
+  const root = schema.getRootType(route.operation.operation);
+  const node = route.operation.selectionSet.selections[0];
+  const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
+  if (node?.kind !== Kind.FIELD || !field) throw new Error(`${scope.name} does not select its data first`);
+
+  // If the route responds to null with an error, its data is never null.
+  const selected =
+    route.missing === undefined
+      ? schemaOfField(field, node, scope)
+      : presentSchemaOf(field.type, node, scope);
+  const data =
+    route.isList && 'properties' in selected
+      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
+      : selected;
+  return { data, record: recordOf(getNamedType(field.type), node, route) };
+}
+
+/** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
+function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
+  if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
+  const below = selectionSet?.selections.find(
+    (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
+  );
+  const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
+  return isObjectType(inner) ? inner : type;
+}
+
+/**
+ * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
+ * field that is null only in a mirror, which REST does not serve; and an optional field, which is left out instead.
+ */
+function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
+  const hasValue =
+    isNullOnlyWithError(field) || isOptional(node) || descriptionIfNullOnlyInMirror(field) !== undefined;
+  return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
+}
+
+function schemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
+  const present = presentSchemaOf(type, node, scope);
+  if (isNonNullType(type)) return present;
+  return '$ref' in present
+    ? { anyOf: [present, { type: 'null' }] }
+    : { ...present, type: [...[present.type ?? []].flat(), 'null'] };
+}
+
+/** The schema of a value that is not null. */
+function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
+  if (isNonNullType(type)) return presentSchemaOf(type.ofType, node, scope);
+  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, node, scope) };
+  if (isObjectType(type) && node.selectionSet) return objectSchemaOf(node.selectionSet, type, scope);
+  if (isEnumType(type)) {
+    scope.components[type.name] ??= enumSchemaOf(type);
+    return reference('schemas', type.name);
+  }
+  const scalar = scalars[getNamedType(type).name];
+  if (!scalar) throw new Error(`${scope.name} selects ${type}, which has no type in JSON`);
+  return scalar;
+}
+
+/** The schema of a selection. If the selection is a single fragment, the schema is a component with the fragment's name. */
+function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Schema {
+  const [first, ...others] = selection.selections;
+  const properties = propertiesOf(selection, type, scope);
+  const names = Object.keys(properties);
+  const object = {
+    ...exactly(
+      Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
+      names.filter((name) => !properties[name]?.isOptional),
+    ),
+    description: type.description ?? '',
+  };
+  if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
+  const name = first.name.value.replace(/Fields$/, '');
+  scope.components[name] = object;
+  return reference('schemas', name);
+}
+
+const propertiesOf = ({ selections }: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected =>
+  Object.assign({}, ...selections.map((part) => propertiesFrom(part, type, scope)));
+
+/** The properties of one part of a selection: one for a field, several for a fragment or a field with `@spread`. */
+function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Selected {
+  if (part.kind !== Kind.FIELD) {
+    const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : scope.fragments.get(part.name.value);
+    const condition = fragment?.typeCondition?.name.value ?? type.name;
+    if (!fragment || condition !== type.name)
+      throw new Error(`${scope.name} selects what only some of its records have`);
+    return propertiesOf(fragment.selectionSet, type, scope);
+  }
+  const field = type.getFields()[part.name.value];
+  if (!field) throw new Error(`${scope.name} selects ${part.name.value}, which is not described`);
+  const inner = getNamedType(field.type);
+  if (isSpread(part) && part.selectionSet && isObjectType(inner))
+    return propertiesOf(part.selectionSet, inner, scope);
+  const description = descriptionIfNullOnlyInMirror(field) || field.description;
+  const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
+  return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
+}
+
+function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
+  const values = type.getValues();
+  const explained = values.map(({ name, description }) => `- \`${name}\`: ${description}`);
+  return {
+    type: 'string',
+    enum: values.map(({ name }) => name),
+    description: [type.description, '', ...explained].join('\n'),
+  };
+}
+
+/** The schema of an object that has no other properties. */
+export function exactly(
+  properties: Readonly<Record<string, Schema>>,
+  required: string[] = Object.keys(properties),
+): SchemaObject {
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+/** A reference to a component of the document. */
+export function reference(
+  kind: 'schemas' | 'parameters' | 'headers' | 'responses',
+  name: string,
+): ReferenceObject {
+  return { $ref: `#/components/${kind}/${name}` };
 }

@@ -21,8 +21,7 @@ import {
 import type { Scope } from '../auth/scopes.ts';
 import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
-import { prepare } from '../schema/compile.ts';
-import { fragmentsOf } from '../schema/compiledDocument.ts';
+import { fragmentsOf, prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 

@@ -12,7 +12,7 @@ import { writeGlobalId } from './globalId.ts';
 import { isoInstant, isoTime } from './isoInstant.ts';
 import { pageSize } from './loading/pagination.ts';
 
-export interface BuilderTypes {
+interface BuilderTypes {
   PrismaTypes: PrismaTypes;
   Context: Context;
   Scalars: {

@@ -6,11 +6,16 @@
 
 import {
   type ArgumentNode,
+  type ASTNode,
   type DocumentNode,
   type ExecutionResult,
   execute,
+  type FragmentDefinitionNode,
   GraphQLError,
+  GraphQLIncludeDirective,
   type GraphQLSchema,
+  GraphQLSkipDirective,
+  getDirectiveValues,
   getOperationAST,
   getVariableValues,
   Kind,
@@ -18,21 +23,13 @@ import {
   OperationTypeNode,
   type SelectionNode,
   separateOperations,
-  TypeInfo,
+  type ValueNode,
   visit,
-  visitWithTypeInfo,
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
-import {
-  conditionVariablesIn,
-  executableDocument,
-  findCoercedType,
-  hasVariable,
-  type Values,
-} from './compiledDocument.ts';
-import { compilerSchemaOf } from './compilerSchema.ts';
+import { coercedTypeNode, compilerSchemaOf, findCoercedType } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { schema as ownSchema } from './schema.ts';
 import { readsTokens } from './types/apiToken.ts';
@@ -54,7 +51,7 @@ export interface PreparedOperation {
   run(variables: Values, context: Context): Promise<ExecutionResult>;
 }
 
-export interface PrepareOptions {
+interface PrepareOptions {
   readonly operationName?: string | undefined;
   /** By default, the gateway's own. */
   readonly schema?: GraphQLSchema;
@@ -146,27 +143,20 @@ export function prepare(
 /** The scope that the mutation of a valid document needs: its fields of `Mutation` say it. */
 function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
   const found: Scope[] = [];
-  const types = new TypeInfo(schema);
-  const visitor = visitWithTypeInfo(types, {
+  const mutations = schema.getMutationType()?.getFields() ?? {};
+  visit(document, {
     Field({ name }) {
-      if (name.value === '__typename') return;
-      // Only mutations have this extension. A field of `Mutation` without it needs the highest scope.
-      const field = types.getParentType() === schema.getMutationType() ? types.getFieldDef() : undefined;
+      // Only mutations have this extension. One without it needs the highest scope. No other field has the name of a mutation.
+      const field = mutations[name.value];
       if (field) found.push((field.extensions.scope as Scope | undefined) ?? 'manage');
     },
   });
-  visit(document, visitor);
   return highestOf(found) ?? 'read';
 }
 
-/** How many versions of an operation of a valid document may be compiled: at least one. */
-export function countVersions(document: DocumentNode): number {
-  const operations = Object.values(separateOperations(document));
-  const counts = operations.map((operation) =>
-    Math.min(2 ** conditionVariablesIn(operation).length, maxVersions),
-  );
-  return Math.max(1, ...counts);
-}
+/** How many versions of an operation of a valid document may be compiled. */
+export const countVersions = (document: DocumentNode): number =>
+  Math.min(2 ** conditionVariablesIn(document).length, maxVersions);
 
 /** An operation for certain values of its conditions. */
 interface Version {
@@ -277,4 +267,58 @@ function argumentOf({ message, nodes }: GraphQLError, known: readonly ArgumentNo
   }
   return known.find(({ loc }) => loc && node?.loc && loc.start <= node.loc.start && node.loc.end <= loc.end)
     ?.name.value;
+}
+
+/** The fragments of a document, by their names. */
+export function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
+  const fragments = definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION);
+  return new Map(fragments.map((node) => [node.name.value, node]));
+}
+
+/** The values of variables by their names. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * Copies a valid document for coerced values of its variables. These include the defaults of variables that were not sent. Every node
+ * is a copy, since graphql-jit modifies nodes.
+ * @param conditions the values of variables in `@skip` and `@include`: the copy has neither these directives nor what they
+ * exclude. Without them, the directives stay.
+ */
+function executableDocument(document: DocumentNode, conditions?: Values): DocumentNode {
+  return visit(document, {
+    enter(node: ASTNode) {
+      if (node.kind === Kind.VARIABLE_DEFINITION) {
+        const { defaultValue: _, ...others } = node;
+        return { ...others, type: coercedTypeNode };
+      }
+      if (!conditions || !('directives' in node) || !node.directives) return { ...node };
+      const isSkipped = getDirectiveValues(GraphQLSkipDirective, node, conditions)?.if === true;
+      if (isSkipped || getDirectiveValues(GraphQLIncludeDirective, node, conditions)?.if === false)
+        return null;
+      const { directives: _, ...others } = node;
+      return others;
+    },
+  });
+}
+
+/** The names of the variables in the conditions of a document. */
+function conditionVariablesIn(document: DocumentNode): string[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive({ arguments: given = [] }) {
+      for (const { value } of given) if (value.kind === Kind.VARIABLE) names.add(value.name.value);
+    },
+  });
+  return [...names];
+}
+
+/** Whether a value in a document contains a variable, or that of a certain name. */
+export function hasVariable(value: ValueNode, wanted?: string): boolean {
+  let found = false;
+  visit(value, {
+    Variable({ name }) {
+      found ||= wanted === undefined || name.value === wanted;
+    },
+  });
+  return found;
 }

@@ -8,8 +8,9 @@
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
-import './types/device.ts';
+import { addFilters } from './filter.ts';
 import './types/user.ts';
+import './types/device.ts';
 import './types/dttDevice.ts';
 import './types/dttTemplate.ts';
 import './types/dttSession.ts';
@@ -17,13 +18,11 @@ import './types/lkbxDevice.ts';
 import './types/lockTemplate.ts';
 import './types/lockSession.ts';
 import './types/ossmDevice.ts';
-import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
 import './types/apiToken.ts';
-// The filters are made from the types above.
-import './filtering/types.ts';
 
+addFilters();
 const built = builder.toSchema().toConfig();
 
 /** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import type { PipelineAccess } from '../graphql/transports/protocol.ts';
+import type { PipelineAccess } from '../graphql/transports/webSockets.ts';
 import { responseOn } from '../http/connections.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
 import {

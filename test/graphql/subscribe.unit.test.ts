@@ -1,8 +1,7 @@
 /** The results of a subscription. Each test controls its feed, its token and its results. */
 
 import { expect, it } from 'vitest';
-import { followChanges } from '../../src/graphql/subscribe.ts';
-import { createWatchViewer } from '../../src/schema/subscriptions.ts';
+import { createWatchViewer, followChanges } from '../../src/graphql/subscribe.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;

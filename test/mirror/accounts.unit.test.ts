@@ -24,7 +24,6 @@ beforeEach(() => {
     idle: 60_000,
     logger: pino({}, { write: (line: string) => void lines.push(line) }),
     identify: identifyByUsersMe,
-    next: undefined,
     onChanged() {},
     onTokenStatus() {},
   });

@@ -86,7 +86,7 @@ describe('a record that cannot be read by its id', () => {
     ];
     const broken = responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response] as const);
     const count = broken.length;
-    instead = (path) => new Map(broken).get(path)?.();
+    instead = (path) => new Map<string, () => unknown>(broken).get(path)?.();
     await refresh();
     expect(await pending()).toBe(count);
     for (let times = 0; times < 3; times++) {

@@ -8,14 +8,13 @@ import { describe, expect, it } from 'vitest';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
-import { schema } from '../../src/schema/schema.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
 import { withId } from '../support/restResponses.ts';
 
 /** The document for operations that a test writes. */
 const describeText = (text: string) =>
-  describeRest({ routes: loadRoutes(parse(text)), schema, version: '1.0.0', examples: {} });
+  describeRest({ routes: loadRoutes(parse(text)), version: '1.0.0', examples: {} });
 
 describe('the OpenAPI document', () => {
   it('is the content of openapi.json, with responses of the demo account as examples (npx vitest run -u updates both)', async () => {

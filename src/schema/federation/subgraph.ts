@@ -4,7 +4,6 @@
  */
 
 import {
-  type ConstDirectiveNode,
   GraphQLList,
   GraphQLNonNull,
   GraphQLObjectType,
@@ -14,12 +13,8 @@ import {
   GraphQLString,
   GraphQLUnionType,
   isObjectType,
-  Kind,
   lexicographicSortSchema,
-  parse,
-  print,
   printSchema,
-  visit,
 } from 'graphql';
 import { largestId } from '../../database/ids.ts';
 import { isRecordType } from '../../database/models.ts';
@@ -114,16 +109,8 @@ function readRepresentation(given: unknown): GlobalId | undefined {
 const reject = (message: string) => argumentError('representations', message);
 
 /** The oldest version of the specification that has everything used here, so that every gateway and composition supports it. */
-const link = directivesOf(
-  '@link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])',
-);
-const keys = directivesOf('@key(fields: "id") @key(fields: "databaseId")');
-const shareable = directivesOf('@shareable');
-
-function directivesOf(text: string): readonly ConstDirectiveNode[] {
-  const [definition] = parse(`scalar Directives ${text}`).definitions;
-  return (definition?.kind === Kind.SCALAR_TYPE_DEFINITION && definition.directives) || [];
-}
+const link = '@link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])';
+const keys = '@key(fields: "id") @key(fields: "databaseId")';
 
 /**
  * The text of the subgraph, from which a supergraph is composed: the schema with the directives of federation. Entities have keys,
@@ -131,18 +118,15 @@ function directivesOf(text: string): readonly ConstDirectiveNode[] {
  */
 function printSubgraph(): string {
   const isRoot = new Set(['Query', 'Mutation', 'Subscription']);
-  const document = parse(printSchema(lexicographicSortSchema(schema)));
-  const marked = visit(document, {
-    // Composition does not support `@oneOf` yet. The subgraph itself still requires exactly one of the fields.
-    InputObjectTypeDefinition: (node) => ({ ...node, directives: [] }),
-    SchemaDefinition: (node) => ({ ...node, directives: link }),
-    ObjectTypeDefinition(node) {
-      const name = node.name.value;
-      if (isRoot.has(name)) return false;
-      return { ...node, directives: isRecordType(name) ? keys : shareable };
-    },
-  });
-  return print(marked);
+  return (
+    printSchema(lexicographicSortSchema(schema))
+      .replace(/^schema/m, `schema ${link}`)
+      // Composition does not support `@oneOf` yet. The subgraph itself still requires exactly one of the fields.
+      .replace(/^(input \w+) @oneOf/gm, '$1')
+      .replace(/^type (\w+)[^{\n]*(?= \{$)/gm, (head, name) =>
+        isRoot.has(name) ? head : `${head} ${isRecordType(name) ? keys : '@shareable'}`,
+      )
+  );
 }
 
 /** @param mayBeRead whether clients may read the text of the subgraph, which is the schema. */

@@ -5,13 +5,18 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
-import type { Context } from '../context.ts';
-import { type ListArguments, readList } from '../filtering/filter.ts';
-import { type KeyValue, type Order, writeCursor } from './keyset.ts';
-import { placeOf } from './loaders.ts';
-import { checkPage, connect, planPage } from './pagination.ts';
-import { type Call, countVisible, type Row, type RowQuery, readRows } from './rows.ts';
-import { type FieldRequirements, nodePaths } from './selection.ts';
+import { type Context, placeOf } from '../context.ts';
+import { type ListArguments, readList } from '../filter.ts';
+import { Connection, checkPage, type KeyValue, type Order, planPage, writeCursor } from './pagination.ts';
+import {
+  type Call,
+  countVisible,
+  type FieldRequirements,
+  nodePaths,
+  type Row,
+  type RowQuery,
+  readRows,
+} from './rows.ts';
 
 type Device = Row<DeviceType> & { readonly __typename: DeviceType };
 
@@ -32,7 +37,7 @@ export const deviceList = {
       return merged.slice(offset, offset + size + 1);
     });
     const cursorOf = (row: Device) => writeCursor(order, row, row.__typename);
-    return connect(rows, request, cursorOf, async () => {
+    return new Connection(rows, request, cursorOf, async () => {
       const counts = await Promise.all(deviceTypes.map((kind) => countVisible(kind, filter, context)));
       return counts.reduce((total, count) => total + count, 0);
     });

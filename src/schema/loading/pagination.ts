@@ -1,9 +1,194 @@
-/** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
+/**
+ * Pages of lists: the order of a list, its cursors, conditions on the rows before and after a cursor (keyset pagination), and the rows
+ * of a page as a connection. A cursor is text for clients. It holds the values of all order keys, the id, and a fingerprint of the
+ * filter and the order that it belongs to.
+ */
 
-import { type DeviceType, Slot } from '../../database/models.ts';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { largestId } from '../../database/ids.ts';
+import {
+  type DeviceType,
+  deviceTypes,
+  fieldOf,
+  type ListedType,
+  type ModelName,
+  models,
+  Slot,
+  valuesOf,
+} from '../../database/models.ts';
+import type { RowOrder } from '../../database/reader/statement.ts';
 import { argumentError } from '../../errors.ts';
-import { type Order, orderBy, readCursor, rowsBeyond, writeCursor } from './keyset.ts';
+import { parseJson } from '../../http/json.ts';
 import type { RowQuery } from './rows.ts';
+
+/** A column that a list is ordered by. Rows without a value come last in both directions. */
+export interface OrderKey {
+  readonly column: string;
+  /** The type of the column in the data model. */
+  readonly type: string;
+  readonly isNullable: boolean;
+  readonly isDescending: boolean;
+}
+
+/** Rows are compared by the keys in turn; ties are broken by id. */
+export interface Order {
+  readonly keys: readonly OrderKey[];
+  /** Whether ties are broken in descending order of ids. */
+  readonly isDescending: boolean;
+  /** Differs for each combination of filter and order; undefined for a list without `where` and `orderBy`. */
+  readonly fingerprint?: string | undefined;
+}
+
+/** The default order of the lists of a type: newest first by a time, or highest id first. */
+export function defaultOrder(type: ListedType): Order {
+  const column = models[type].order;
+  return { keys: column === 'id' ? [] : [orderKey(type, column, true)], isDescending: true };
+}
+
+export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
+  const { type, isRequired } = fieldOf(model, column);
+  return { column, type, isNullable: !isRequired, isDescending };
+}
+
+/** @param parts everything that the cursors depend on, as values that JSON can represent. */
+export const fingerprintOf = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
+
+/** The `orderBy` of a query for the order, or for its reverse. */
+export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrder[] {
+  const sortOf = (descending: boolean) => (descending === reverse ? 'asc' : 'desc');
+  return [
+    ...keys.map((key): RowOrder => {
+      const sort = sortOf(key.isDescending);
+      return { [key.column]: key.isNullable ? { sort, nulls: reverse ? 'first' : 'last' } : sort };
+    }),
+    { id: sortOf(isDescending) },
+  ];
+}
+
+/** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
+export type KeyValue = Date | number | string | boolean | null;
+
+/** The content of a cursor: the values of its row by which the list is ordered. */
+interface CursorValues {
+  /** One for each key of the order. */
+  readonly values: readonly KeyValue[];
+  /** Infinite for a cursor before or after all rows with the same values. */
+  readonly id: number;
+}
+
+/** The condition for rows before a cursor, or after it. The bound on a single key is redundant, but an index can use it. */
+function rowsBeyond(
+  { keys, isDescending }: Order,
+  { values, id }: CursorValues,
+  way: 'after' | 'before',
+): object {
+  const isAfter = way === 'after';
+  const operatorOf = (descending: boolean) => (descending === isAfter ? 'lt' : 'gt');
+  return keys.reduceRight<object>(
+    (equalRows, { column, isNullable, isDescending }, index) => {
+      const value = values[index] ?? null;
+      const isNull = { [column]: null };
+      if (value === null) {
+        const amongNulls = { AND: [isNull, equalRows] };
+        return isAfter ? amongNulls : { OR: [{ [column]: { not: null } }, amongNulls] };
+      }
+      const operator = operatorOf(isDescending);
+      const further = {
+        [column]: { [`${operator}e`]: value },
+        OR: [{ [column]: { [operator]: value } }, equalRows],
+      };
+      return isAfter && isNullable ? { OR: [further, isNull] } : further;
+    },
+    { id: compareId(operatorOf(isDescending), id) },
+  );
+}
+
+/** PostgreSQL cannot compare an integer with an infinite number, so every id meets the condition, or none. */
+function compareId(operator: 'lt' | 'gt', id: number): object {
+  if (Number.isFinite(id)) return { [operator]: id };
+  return id > 0 === (operator === 'lt') ? { not: null } : { in: [] };
+}
+
+/** The cursor of a row that has the columns of the order. */
+export function writeCursor(order: Order, row: { id: number }, kind?: string): string {
+  const values = order.keys.map(({ column, type }) => {
+    // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
+    const value = (row as Record<string, unknown>)[column] as KeyValue;
+    // A time that is no `Date` may have more digits than a number can hold. A cursor that is off by a millisecond repeats or skips rows.
+    if (type === 'DateTime' && Number.isFinite(value))
+      throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
+    if (value instanceof Date) return String(Number(value));
+    // JSON has no infinite numbers.
+    return JSON.stringify(typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
+  });
+  // Written by hand for speed, since lists have many cursors. No text here has a character that JSON escapes.
+  const parts = `["${order.fingerprint ?? ''}",${row.id},[${values}],${kind === undefined ? 'null' : `"${kind}"`}]`;
+  return Buffer.from(parts).toString('base64url');
+}
+
+const cursorParts = z.tuple([
+  z.string(),
+  z.int().min(0).max(largestId),
+  z.array(z.unknown()),
+  z.string().nullable(),
+]);
+
+/**
+ * Reads what `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order cannot have must
+ * not reach the database.
+ * @param kind for a list of all devices, the kind whose rows are read after or before the cursor.
+ * @throws a client error for a cursor that does not come from this list.
+ */
+export function readCursor(
+  { keys, fingerprint = '' }: Order,
+  argument: 'after' | 'before',
+  cursor: string,
+  kind?: DeviceType,
+): CursorValues {
+  const [mark, id, given = [], name] =
+    cursorParts.safeParse(parseJson(Buffer.from(cursor, 'base64url').toString())).data ?? [];
+  if (mark !== undefined && mark !== fingerprint)
+    throw argumentError(
+      argument,
+      `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
+    );
+  const values = keys.map((key, index) => schemaOf(key).safeParse(given[index]).data);
+  const its = deviceTypes.find((each) => each === name);
+  const isForeign = given.length !== keys.length || (kind ? !its : name !== null);
+  if (id === undefined || isForeign || !areKnown(values))
+    throw argumentError(argument, `${argument} must be a cursor that this list has given`);
+  if (!kind || !its || kind === its) return { values, id };
+  // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
+  const isEarlier = deviceTypes.indexOf(kind) < deviceTypes.indexOf(its);
+  return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
+}
+
+const areKnown = <Value>(values: readonly (Value | undefined)[]): values is Value[] =>
+  !values.includes(undefined);
+
+const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
+
+/** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
+const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
+
+/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
+export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
+
+const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
+  DateTime: infinite.or(time.transform((value) => new Date(value))),
+  Float: z.number(),
+  Int: z.int32(),
+  Boolean: z.boolean(),
+  String: z.string().refine(isText),
+};
+
+/** The values of a key in a cursor. A type that is no scalar is an enumeration. */
+function schemaOf({ type, isNullable }: OrderKey): z.ZodType<KeyValue> {
+  const known = valuesOfTypes[type] ?? z.enum([...(valuesOf(type) ?? [])]);
+  return isNullable ? known.nullable() : known;
+}
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -34,18 +219,6 @@ const skip = new Slot('skip');
 
 /** Counts the records of the whole list. */
 type TotalCount = () => Promise<number>;
-
-export interface Connection<Row> {
-  readonly nodes: Row[];
-  readonly edges: { readonly cursor: string; readonly node: Row }[];
-  readonly pageInfo: {
-    readonly hasNextPage: boolean;
-    readonly hasPreviousPage: boolean;
-    readonly startCursor: string | null;
-    readonly endCursor: string | null;
-  };
-  readonly totalCount: TotalCount;
-}
 
 /** How many records a page of a list has, in both APIs. */
 export const pageSize = { default: 50, highest: 100 } as const;
@@ -101,62 +274,55 @@ export function planPage(order: Order, args: PageArguments, condition?: object, 
       columns: Object.fromEntries(order.keys.map(({ column }) => [column, true])),
     }),
     values: { take: more + size + 1, skip: offset },
-    connect: (rows, totalCount) => connect(rows, request, (row) => writeCursor(order, row), totalCount),
+    connect: (rows, totalCount) =>
+      new Connection(rows, request, (row) => writeCursor(order, row), totalCount),
   };
 }
 
 /**
- * A page as a Relay connection.
- * @param rows the rows of the page in the order in which they were read, and one more if the list continues.
+ * A page as a Relay connection. Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives
+ * each object literal that has a getter a hidden class of its own, which survives minor garbage collections together with all that the
+ * getter uses.
  */
-export function connect<Row>(
-  rows: readonly Row[],
-  request: PageRequest,
-  cursorOf: (row: Row) => string,
-  totalCount: TotalCount,
-): Connection<Row> {
-  const nodes = rows.slice(0, request.size);
-  if (request.isBackward) nodes.reverse();
-  const { isBackward, offset, after, before } = request;
-  const hasMore = rows.length > request.size;
-  const cursorAt = (index: number) => {
-    const row = nodes.at(index);
-    return row === undefined ? null : cursorOf(row);
-  };
-  return new LazyConnection(nodes, totalCount, {
-    edges: () => nodes.map((node) => ({ node, cursor: cursorOf(node) })),
-    pageInfo: () => ({
-      hasNextPage: isBackward ? before != null : hasMore,
-      hasPreviousPage: isBackward ? hasMore : after != null || offset > 0,
-      startCursor: cursorAt(0),
-      endCursor: cursorAt(-1),
-    }),
-  });
-}
-
-type LazyParts<Row> = { readonly [Part in 'edges' | 'pageInfo']: () => Connection<Row>[Part] };
-
-/**
- * Edges and cursors are only made if the operation selects them. The getters are those of a class: V8 gives each object literal
- * that has a getter a hidden class of its own, which survives minor garbage collections together with all that the getter uses.
- */
-class LazyConnection<Row> implements Connection<Row> {
+export class Connection<Row> {
   readonly nodes: Row[];
   readonly totalCount: TotalCount;
-  readonly #later: LazyParts<Row>;
+  readonly #hasMore: boolean;
+  readonly #request: PageRequest;
+  readonly #cursorOf: (row: Row) => string;
 
-  constructor(nodes: Row[], totalCount: TotalCount, later: LazyParts<Row>) {
-    this.nodes = nodes;
+  /** @param rows the rows of the page in the order in which they were read, and one more if the list continues. */
+  constructor(
+    rows: readonly Row[],
+    request: PageRequest,
+    cursorOf: (row: Row) => string,
+    totalCount: TotalCount,
+  ) {
+    this.nodes = rows.slice(0, request.size);
+    if (request.isBackward) this.nodes.reverse();
     this.totalCount = totalCount;
-    this.#later = later;
+    this.#hasMore = rows.length > request.size;
+    this.#request = request;
+    this.#cursorOf = cursorOf;
   }
 
   get edges() {
-    return this.#later.edges();
+    return this.nodes.map((node) => ({ node, cursor: this.#cursorOf(node) }));
   }
 
   get pageInfo() {
-    return this.#later.pageInfo();
+    const { isBackward, offset, after, before } = this.#request;
+    return {
+      hasNextPage: isBackward ? before != null : this.#hasMore,
+      hasPreviousPage: isBackward ? this.#hasMore : after != null || offset > 0,
+      startCursor: this.#cursorAt(0),
+      endCursor: this.#cursorAt(-1),
+    };
+  }
+
+  #cursorAt(index: number): string | null {
+    const row = this.nodes.at(index);
+    return row === undefined ? null : this.#cursorOf(row);
   }
 }
 

@@ -11,8 +11,8 @@ import {
 } from '../../database/reader/grouped.ts';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { type FilterInput, readFilter } from '../filtering/filter.ts';
-import { selectFor } from './selection.ts';
+import { type FilterInput, readFilter } from '../filter.ts';
+import { selectFor } from './rows.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -48,7 +48,7 @@ export const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
   total: `${model}StatsTotal`,
 });
 
-export interface StatisticsArguments {
+interface StatisticsArguments {
   readonly where?: FilterInput | null | undefined;
   /** A unit of periods, and names of keys. */
   readonly by?: readonly string[] | null | undefined;

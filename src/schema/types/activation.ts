@@ -2,9 +2,8 @@
 
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyWithError } from '../fields.ts';
+import { nullOnlyWithError, toOne } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
-import { toOne } from '../loading/reads.ts';
 import { type Call, queryShownBy, type Row } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';

@@ -1,7 +1,9 @@
 /** The interface of the three kinds of devices. */
 
 import { builder } from '../builder.ts';
-import { nullOnlyInMirror, orNull } from '../fields.ts';
+import { addViewerList, nullOnlyInMirror, orNull } from '../fields.ts';
+import { deviceList } from '../loading/devices.ts';
+import { ownerField } from './user.ts';
 
 interface DeviceRow {
   id: number;
@@ -26,5 +28,14 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
       type: 'DateTime',
       ...orNull('When it last called in, null if it never did.'),
     }),
+    owner: t.field(ownerField),
   }),
 });
+
+addViewerList(
+  'devices',
+  'Device',
+  Device,
+  "The viewer's devices of every kind, most recently visited first, never visited last.",
+  deviceList,
+);

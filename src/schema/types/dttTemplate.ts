@@ -2,8 +2,18 @@
 
 import type { ViewerRef } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { listBelow, listedRecord, nullOnlyInMirror, record } from '../fields.ts';
-import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
+import {
+  children,
+  derive,
+  findVisible,
+  hasRelated,
+  listBelow,
+  listedRecord,
+  nullOnlyInMirror,
+  record,
+  requiredFirst,
+  toOne,
+} from '../fields.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import { DttSession } from './dttSession.ts';
 import { User } from './user.ts';

@@ -1,7 +1,16 @@
 /** Lock sessions with their history and their statistics. */
 
-import { addViewerField, listedRecord, nullOnlyInMirror, record } from '../fields.ts';
-import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
+import {
+  addViewerField,
+  children,
+  derive,
+  findNewest,
+  findVisible,
+  listedRecord,
+  nullOnlyInMirror,
+  record,
+  toOne,
+} from '../fields.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { addStatistics, parts, records } from './statistics.ts';

@@ -1,7 +1,6 @@
 /** Lock templates. */
 
-import { addViewerField, listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
-import { findVisible } from '../loading/reads.ts';
+import { addViewerField, findVisible, listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import { LockSession } from './lockSession.ts';
 import { ownerField } from './user.ts';

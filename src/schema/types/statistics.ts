@@ -2,10 +2,9 @@
 
 import type { ListedType } from '../../database/models.ts';
 import { builder } from '../builder.ts';
-import { lowerFirst, nullOnlyWithError } from '../fields.ts';
-import { filterRef } from '../filtering/fields.ts';
-import { placeOf } from '../loading/loaders.ts';
-import { toOne } from '../loading/reads.ts';
+import { placeOf } from '../context.ts';
+import { lowerFirst, nullOnlyWithError, toOne } from '../fields.ts';
+import { filterRef } from '../filter.ts';
 import type { RecordRef } from '../loading/rows.ts';
 import {
   type Figure,
@@ -161,12 +160,7 @@ const figuresOf = ({ model, figures, descriptions }: Options) =>
 function addQuery(options: Options, type: StatisticsRef): void {
   const { model, noun, descriptions } = options;
   const values = Object.entries(options.keys).map(
-    ([
-      value,
-      {
-        by: [name, description],
-      },
-    ]) => [name, { value, description }] as const,
+    ([value, { by }]) => [by[0], { value, description: by[1] }] as const,
   );
   const keys = builder.enumType(`${model}StatsKey`, {
     description: `What ${noun} can be grouped by.`,

@@ -4,8 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { listedRecord, nullOnlyInMirror, nullOnlyWithError, ofViewer } from '../fields.ts';
-import { toOne } from '../loading/reads.ts';
+import { listedRecord, nullOnlyInMirror, nullOnlyWithError, ofViewer, toOne } from '../fields.ts';
 import { type RecordRef, readRow } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
 

@@ -4,8 +4,11 @@ import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { OperationFailed } from '../../../src/graphql/transports/framing.ts';
-import { createProtocol, type PipelineAccess } from '../../../src/graphql/transports/protocol.ts';
-import { createGraphqlSocket } from '../../../src/graphql/transports/webSockets.ts';
+import {
+  createGraphqlSocket,
+  createProtocol,
+  type PipelineAccess,
+} from '../../../src/graphql/transports/webSockets.ts';
 import { createUserQuota } from '../../../src/graphql/userQuota.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';

@@ -1,9 +1,21 @@
-/** Reads the arguments `where` and `orderBy` of a list. `where` becomes a condition on rows. */
+/**
+ * The arguments `where` and `orderBy` of lists: the fields by which the lists of a type can be filtered and ordered, their input types,
+ * and what `where` means as a condition on rows.
+ */
 
-import type { Viewer } from '../../auth/viewer.ts';
-import { fieldOf, type ListedType, linkBy, visibleTo } from '../../database/models.ts';
-import { argumentError } from '../../errors.ts';
-import { isRecord } from '../../http/json.ts';
+import { EnumRef } from '@pothos/core';
+import type { Viewer } from '../auth/viewer.ts';
+import {
+  fieldOf,
+  type ListedType,
+  linkBy,
+  listedTypes,
+  type ViewerRef,
+  visibleTo,
+} from '../database/models.ts';
+import { argumentError } from '../errors.ts';
+import { isRecord } from '../http/json.ts';
+import { builder } from './builder.ts';
 import {
   defaultOrder,
   fingerprintOf,
@@ -11,19 +23,120 @@ import {
   type Order,
   type OrderKey,
   orderKey,
-} from '../loading/keyset.ts';
-import type { PageArguments } from '../loading/pagination.ts';
-import {
-  type FilterableType,
-  type FilterField,
-  filterFields,
-  isOrderable,
-  modelOf,
-  orderColumn,
-  orderName,
-} from './fields.ts';
+  type PageArguments,
+} from './loading/pagination.ts';
+import type { FieldRequirements } from './loading/rows.ts';
 
-export interface OrderInput {
+/** What a field of a filter means in the database. */
+export type FilterTarget =
+  /** A column, or the first of several columns that has a value. */
+  | { readonly columns: readonly [string, ...string[]] }
+  /** Whether a condition holds. The condition must never be null in SQL. */
+  | { readonly condition: (viewer: ViewerRef) => object }
+  /** A linked record, by the column that holds its id. */
+  | { readonly link: ListedType; readonly by: string };
+
+/** A field by which a list can be filtered. */
+export interface FilterField {
+  readonly name: string;
+  readonly description: string;
+  readonly target: FilterTarget;
+  readonly isNullable: boolean;
+  /** The enumeration that its values are of, if there is one. */
+  readonly enumeration: { readonly name: string; readonly ref: Enumeration } | undefined;
+}
+
+type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
+
+/** The records of a list: those of a model, or devices of all kinds, which share the fields of their interface. */
+export type FilterableType = ListedType | 'Device';
+
+/** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
+export const modelOf = (type: FilterableType): ListedType => (type === 'Device' ? 'DttDevice' : type);
+
+function onceForType<Value>(make: (type: FilterableType) => Value): (type: FilterableType) => Value {
+  const made = new Map<FilterableType, Value>();
+  return (type) => {
+    const value = made.get(type) ?? make(type);
+    made.set(type, value);
+    return value;
+  };
+}
+
+/** The input type of `where`. `addFilters` implements it and the next. */
+export const filterRef = onceForType((type) => builder.inputRef<FilterInput>(`${type}Filter`));
+
+/** The input type of the items of `orderBy`. */
+export const orderRef = onceForType((type) => builder.inputRef<OrderInput>(`${type}Order`));
+
+/** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
+export const filterFields = onceForType((type): readonly FilterField[] =>
+  [...interfacesOf(type), type].flatMap(ownFields),
+);
+
+function interfacesOf(type: string): string[] {
+  const config = builder.configStore.getTypeConfig(type);
+  if (config.kind !== 'Object') return [];
+  return config.interfaces.map((each) => builder.configStore.getTypeConfig(each).name);
+}
+
+function ownFields(type: string): FilterField[] {
+  return [...builder.configStore.getFields(type)].flatMap(
+    ([name, { type: its, extensions, description }]) => {
+      const target = targetOf(extensions ?? {});
+      if (!target || its.kind === 'List') return [];
+      return [
+        {
+          name,
+          description: description ?? '',
+          target,
+          isNullable: 'nullable' in its && its.nullable === true,
+          enumeration: its.ref instanceof EnumRef ? { name: its.ref.name, ref: its.ref } : undefined,
+        },
+      ];
+    },
+  );
+}
+
+function targetOf({
+  pothosExposedField,
+  needs,
+}: Readonly<Record<string, unknown>>): FilterTarget | undefined {
+  if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
+  // Only `fields.ts` and `devices.ts` write this extension.
+  const filter = (needs as FieldRequirements | undefined)?.filter;
+  // The viewer sees no other user than themselves, so a filter by a user would be pointless.
+  return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
+}
+
+/** The type of a field's value in the data model. */
+export function columnType(type: FilterableType, { target }: FilterField): string {
+  if ('condition' in target) return 'Boolean';
+  if ('link' in target) return target.link;
+  return fieldOf(modelOf(type), target.columns[0]).type;
+}
+
+/** The column that a list can be ordered by, undefined for a field that is not one column. */
+function orderColumn({ target }: FilterField): string | undefined {
+  return 'columns' in target && target.columns.length === 1 ? target.columns[0] : undefined;
+}
+
+/**
+ * Whether lists of the type can be ordered by a field. They cannot be ordered by id: no index has the ids of one user in
+ * order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since the
+ * gateway merges them and does not know the collation of the database.
+ */
+export function isOrderable(type: FilterableType, field: FilterField): boolean {
+  const column = orderColumn(field);
+  if (column === undefined || fieldOf(modelOf(type), column).isKey) return false;
+  return type !== 'Device' || columnType(type, field) !== 'String';
+}
+
+/** The name of a field in the enumeration of fields to order by: `createdAt` is CREATED_AT. */
+export const orderName = ({ name }: FilterField): string =>
+  name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
+
+interface OrderInput {
   /** The name that `orderName` gives the field. */
   readonly field: string;
   readonly direction: 'ASC' | 'DESC';
@@ -274,4 +387,112 @@ function hintForNull({ name, target, isNullable }: FilterField): string | undefi
 
 function tooMuch(most: string): Error {
   return argumentError('where', `where must have at most ${most}`);
+}
+
+const direction = builder.enumType('OrderDirection', {
+  description: 'Which way a list is ordered. Records without a value come last in both directions.',
+  values: {
+    ASC: { description: 'Lowest, earliest or first in the alphabet first.' },
+    DESC: { description: 'Highest, latest or last in the alphabet first.' },
+  } as const,
+});
+
+/** Implements the input types of filters and orders. Pothos reads fields in the order of types, so this has to come after all other types. */
+export function addFilters(): void {
+  for (const type of [...listedTypes, 'Device'] as const) {
+    filterRef(type).implement({
+      description:
+        `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
+        `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+      fields: (t) => ({
+        ...Object.fromEntries(
+          filterFields(type).map((field) => [
+            field.name,
+            t.field({ type: comparisonsOf(type, field), description: describe(field) }),
+          ]),
+        ),
+        and: t.field({
+          type: [filterRef(type)],
+          description: 'All of these conditions are met. An empty list is met by every record.',
+        }),
+        or: t.field({
+          type: [filterRef(type)],
+          description: 'At least one of these conditions is met. An empty list is met by no record.',
+        }),
+        not: t.field({
+          type: filterRef(type),
+          description: 'This condition is not met: exactly the records that it leaves out.',
+        }),
+      }),
+    });
+    orderRef(type).implement({
+      description: `Orders a list by this field, and records that are equal in it by the next one. Ties are broken by id.`,
+      fields: (t) => ({
+        field: t.field({ type: orderFields(type), required: true, description: 'What to order by.' }),
+        direction: t.field({ type: direction, required: true, description: 'Which way.' }),
+      }),
+    });
+  }
+}
+
+const describe = ({ target, description }: FilterField): string =>
+  'link' in target ? `${description} The record must have one that meets this filter.` : description;
+
+function orderFields(type: FilterableType) {
+  const fields = filterFields(type).filter((field) => isOrderable(type, field));
+  return builder.enumType(`${type}OrderField`, {
+    description: `What lists of ${type} can be ordered by.`,
+    values: Object.fromEntries(
+      fields.map((field) => [orderName(field), { description: `By \`${field.name}\`.` }]),
+    ),
+  });
+}
+
+/** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
+function comparisonsOf(type: FilterableType, field: FilterField) {
+  if ('link' in field.target) return filterRef(field.target.link);
+  const name = field.enumeration?.name ?? columnType(type, field);
+  const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
+  const input = comparisons.get(key) ?? createComparisons(key, name, field);
+  comparisons.set(key, input);
+  return input;
+}
+
+const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
+
+/** @param name the name of a scalar or an enumeration. */
+function createComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+  const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
+  // A type that is no enumeration is a scalar, which Pothos knows by its name.
+  const of = enumeration?.ref ?? (name as 'String');
+  return builder.inputType(key, {
+    description: `Comparisons of a ${name}. All that are given have to be met.`,
+    fields: (t) => ({
+      eq: t.field({ type: of, description: 'Equal to this.' }),
+      ...(name !== 'Boolean' && {
+        not: t.field({ type: of, description: 'A value other than this.' }),
+        in: t.field({
+          type: [of],
+          description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,
+        }),
+      }),
+      ...(isOrdered && {
+        lt: t.field({ type: of, description: 'Below this.' }),
+        lte: t.field({ type: of, description: 'Below this, or equal to it.' }),
+        gt: t.field({ type: of, description: 'Above this.' }),
+        gte: t.field({ type: of, description: 'Above this, or equal to it.' }),
+      }),
+      ...(name === 'String' && {
+        contains: t.string({
+          description: 'Contains this text, ignoring case. There are no wildcards.',
+        }),
+        startsWith: t.string({
+          description: 'Begins with this text, ignoring case. There are no wildcards.',
+        }),
+      }),
+      ...(isNullable && {
+        isNull: t.boolean({ description: 'Whether there is no value.' }),
+      }),
+    }),
+  });
 }

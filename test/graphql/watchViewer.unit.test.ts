@@ -2,7 +2,7 @@
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import { createWatchViewer } from '../../src/schema/subscriptions.ts';
+import { createWatchViewer } from '../../src/graphql/subscribe.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
