@@ -1,7 +1,6 @@
 /**
  * Makes, compresses and sends HTTP responses, whole ones and streams. Compression (RFC 9110, section 8.4.1) is for clients that accept
- * it. Each form of a response has a tag of its own. A client gets a form that it accepts, if there is one. Streams are not
- * compressed. A proxy in front can compress instead (`COMPRESSION=off`).
+ * it. Each form of a response has a tag of its own. Streams are not compressed. A proxy in front can compress instead (`COMPRESSION=off`).
  */
 
 import { createHash } from 'node:crypto';
@@ -10,8 +9,6 @@ import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
-import { LRUCache } from 'lru-cache';
-import Negotiator from 'negotiator';
 import type { Exchange } from './exchange.ts';
 
 export interface HttpResponse {
@@ -185,17 +182,14 @@ const largestGzippedHere = 64 * 1024;
 /** The request header that the form depends on. */
 const codingHeader = 'Accept-Encoding';
 
-/** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
+/** The response in the form for the client. It is not made if the client already has it (`If-None-Match`). */
 export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
   // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? {};
   if (!forms.plain && !mayCompress(exchange, response)) return response;
   forms.plain ??= varied(response);
   const { plain } = forms;
-  const accepted = acceptedCodings(exchange);
-  const isSmall =
-    plain.body.length < smallestCompressed && (accepted.length === 0 || accepted.includes('identity'));
-  if (isSmall || accepted[0] !== 'gzip') return plain;
+  if (plain.body.length < smallestCompressed || !acceptsGzip(exchange)) return plain;
   if (forms.gzip) return forms.gzip;
   const condition = exchange.request.headers['if-none-match'];
   const validator = plain.validator && validatorOfGzip(plain.validator);
@@ -204,35 +198,13 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
     : compressed(plain, forms);
 }
 
-/** The accepted codings for the latest values of the header. Browsers and libraries send the same few values. */
-const knownCodings = new LRUCache<string, readonly string[]>({ max: 100 });
-
-/** A client without the header accepts every coding by the specification, but may be unable to decode any. */
-const identityOnly = ['identity'];
-
 /**
- * Those of `gzip` and `identity` that the client accepts, the preferred one first. `Cache-Control: no-transform` asks for the
- * uncompressed form; a page in a browser cannot set `Accept-Encoding`.
+ * Whether the client accepts gzip (RFC 9110, section 12.5.3). `Cache-Control: no-transform` asks for the uncompressed form: a page in a
+ * browser cannot set `Accept-Encoding`.
  */
-function acceptedCodings({ request: { headers } }: Exchange): readonly string[] {
-  const accept = headers['accept-encoding'];
-  if (accept === undefined || forbidsTransform(headers['cache-control'])) return identityOnly;
-  const found = knownCodings.get(accept) ?? readAccepted(accept);
-  knownCodings.set(accept, found);
-  return found;
-}
-
-/** Since version 1.0 Negotiator has the option `preferred`, the server's order among equals. Its type definitions lack it. */
-interface PreferringNegotiator {
-  encodings(offered: readonly string[], options: { preferred: readonly string[] }): string[];
-}
-
-/** What a value of the header means (RFC 9110, section 12.5.3). */
-function readAccepted(accept: string): string[] {
-  const offered = ['gzip', 'identity'];
-  const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': accept } });
-  return negotiator.encodings(offered, { preferred: offered });
-}
+const acceptsGzip = ({ request: { headers } }: Exchange): boolean =>
+  /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers['accept-encoding'] ?? '') &&
+  !forbidsTransform(headers['cache-control']);
 
 /** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
 function forbidsTransform(cacheControl: string | undefined): boolean {

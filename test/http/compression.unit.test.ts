@@ -41,18 +41,13 @@ describe('a response', () => {
     });
   });
 
-  it('is compressed from 1 KiB up, errors as well, and below that only if the client does not accept identity', async () => {
-    const made = async (length: number, status: number, accept: string) => {
-      const response = jsonResponse(status, '"'.padEnd(length, 'x'));
-      return (await formOf(response, { 'accept-encoding': accept }, 'graphql')).headers;
-    };
+  it('is compressed from 1 KiB up, errors as well', async () => {
+    const made = async (length: number, status: number) =>
+      (await formOf(jsonResponse(status, '"'.padEnd(length, 'x')), gzip, 'graphql')).headers;
     for (const status of [200, 400, 500]) {
-      expect(await made(1_023, status, 'gzip')).not.toHaveProperty('Content-Encoding');
-      expect(await made(1_023, status, 'gzip')).toHaveProperty('Vary', 'Accept-Encoding');
-      expect(await made(1_024, status, 'gzip')).toHaveProperty('Content-Encoding', 'gzip');
-      expect(await made(2, status, 'gzip, identity;q=0')).toHaveProperty('Content-Encoding', 'gzip');
-      // An unacceptable form is better than none.
-      expect(await made(1_024, status, '*;q=0')).not.toHaveProperty('Content-Encoding');
+      expect(await made(1_023, status)).not.toHaveProperty('Content-Encoding');
+      expect(await made(1_023, status)).toHaveProperty('Vary', 'Accept-Encoding');
+      expect(await made(1_024, status)).toHaveProperty('Content-Encoding', 'gzip');
     }
   });
 
@@ -114,22 +109,16 @@ describe('a response', () => {
   });
 });
 
-describe('the form', () => {
-  it.each([
-    ['of today’s browsers', 'gzip, deflate, br, zstd', 'gzip'],
-    ['with weights', 'br;q=1, gzip;q=0.9, identity;q=0.5', 'gzip'],
-    ['that prefers no coding', 'identity, gzip;q=0.5', undefined],
-    ['that accepts any coding', '*', 'gzip'],
-    ['that accepts any coding but gzip', 'gzip;q=0, *', undefined],
-    ['that accepts only unknown codings', 'compress, identity;q=0', undefined],
-    ['that is malformed', ';;q=,,=;', undefined],
-  ])('for a header %s', async (_, accept, coding) => {
-    // When the header is read, and when it is remembered.
-    for (let time = 0; time < 2; time++) {
-      const { headers } = await formOf(jsonResponse(200, long), { 'accept-encoding': accept });
-      expect(headers['Content-Encoding']).toBe(coding);
-    }
-  });
+it.each([
+  ['gzip, deflate, br, zstd', 'gzip'],
+  ['br;q=1, GZIP;q=0.9, identity;q=0.5', 'gzip'],
+  ['br, gzip ; q=0.000', undefined],
+  ['gzip;q=0, *', undefined],
+  ['deflate, br', undefined],
+  [';;q=,,=;', undefined],
+])('the coding for a client that accepts %j is %j', async (accept, coding) => {
+  const { headers } = await formOf(jsonResponse(200, long), { 'accept-encoding': accept });
+  expect(headers['Content-Encoding']).toBe(coding);
 });
 
 describe('a body', () => {
