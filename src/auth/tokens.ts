@@ -58,8 +58,6 @@ export interface WantedToken {
   /** By default `activate`. */
   readonly scope?: StoredScope;
   readonly expiresAt?: Date | null | undefined;
-  /** Whether another token of the user may have the same name. */
-  readonly mayShareName?: boolean;
 }
 
 type Owner = { readonly username: string } | { readonly id: number };
@@ -171,7 +169,7 @@ export const createToken = (
 export async function addToken(
   client: Database,
   owner: Owner,
-  { name: given, scope = 'activate', expiresAt = null, mayShareName = false }: WantedToken,
+  { name: given, scope = 'activate', expiresAt = null }: WantedToken,
 ): Promise<IssuedToken & Token> {
   const now = new Date();
   const name = given.trim().normalize('NFC');
@@ -197,7 +195,7 @@ export async function addToken(
     'SELECT slot, name FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
     [user.id],
   );
-  if (!mayShareName && active.some((each) => each.name === name))
+  if (active.some((each) => each.name === name))
     throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
   if ('id' in owner && (await hasCreatedMany(client, user.id)))
     throw new TokenError(tokenMessages.tooOften(mostAnHour), { code: 'TOO_MANY_REQUESTS' });

@@ -28,7 +28,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const empty = () => database.pool.query('TRUNCATE "Mirror", "User" CASCADE');
 
-const prepare = (now?: Date) => prepareDemo(database, folder, now && { now });
+const prepare = (now?: Date) => prepareDemo(database, folder, now);
 const found = async (sql: string) => {
   const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
   return rows.map((row) => row.join(' '));
