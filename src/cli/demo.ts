@@ -20,16 +20,16 @@ export const demoCommand = new Command('demo')
         const { DATABASE_URL, DATA_DIR } = config;
         await checkOnlyDemo(database.pool);
         if (reset) await resetDemo(database.pool);
-        // The token for a server's database is stored nowhere, so it is printed this once.
         const onServer = DATABASE_URL !== undefined;
-        const keepsTokens = onServer && reset;
-        const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, { keepsTokens });
         const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
+        if (onServer && reset) return say(`${state}. Its tokens are as before.`);
+        // The token for a server's database is stored nowhere, so it is printed this once.
+        const token = await prepareDemo(database, onServer ? undefined : DATA_DIR);
         if (token === undefined)
           throw new SetupError(
             `${state}, but can have no new token: it has ${maxActiveTokens}, the most that there may be, or is not of the tier ultra. See ${nextCommand(config, `token list --user ${demoUsername}`)}`,
           );
-        const note = onServer && !reset ? ', in place of any that was printed before' : '';
+        const note = onServer ? ', in place of any that was printed before' : '';
         say(`${state}. Its token${note}:`);
         process.stdout.write(`${token}\n`);
       },

@@ -270,16 +270,13 @@ const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
   UPSTREAM_RATE: 'UPSTREAM_URL',
 };
 
-/**
- * Checks a value of a setting. @returns a message about a wrong value, without secrets; undefined if the value is right.
- * @param label the name of the setting as the user gave it: its variable or its flag.
- */
-export function complaintAbout(name: Name, value: string, label: string = name): string | undefined {
+/** A message about a wrong value of a setting, without secrets; undefined if the value is right. */
+function complaintAbout(name: Name, value: string): string | undefined {
   const { schema, takes, secret, advice }: Setting<unknown> = settings[name];
   if (schema.safeParse(value).success) return undefined;
   const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
   const next = advice?.(value);
-  return `${label} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
+  return `${name} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
 }
 
 /** The name of a setting, which is that of its variable. */

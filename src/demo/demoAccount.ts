@@ -1,7 +1,6 @@
 /**
  * The main file of this folder: the demo account, which has data for every query. No other account is ever changed. A new embedded
- * database starts with it, and with `DEMO_ACCOUNT=public` one of a server; `dovetail demo` loads it into any other. It is written by SQL: a
- * first start would take a quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times.
+ * database starts with it, and with `DEMO_ACCOUNT=public` one of a server; `dovetail demo` loads it into any other. May be replaced by a file with SQL that sets its times.
  */
 
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -18,13 +17,12 @@ const tokenName = 'demo-token';
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
  * in the file `demo-token` there. Undefined for a database that holds other data.
  * @param dataDir undefined for a server, which has no folder: then each call creates a new token, which replaces the last.
- * @param options.keepsTokens whether the last token stays valid, as long as the account may have another.
- * @param options.now the time of loading, to which all times of the data are relative.
+ * @param now the time of loading, to which all times of the data are relative.
  */
 export async function prepareDemo(
   { pool, sql }: Pick<ConnectedDatabase, 'pool' | 'sql'>,
   dataDir: string | undefined,
-  { keepsTokens = false, now = new Date() }: { keepsTokens?: boolean; now?: Date } = {},
+  now = new Date(),
 ): Promise<string | undefined> {
   // A mirrored account belongs to a user of the upstream, even if it has the name of the demo account.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
@@ -40,13 +38,9 @@ export async function prepareDemo(
 
   // The file was lost or never written, or its token is revoked or belongs to another database. The secret of the earlier
   // token is lost, so that token is deleted: an account may have only so many.
-  if (!keepsTokens)
-    await sql.run('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
+  await sql.run('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
   const scope = 'manage_on_loopback';
-  const created = await createToken(pool, demoUsername, tokenName, {
-    scope,
-    mayShareName: keepsTokens,
-  }).catch((error: unknown) => {
+  const created = await createToken(pool, demoUsername, tokenName, { scope }).catch((error: unknown) => {
     // The account has as many tokens as it may have, or another tier. Then it is treated like any other account.
     if (error instanceof TokenError) return undefined;
     throw error;

@@ -18,29 +18,26 @@ const demoUsers = [demoUsername, 'coach'];
  */
 const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
 
-interface Census {
-  readonly isMirror: boolean;
-  readonly isEmpty: boolean;
-  /** Whether the database has records of the demo account, and no others. Names of users alone do not show that. */
-  readonly isDemo: boolean;
-}
-
 /** The public ids of all records that have one. */
 const recorded = tables
   .filter((table) => hasField(table, 'bubbleId'))
   .map((table) => `SELECT "bubbleId" FROM "${table}"`);
 
+/** Whether the database is empty, or has records of the demo account and nothing else. Names of users alone do not show that. */
 const census = `
   WITH known AS (SELECT id FROM "User" WHERE username IN (${demoUsers.map((name) => `'${name}'`).join()})),
     records AS (${recorded.join(' UNION ALL ')})
-  SELECT EXISTS (SELECT FROM "Mirror") AS "isMirror", NOT EXISTS (SELECT FROM "User") AS "isEmpty",
+  SELECT NOT EXISTS (SELECT FROM "Mirror") AND (NOT EXISTS (SELECT FROM "User") OR
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
-      AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known)) AS "isDemo"`;
+      AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known))) AS "isOnlyDemo"`;
 
 /** @throws {SetupError} for a database that has any other data. Nothing is changed. */
-export async function checkOnlyDemo(pool: pg.Pool): Promise<void> {
-  const { rows } = await pool.query<Census>(census);
-  reject(rows);
+export async function checkOnlyDemo(database: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  const { rows } = await database.query<{ isOnlyDemo: boolean }>(census);
+  if (rows[0]?.isOnlyDemo) return;
+  throw new SetupError(
+    'This database has users or records of its own, or mirrors accounts, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
+  );
 }
 
 /**
@@ -55,7 +52,7 @@ export async function resetDemo(pool: pg.Pool): Promise<void> {
 async function replaceAll(client: pg.PoolClient): Promise<void> {
   // The locks keep others from adding users or mirrors until the transaction ends.
   await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
-  reject((await client.query<Census>(census)).rows);
+  await checkOnlyDemo(client);
   // As JSON, so that all columns are restored.
   const { rows: tokens } = await client.query<{ token: string }>(
     `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
@@ -71,15 +68,4 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
         'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
       [token, demoUsername],
     );
-}
-
-function reject([found]: readonly Census[]): void {
-  if (found?.isMirror)
-    throw new SetupError(
-      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
-    );
-  if (found?.isEmpty || found?.isDemo) return;
-  throw new SetupError(
-    'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
-  );
 }

@@ -5,7 +5,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { acceptedOf, readAccept } from '../http/request.ts';
+import { acceptedOf } from '../http/request.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart } from '../http/task.ts';
 import { tooComplex } from './execution.ts';
@@ -89,7 +89,7 @@ function partOf(content: unknown, tasks: Tasks, exchange: Exchange, viewer: View
 
 /** GraphQL over HTTP has no batches, so the response is `application/json` wherever the client accepts that. */
 function typeFor(accept: string | undefined): string | undefined {
-  const accepted = acceptedOf([jsonType, graphqlType], readAccept(accept));
+  const accepted = acceptedOf([jsonType, graphqlType], accept);
   return accepted.includes(jsonType) ? jsonType : accepted[0];
 }
 

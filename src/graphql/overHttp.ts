@@ -16,7 +16,7 @@ import {
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { acceptedOf, readAccept } from '../http/request.ts';
+import { acceptedOf } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { Values } from '../schema/compile.ts';
 import { type Framing, framingFor } from './transports/framing.ts';
@@ -243,7 +243,7 @@ const knownTypes = new LRUCache<string, { type: ResultType | undefined }>({ max:
 export function resultTypeFor(accept = ''): ResultType | undefined {
   const found = knownTypes.get(accept);
   if (found) return found.type;
-  const [whole] = acceptedOf(wholeTypes, readAccept(accept));
+  const [whole] = acceptedOf(wholeTypes, accept);
   const type = whole ?? framingFor(accept);
   knownTypes.set(accept, { type });
   return type;

@@ -13,8 +13,6 @@ export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'
 /** The log names at most this many rejected origins: a client can invent any number of them. */
 const maxTold = 100;
 
-export type Cors = ReturnType<typeof createCors>;
-
 /**
  * @param onRejected called once for each rejected origin, with a message that names the setting which would allow it.
  * @param methods the methods that pages may use.
@@ -31,7 +29,7 @@ export function createCors(
   const isOwn = (origin = '', host = '') => URL.canParse(origin) && new URL(origin).host === host;
 
   /** The error response to a page of this origin, which is logged once. */
-  function reject(endpoint: Endpoint, origin: string, headers?: Record<string, string>): HttpResponse {
+  function reject(endpoint: Endpoint, origin: string, headers = {}): HttpResponse {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
     // Only the log gets the list of allowed origins: any client can send a preflight.
@@ -68,22 +66,14 @@ export function createCors(
     },
 
     /**
-     * The error response to a page of another origin that opens a WebSocket, for which browsers send no preflight. Undefined
-     * for any other client.
+     * The error response to a page whose origin is not named, undefined for any other client: for requests that browsers send without a
+     * preflight.
+     * @param trustsOwn whether the gateway's own pages may send it. By DNS rebinding another site could have their origin.
      */
-    rejectSocket({ endpoint, request: { headers } }: Exchange): HttpResponse | undefined {
+    rejectPage({ endpoint, request: { headers } }: Exchange, trustsOwn: boolean): HttpResponse | undefined {
       const { origin = '', host } = headers;
-      if (isNamed(headers.origin) || isOwn(origin, host)) return undefined;
+      if (isNamed(headers.origin) || (trustsOwn && isOwn(origin, host))) return undefined;
       return reject(endpoint, origin, { Connection: 'close' });
-    },
-
-    /**
-     * The error response to a page whose origin is not named, even the gateway's own origin: by DNS rebinding another site
-     * could have that one. Undefined for any other client.
-     */
-    rejectForeignPage({ endpoint, request: { headers } }: Exchange): HttpResponse | undefined {
-      const { origin = '' } = headers;
-      return isNamed(headers.origin) ? undefined : reject(endpoint, origin);
     },
   };
 }

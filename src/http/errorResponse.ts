@@ -37,9 +37,9 @@ export function errorResponse(
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
-  if (endpoint === 'mcp')
-    return { ...jsonResponse(status, jsonRpcError(message, rpcCode), headers), errorCode: code };
-  const body = { errors: [{ message, extensions: { code, retryAfter } }] };
+  // JSON-RPC 2.0, section 5.1; the request was not read as far as its id.
+  const rpcError = { jsonrpc: '2.0', id: null, error: { code: rpcCode, message } };
+  const body = endpoint === 'mcp' ? rpcError : { errors: [{ message, extensions: { code, retryAfter } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 
@@ -55,10 +55,6 @@ export function failureResponse({ endpoint, report }: Exchange, failure: unknown
   const headers = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   return errorResponse(endpoint, { code, message: error.message, retryAfter }, headers);
 }
-
-/** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */
-const jsonRpcError = (message: string, code: number) =>
-  JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
 
 /** An error in the envelope of the REST API. */
 export function restErrorResponse(

@@ -9,23 +9,18 @@ import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.j
 import type { Config } from '../config/config.ts';
 import type { Exchange } from './exchange.ts';
 
-/**
- * Counts one or more requests, and returns whether they exceed the limit. Sets the `RateLimit` headers of the response.
- * @param key the key for requests of the same token; undefined for an anonymous client.
- */
-export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => boolean;
-
-/**
- * The limits of each token, and of each address without one.
- * @param shared the database in which several gateways share their counts; undefined for a single gateway.
- */
+/** The limits of each token, and of each address without one. @param shared as for `createRateLimit`. */
 export function createRateLimits(
   config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_ANONYMOUS' | 'TRUST_PROXY'>,
   shared: pg.Pool | undefined,
-): RateLimits {
-  const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
-  const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
-  return (exchange, key, requests) => {
+) {
+  const tokens = createRateLimit('token', config.RATE_LIMIT, shared);
+  const addresses = createRateLimit('address', config.RATE_LIMIT_ANONYMOUS, shared);
+  /**
+   * Counts one or more requests, and returns whether they exceed the limit. Sets the `RateLimit` headers of the response.
+   * @param key the key for requests of the same token; undefined for an anonymous client.
+   */
+  return (exchange: Exchange, key: string | undefined, requests?: number): boolean => {
     const { isExceeded, headers } =
       key === undefined
         ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
@@ -34,17 +29,6 @@ export function createRateLimits(
     return isExceeded;
   };
 }
-
-export interface RateLimitOptions {
-  /** Its name in the headers. */
-  readonly name: string;
-  /** Requests a minute; 0 for no limit. */
-  readonly limit: number;
-  /** The database in which several gateways share their counts; undefined for a single gateway. */
-  readonly shared: pg.Pool | undefined;
-}
-
-export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /** In seconds. */
 const window = 60;
@@ -73,8 +57,11 @@ interface Count {
  * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
  * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
  * cannot reach the database counts alone, and shares later.
+ * @param name its name in the headers.
+ * @param limit requests a minute; 0 for no limit.
+ * @param shared the database in which several gateways share their counts; undefined for a single gateway.
  */
-export function createRateLimit({ name, limit, shared }: RateLimitOptions) {
+export function createRateLimit(name: string, limit: number, shared: pg.Pool | undefined) {
   /** In the order in which they end, since all windows have the same length. Windows that other gateways began end sooner. */
   const counts = new Map<string, Count>();
   const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;

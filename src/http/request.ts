@@ -5,6 +5,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import Negotiator from 'negotiator';
 import { messages } from '../errors.ts';
 import { errorResponse, type HttpError } from './errorResponse.ts';
 import { type Exchange, forwardingHeaders } from './exchange.ts';
@@ -33,7 +34,7 @@ export const asksForPage = (exchange: Exchange): boolean => isRead(exchange) && 
  */
 export function isFromBrowser({ request: { headers } }: Exchange): boolean {
   const { accept, authorization } = headers;
-  return authorization === undefined && acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
+  return authorization === undefined && acceptedOf(pageTypes, accept)[0] === 'text/html';
 }
 
 /** A name or an address, with or without a port (RFC 3986, section 3.2). */
@@ -67,57 +68,20 @@ export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMes
   return hosts > 1 || tokens > 1;
 }
 
-export interface MediaRange {
-  readonly type: string;
-  /** In lower case, without spaces and quotation marks. */
-  readonly parameters: readonly string[];
-  /** From 0, for not at all, to 1. */
-  readonly weight: number;
-}
-
 /**
- * Reads which media types a client accepts (RFC 9110, section 12.5.1). Only the charset UTF-8 is available. Other parameters are
- * ignored here: clients use them to name what is sent anyway.
- * @param accept the header; everything is accepted without one.
+ * Those of the media types that a client accepts (RFC 9110, section 12.5.1), the preferred one first; all of them without a header.
+ * Only UTF-8 is available. Parameters other than that are ignored: clients use them to name what is sent anyway.
  */
-export function readAccept(accept: string | undefined): MediaRange[] {
-  return (accept || '*/*').split(',').map(readRange).filter(isInUtf8);
-}
-
-/** The accepted ones of these types, in the order of their weight, then of the header, then of this list. */
 export function acceptedOf<Type extends string>(
   types: readonly Type[],
-  ranges: readonly MediaRange[],
-): Type[] {
-  return types
-    .map((type) => ({ type, index: rangeIndexOf(type, ranges) }))
-    .filter(({ index }) => weightAt(ranges, index) > 0)
-    .sort(
-      (one, other) => weightAt(ranges, other.index) - weightAt(ranges, one.index) || one.index - other.index,
-    )
-    .map(({ type }) => type);
+  accept: string | undefined,
+): readonly Type[] {
+  const known = accept?.replace(/;(?!\s*(?:q|charset)\s*=)[^,;]*/gi, '');
+  const accepted = new Negotiator({ headers: { accept: known || undefined } }).mediaTypes(
+    types.map((type) => `${type};charset=utf-8`),
+  );
+  return accepted.flatMap((each) => types.find((type) => each === `${type};charset=utf-8`) ?? []);
 }
-
-/** The index of the most specific range for the type; -1 if there is none. */
-function rangeIndexOf(type: string, ranges: readonly MediaRange[]): number {
-  const [group] = type.split('/', 1);
-  for (const range of [type, `${group}/*`, '*/*']) {
-    const index = ranges.findIndex((each) => each.type === range);
-    if (index !== -1) return index;
-  }
-  return -1;
-}
-
-const weightAt = (ranges: readonly MediaRange[], index: number) => ranges[index]?.weight ?? 0;
-
-function readRange(text: string): MediaRange {
-  const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');
-  const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-  return { type, parameters, weight: weight === undefined ? 1 : Number(weight) };
-}
-
-const isInUtf8 = ({ parameters }: MediaRange) =>
-  parameters.every((parameter) => !parameter.startsWith('charset=') || /=utf-?8$/.test(parameter));
 
 /** Whether the body has a content coding. Such bodies are not read. */
 export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>

@@ -1,17 +1,13 @@
 /**
  * Makes, compresses and sends HTTP responses, whole ones and streams. Compression (RFC 9110, section 8.4.1) is for clients that accept
- * it. Each form of a response has a tag of its own. A client gets a form that it accepts, if there is one. Streams are not
- * compressed. A proxy in front can compress instead (`COMPRESSION=off`).
+ * it. Each form of a response has a tag of its own. Streams are not compressed. A proxy in front can compress instead (`COMPRESSION=off`).
  */
 
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
-import { promisify } from 'node:util';
-import { gzip, gzipSync } from 'node:zlib';
-import { LRUCache } from 'lru-cache';
-import Negotiator from 'negotiator';
+import { gzipSync } from 'node:zlib';
 import type { Exchange } from './exchange.ts';
 
 export interface HttpResponse {
@@ -172,67 +168,34 @@ export async function sendStream(
 /** The forms of a response that were made so far. */
 export interface Forms {
   plain?: HttpResponse;
-  /** A promise while it is being compressed. */
-  gzip?: HttpResponse | Promise<HttpResponse> | undefined;
+  gzip?: HttpResponse;
 }
 
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallestCompressed = 1024;
 
-/** The largest body, in bytes, that is compressed in this thread: handing it to another thread would take longer. */
-const largestGzippedHere = 64 * 1024;
-
 /** The request header that the form depends on. */
 const codingHeader = 'Accept-Encoding';
 
-/** The response in the form that the client prefers. It is not made if the client already has it (`If-None-Match`). */
-export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
+/** The response in the form for the client. */
+export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse {
   // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? {};
   if (!forms.plain && !mayCompress(exchange, response)) return response;
   forms.plain ??= varied(response);
   const { plain } = forms;
-  const accepted = acceptedCodings(exchange);
-  const isSmall =
-    plain.body.length < smallestCompressed && (accepted.length === 0 || accepted.includes('identity'));
-  if (isSmall || accepted[0] !== 'gzip') return plain;
-  if (forms.gzip) return forms.gzip;
-  const condition = exchange.request.headers['if-none-match'];
-  const validator = plain.validator && validatorOfGzip(plain.validator);
-  return condition !== undefined && validator && matches(condition, validator.etag)
-    ? { ...plain, validator }
-    : compressed(plain, forms);
+  if (plain.body.length < smallestCompressed || !acceptsGzip(exchange)) return plain;
+  forms.gzip ??= compressed(plain);
+  return forms.gzip;
 }
-
-/** The accepted codings for the latest values of the header. Browsers and libraries send the same few values. */
-const knownCodings = new LRUCache<string, readonly string[]>({ max: 100 });
-
-/** A client without the header accepts every coding by the specification, but may be unable to decode any. */
-const identityOnly = ['identity'];
 
 /**
- * Those of `gzip` and `identity` that the client accepts, the preferred one first. `Cache-Control: no-transform` asks for the
- * uncompressed form; a page in a browser cannot set `Accept-Encoding`.
+ * Whether the client accepts gzip (RFC 9110, section 12.5.3). `Cache-Control: no-transform` asks for the uncompressed form: a page in a
+ * browser cannot set `Accept-Encoding`.
  */
-function acceptedCodings({ request: { headers } }: Exchange): readonly string[] {
-  const accept = headers['accept-encoding'];
-  if (accept === undefined || forbidsTransform(headers['cache-control'])) return identityOnly;
-  const found = knownCodings.get(accept) ?? readAccepted(accept);
-  knownCodings.set(accept, found);
-  return found;
-}
-
-/** Since version 1.0 Negotiator has the option `preferred`, the server's order among equals. Its type definitions lack it. */
-interface PreferringNegotiator {
-  encodings(offered: readonly string[], options: { preferred: readonly string[] }): string[];
-}
-
-/** What a value of the header means (RFC 9110, section 12.5.3). */
-function readAccepted(accept: string): string[] {
-  const offered = ['gzip', 'identity'];
-  const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': accept } });
-  return negotiator.encodings(offered, { preferred: offered });
-}
+const acceptsGzip = ({ request: { headers } }: Exchange): boolean =>
+  /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers['accept-encoding'] ?? '') &&
+  !forbidsTransform(headers['cache-control']);
 
 /** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
 function forbidsTransform(cacheControl: string | undefined): boolean {
@@ -253,26 +216,9 @@ function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpRespo
 
 /** A higher level takes more time and saves little. All responses use the same level, since a tag identifies exact bytes. */
 const gzipOptions = { level: 3 };
-const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
-/** Compresses the response, in another thread if it would delay other requests. */
-function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<HttpResponse> {
-  const finish = (body: Buffer): HttpResponse => {
-    const form = encoded(plain, withOwnMemory(body));
-    forms.gzip = form;
-    return form;
-  };
-  if (plain.body.length <= largestGzippedHere) return finish(gzipSync(plain.body, gzipOptions));
-  const making = gzipLater(plain.body, gzipOptions).then(finish);
-  forms.gzip = making;
-  // After a failure the next request tries again.
-  making.catch(() => {
-    forms.gzip = undefined;
-  });
-  return making;
-}
-
-function encoded(plain: HttpResponse, body: Buffer): HttpResponse {
+function compressed(plain: HttpResponse): HttpResponse {
+  const body = withOwnMemory(gzipSync(plain.body, gzipOptions));
   const headers = { ...plain.headers, 'Content-Encoding': 'gzip', 'Content-Length': body.length };
   if (!plain.validator) return { ...plain, headers, body };
   const validator = validatorOfGzip(plain.validator);

@@ -74,24 +74,16 @@ function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): strin
     return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
   if (!hasUsers && UPSTREAM_URL !== undefined)
     return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
-  // A container does not get the variables of the shell.
-  const mirror = process.env.DOVETAIL_COMMAND
-    ? []
-    : [
-        '  a mirror of an account that lives elsewhere, in a database without others',
-        `    UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${commandLine(config, 'sync')}`,
-      ];
   const lines = hasUsers
     ? ['A token for a user:', '', `  ${createToken('NAME')}`]
     : [
-        `Nobody has an account in this database yet. There are ${mirror.length > 0 ? 'three' : 'two'} ways to one:`,
+        'Nobody has an account in this database yet. There are two ways to one:',
         '',
         '  the demo account, which takes a database without users',
         `    ${commandLine(config, 'demo')}`,
         '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
         `    ${commandLine(config, 'user create me --tier ultra')}`,
         `    ${createToken('me')}`,
-        ...mirror,
       ];
   if (lines.some((line) => line.includes('***'))) lines.push('', 'Write the password in the place of ***.');
   return `\n${lines.map((line) => `${line && `  ${line}`}\n`).join('')}`;

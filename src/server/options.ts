@@ -32,12 +32,10 @@ export interface ServerOptions {
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;
   /** The features that only some gateways have. */
-  additions?: OptionalFeatures | undefined;
+  additions?: Awaited<ReturnType<typeof loadOptionalFeatures>> | undefined;
   /** Set where there are standbys to read from. */
   replicas?: Replicas | undefined;
 }
-
-export type OptionalFeatures = Awaited<ReturnType<typeof loadOptionalFeatures>>;
 
 /** Loads what the settings ask for: the schema of a subgraph for `/graphql`, and the tools at `/mcp`. */
 export async function loadOptionalFeatures({

@@ -96,7 +96,7 @@ function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResp
   // No other page may read GraphiQL: it contains the token of the demo account.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
-  return preflight ?? (endpoint === 'mcp' ? cors.rejectForeignPage(exchange) : undefined);
+  return preflight ?? (endpoint === 'mcp' ? cors.rejectPage(exchange, false) : undefined);
 }
 
 async function respondToBatch(

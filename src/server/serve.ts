@@ -24,15 +24,8 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   // A signal may come twice: from the terminal and from npm, or from the terminal and the primary process. Without a listener the
   // second one would end the process at once.
   process.on('SIGINT', stop).on('SIGTERM', stop);
-  // With a terminal, SIGHUP means that the terminal is gone. Otherwise it asks a program to read its files again, which the gateway
-  // does by itself.
-  process.on('SIGHUP', () => {});
-  if (process.stdin.isTTY)
-    process.once('SIGHUP', () => {
-      stop();
-      // Node would abort, since it cannot restore the state of the terminal.
-      process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
-    });
+  // Without a terminal, SIGHUP asks a program to read its files again, which the gateway does by itself.
+  if (!process.stdin.isTTY) process.on('SIGHUP', () => {});
   const opening = open(config, stopping.signal);
   // With several workers, some serve already while others start: each is told to stop, and waited for.
   if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));

@@ -83,7 +83,7 @@ export function createUpgrades(
   let loading: ReturnType<typeof load> | undefined;
 
   async function accept(exchange: Exchange, socket: Duplex, head: Buffer): Promise<void> {
-    const error = findUpgradeError(exchange) ?? cors.rejectSocket(exchange);
+    const error = findUpgradeError(exchange) ?? cors.rejectPage(exchange, true);
     if (error) return send(exchange, error);
     exchange.operation = 'websocket';
     exchange.transport = 'websocket';

@@ -1,7 +1,10 @@
-/** The violations of accessibility that axe finds on a page. */
+/** Whether a page is accessible, by axe, and no wider than its window. */
 
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { saveScreenshot } from './browser.ts';
+import { overhang } from './console.ts';
 
 /** The levels of WCAG that the console promises, and the best practices of axe. */
 const runOnly = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -24,4 +27,28 @@ export async function violationsOf(page: Page, others = 'none'): Promise<string[
       [id, html.slice(0, 160), ...[...any, ...all, ...none].map(({ message }) => message)].join(': '),
     ),
   );
+}
+
+/** Each width with one of the colour schemes: axe needs a second for each window. */
+const windows = [
+  { width: 1200, colorScheme: 'light' },
+  { width: 360, colorScheme: 'dark' },
+] as const;
+
+/**
+ * Expects that the page is accessible and no wider than the window, on a desktop by day and on a telephone by night.
+ * @param others as for `violationsOf`.
+ */
+export async function expectAccessible(page: Page, name: string, others?: string): Promise<void> {
+  const problems: string[] = [];
+  for (const { width, colorScheme } of windows) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await saveScreenshot(page, `${name}-${width}-${colorScheme}`);
+    const found = await violationsOf(page, others);
+    const pixels = await overhang(page);
+    if (pixels > 0) found.push(`${pixels} pixels wider than the window`);
+    problems.push(...found.map((problem) => `${name}, ${width}, ${colorScheme}: ${problem}`));
+  }
+  expect(problems).toEqual([]);
 }

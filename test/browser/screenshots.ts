@@ -20,7 +20,7 @@ const now = new Date('2026-06-15T18:30:00Z');
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-screenshots-'));
 const config = readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' });
 const database = await openDatabase(config);
-await prepareDemo(database, folder, { now });
+await prepareDemo(database, folder, now);
 await database.close();
 const gateway = await openGateway(config);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium' });

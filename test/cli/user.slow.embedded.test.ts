@@ -80,7 +80,6 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
     for (const args of [
       ['user', 'create', 'amy'],
       ['user', 'tier', 'zoe', 'ultra'],
-      ['demo', '--reset'],
     ])
       expect(await dovetail(...args)).toEqual({
         code: 1,

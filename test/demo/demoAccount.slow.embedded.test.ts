@@ -28,7 +28,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const empty = () => database.pool.query('TRUNCATE "Mirror", "User" CASCADE');
 
-const prepare = (now?: Date) => prepareDemo(database, folder, now && { now });
+const prepare = (now?: Date) => prepareDemo(database, folder, now);
 const found = async (sql: string) => {
   const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
   return rows.map((row) => row.join(' '));
@@ -39,7 +39,7 @@ const viewerOf = async (token: string | undefined) => {
   return found && { id: found.userId };
 };
 const tokenOfCoach = async () => {
-  await setTier(database.client, 'coach', 'ultra');
+  await setTier(database.sql, 'coach', 'ultra');
   return (await createToken(database.pool, 'coach', 'own')).token;
 };
 
@@ -130,7 +130,7 @@ describe('the demo account', () => {
     const count = await database.client.dttSession.count();
     expect(await prepare()).toBe(token);
     expect(await database.client.dttSession.count()).toBe(count);
-    expect(await listTokens(database.client, 'demo')).toHaveLength(1);
+    expect(await listTokens(database.sql, 'demo')).toHaveLength(1);
   });
 
   it.each([

@@ -19,7 +19,7 @@ const notRun: Readonly<Record<string, string>> = {
   'psql postgresql://': 'needs a PostgreSQL of that name',
   '# While the table "OssmDevice" is missing':
     'needs a broken database; test/rest/errors.postgres.test.ts has one',
-  'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.embedded.test.ts opens the page',
+  'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.postgres.test.ts opens the page',
   '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
   'docker build': 'needs Docker',

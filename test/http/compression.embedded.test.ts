@@ -27,7 +27,7 @@ async function open(path: string, headers: Record<string, string>, query?: strin
 
 it.each([
   [list, undefined],
-  // It takes a while to compress.
+  // A large one.
   ['/graphql', introspection],
 ])(
   'a response has the same text in every coding, when computed and when cached: %s %s',

@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
+import { createRateLimit } from '../../src/http/rateLimit.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 describe('several gateways over one database', () => {
@@ -15,7 +15,10 @@ describe('several gateways over one database', () => {
   afterAll(() => database?.close());
 
   /** How many of so many consecutive requests, spread over the gateways, are let through. */
-  async function letThrough(gateways: readonly RateLimit[], requests: number): Promise<number> {
+  async function letThrough(
+    gateways: readonly ReturnType<typeof createRateLimit>[],
+    requests: number,
+  ): Promise<number> {
     let count = 0;
     for (let index = 0; index < requests; index++) {
       const { isExceeded } = (await gateways[index % gateways.length]?.spend('alice')) ?? {
@@ -31,9 +34,7 @@ describe('several gateways over one database', () => {
 
   it('let through about as many requests as one would, and share their counts rarely', async () => {
     const limit = 200;
-    const gateways = Array.from({ length: 4 }, () =>
-      createRateLimit({ name: 'together', limit, shared: database.pool }),
-    );
+    const gateways = Array.from({ length: 4 }, () => createRateLimit('together', limit, database.pool));
     const sharing = vi.spyOn(database.pool, 'query');
     const count = await letThrough(gateways, 1_000);
     expect(count).toBeGreaterThanOrEqual(limit);
@@ -54,7 +55,7 @@ describe('a rate limit', () => {
   });
 
   it('lets so many requests a minute through, and says how many are left and for how long', async () => {
-    const { spend } = createRateLimit({ name: 'x', limit: 2, shared: undefined });
+    const { spend } = createRateLimit('x', 2, undefined);
     const headers = (left: number, seconds: number) => ({
       'RateLimit-Policy': '"x";q=2;w=60',
       RateLimit: `"x";r=${left};t=${seconds}`,
@@ -73,7 +74,7 @@ describe('a rate limit', () => {
   });
 
   it('evicts the count of a client without requests for a minute', () => {
-    const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
+    const { spend } = createRateLimit('x', 1, undefined);
     const set = vi.spyOn(Map.prototype, 'set');
     for (let client = 0; client < 100; client++) spend(`client ${client}`);
     const [counts] = set.mock.contexts;
@@ -84,7 +85,7 @@ describe('a rate limit', () => {
   });
 
   it('of 0 means no limit', async () => {
-    const { spend } = createRateLimit({ name: 'x', limit: 0, shared: undefined });
+    const { spend } = createRateLimit('x', 0, undefined);
     for (let time = 0; time < 3; time++)
       expect(await spend('alice')).toEqual({ isExceeded: false, headers: {} });
   });
@@ -103,7 +104,7 @@ describe('a rate limit', () => {
     const shares = () => query.mock.calls.map(([, [key, points]]) => [key, points]);
     return { counted, query, shared, shares };
   }
-  async function spendAll({ spend }: RateLimit, times: number): Promise<number> {
+  async function spendAll({ spend }: ReturnType<typeof createRateLimit>, times: number): Promise<number> {
     let through = 0;
     for (let time = 0; time < times; time++) if (!(await spend('alice')).isExceeded) through++;
     // Until the counts are shared.
@@ -113,7 +114,7 @@ describe('a rate limit', () => {
 
   it('shares its count a twentieth of the limit at a time, under its own name, without rejected requests', async () => {
     const { shared, shares } = openStore();
-    const limit = createRateLimit({ name: 'x', limit: 30, shared });
+    const limit = createRateLimit('x', 30, shared);
     await spendAll(limit, 1);
     expect(shares()).toEqual([]);
     await spendAll(limit, 2);
@@ -126,7 +127,7 @@ describe('a rate limit', () => {
 
   it('counts a request with as many points as it is given, in its own count and the shared one', async () => {
     const { shared, shares } = openStore();
-    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    const limit = createRateLimit('x', 40, shared);
     expect((await limit.spend('alice', 10)).headers.RateLimit).toBe('"x";r=30;t=60');
     expect(shares()).toEqual([['x:alice', 10]]);
     await limit.spend('alice');
@@ -136,7 +137,7 @@ describe('a rate limit', () => {
 
   it('adds the counts of other gateways to its own, shared and not yet shared', async () => {
     const { counted, shared, query } = openStore();
-    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    const limit = createRateLimit('x', 40, shared);
     counted.set('x:alice', { points: 20, expire: now + 30_000 });
     const response = query.getMockImplementation();
     let respond = () => {};
@@ -158,7 +159,7 @@ describe('a rate limit', () => {
     'lets all requests of the next window through, although it began to share its count only %d ms after the first request',
     async (later) => {
       const { shared } = openStore();
-      const limit = createRateLimit({ name: 'x', limit: 40, shared });
+      const limit = createRateLimit('x', 40, shared);
       await spendAll(limit, 1);
       now += later;
       expect(await spendAll(limit, 100)).toBe(39);
@@ -172,7 +173,7 @@ describe('a rate limit', () => {
     const { shared, shares, query } = openStore();
     const respond = query.getMockImplementation();
     query.mockRejectedValue(new Error('away'));
-    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    const limit = createRateLimit('x', 40, shared);
     for (let time = 0; time < 7; time++) await spendAll(limit, 1);
     expect(shares().map(([, points]) => points)).toEqual([2, 4, 6]);
     if (respond) query.mockImplementation(respond);
@@ -182,7 +183,7 @@ describe('a rate limit', () => {
 
   it('rejects for at most a minute although the clock of the gateway that began to count is ahead', async () => {
     const { counted, shared } = openStore();
-    const limit = createRateLimit({ name: 'x', limit: 20, shared });
+    const limit = createRateLimit('x', 20, shared);
     counted.set('x:alice', { points: 20, expire: now + 3_600_000 });
     await spendAll(limit, 1);
     expect(await limit.spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });

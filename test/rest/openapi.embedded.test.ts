@@ -22,9 +22,7 @@ describe('the OpenAPI document', () => {
     const gateway = await openTestGateway();
     try {
       // With a fixed time, the examples are always the same.
-      const token = await prepareDemo(gateway.database, folder, {
-        now: new Date('2026-02-17T12:00:00Z'),
-      });
+      const token = await prepareDemo(gateway.database, folder, new Date('2026-02-17T12:00:00Z'));
       const examples: Record<string, unknown> = {};
       for (const { method, path, operation, isList, body } of routes) {
         const given = await rest(gateway, token, withId(path, 1) + (isList ? '?limit=1' : ''), {

@@ -2,7 +2,7 @@
 
 import type { GraphQLFormattedError } from 'graphql';
 import { type ErrorCode, messages, unauthorizedMessage } from '../../errors.ts';
-import { readAccept } from '../../http/request.ts';
+import { acceptedOf } from '../../http/request.ts';
 
 /** How a media type frames results. */
 export interface Framing {
@@ -93,15 +93,11 @@ export class OperationFailed extends Error {
 }
 
 /** The framing that a client prefers, the first in `Accept` among equals; undefined if it accepts none. */
-export function framingFor(accept: string | undefined): Framing | undefined {
-  const wanted = readAccept(accept)
-    .filter(({ weight }) => weight > 0)
-    .sort((one, other) => other.weight - one.weight);
-  for (const { type, parameters } of wanted) {
-    if (type === 'text/event-stream') return serverSentEvents;
-    if (type === 'multipart/mixed' && parameters.includes('subscriptionspec=1.0')) return multipart;
-  }
-  return wanted.some(({ type }) => type === '*/*' || type === 'text/*') ? serverSentEvents : undefined;
+export function framingFor(accept = ''): Framing | undefined {
+  const mayBeMultipart = /\bsubscriptionSpec="?1\.0/i.test(accept);
+  const [type] = acceptedOf(['text/event-stream', mayBeMultipart ? 'multipart/mixed' : ''], accept);
+  if (type === undefined) return undefined;
+  return type === 'text/event-stream' ? serverSentEvents : multipart;
 }
 
 /** The results of a subscription, as their JSON texts. */

@@ -245,7 +245,7 @@ it('every page is live again after a short and a long outage, however the gatewa
   const tabs = opened.flatMap(({ tabs }) => tabs);
   const expectAll = (index: number) => Promise.all(tabs.map(({ page }) => expectActive(page, index)));
   await expectAll(0);
-  for (const seconds of [8, 30]) {
+  for (const seconds of [2, 12]) {
     await Promise.all(opened.map(({ end }) => end()));
     await activateElsewhere(1);
     await sleep(seconds * 1_000);

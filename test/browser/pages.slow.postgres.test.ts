@@ -1,8 +1,10 @@
-/** The REST reference in a browser that opens it for the first time. */
+/** The pages besides the console: how they look, the reference of each API, and the home page. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { type DemoGateway, openDemoGateway, postJson } from '../support/gateway.ts';
+import { expectAccessible } from './axe.ts';
 import { useBrowser } from './browser.ts';
+import { overhang } from './console.ts';
 
 const browser = useBrowser();
 let gateway: DemoGateway;
@@ -10,6 +12,20 @@ beforeAll(async () => {
   gateway = await openDemoGateway();
 });
 afterAll(() => gateway?.close());
+
+it.each([
+  { name: 'home', path: '/', shows: 'Beginner Program' },
+  { name: 'rest', path: '/docs', shows: 'Users' },
+  { name: 'schema', path: '/schema', shows: 'Queries' },
+  { name: 'error', path: '/nothing', shows: 'Not Found' },
+  { name: 'explorer', path: '/graphql', shows: 'dttDevices' },
+])('$name is accessible, and no wider than any window', async ({ name, path, shows }) => {
+  const { page, complaints } = await browser.open(gateway.url + path);
+  await page.getByText(shows).first().waitFor();
+  // The tree of GraphiQL is not ours, and the cards of a section are alike.
+  await expectAccessible(page, name, '.graphiql-container, details:nth-of-type(n + 4)');
+  expect(complaints.filter((text) => !text.includes('404 (Not Found)'))).toEqual([]);
+});
 
 it('sends requests with the demo token, which is filled in already', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/docs`);
@@ -53,5 +69,31 @@ it('the search leaves the cards with all its words, in both references, and a li
   await page.goto(`${gateway.url}/docs`);
   await page.getByLabel('Search').fill('/dtt/templates/active');
   expect(await shown('h2')).toEqual(['DTT Templates']);
+  expect(complaints).toEqual([]);
+});
+
+it('shows the demo account live, runs a query, and copies the token, also on a screen of 320 pixels', async () => {
+  const { page, complaints } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const program = () => page.locator('#program').textContent();
+  await expect.poll(program).toBe('Beginner Program');
+  // Another client activates another one.
+  await postJson(gateway, gateway.token, '/dtt/templates/2', { isActive: true });
+  await expect.poll(program).not.toBe('Beginner Program');
+  await page.getByLabel('A query').fill('{ viewer { username } }');
+  await page.getByRole('button', { name: 'Run' }).click();
+  await expect.poll(() => page.getByLabel('Its response').inputValue()).toContain('"username": "demo"');
+  await page
+    .getByText('The token of the demo account')
+    .locator('..')
+    .getByRole('button', { name: 'Copy' })
+    .click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(gateway.token);
+  const isCutOff = await page.$$eval('.copied > p + pre', (all) =>
+    all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
+  );
+  expect(isCutOff).toBe(false);
+  expect(await overhang(page)).toBe(0);
   expect(complaints).toEqual([]);
 });
