@@ -1,73 +1,91 @@
 /** Creates and lists users, and changes their tier. A mirror only lists them: its users come from the upstream. */
 
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
-import { SetupError } from '../errors.ts';
+import { SetupError, systemCodeOf } from '../errors.ts';
 
 /**
  * Creates a user, and returns their id.
  * @throws {SetupError} for an invalid name, for a taken name (ignoring case), and for a mirror, whose users come from the
  * upstream.
  */
-export async function createUser(sql: Sql, username: string, tier: string): Promise<number> {
+export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
   if (username.trim() !== username || username === '' || /\p{C}/u.test(username))
     throw new SetupError(
       `The name ${JSON.stringify(username)} cannot be used: it takes visible characters, and no space at either end.`,
     );
-  await rejectMirror(sql);
-  // The message shows the stored name, since other commands need its case.
-  const [taken] = await sql.run<{ username: string }>(
-    'SELECT username FROM "User" WHERE lower(username) = lower($1)',
-    [username],
-  );
+  await rejectMirror(client);
+  // The message shows the stored name, since other commands need its case. Prisma compares by ILIKE, in which % and _ are wildcards.
+  const similar = await client.user.findMany({
+    where: { username: { equals: username, mode: 'insensitive' } },
+  });
+  const taken = similar.find((user) => user.username.toLowerCase() === username.toLowerCase());
   if (taken) throw new SetupError(`There is already a user named ${JSON.stringify(taken.username)}.`);
-  const [user] = await sql.run<{ id: number }>(
-    'INSERT INTO "User" (username, "subscriptionTier") VALUES ($1, $2) RETURNING id',
-    [username, tier],
-  );
-  if (!user) throw new Error('the database has added no user');
-  return user.id;
+  const data = { username, subscriptionTier: tier };
+  return (await client.user.create({ data, select: { id: true } })).id;
 }
 
-/** The number of active tokens of a user, in SQL. */
-const tokens = `(SELECT count(*)::int FROM "ApiToken" WHERE "userId" = "User".id AND "revokedAt" IS NULL
-  AND ("expiresAt" IS NULL OR "expiresAt" > now())) AS tokens`;
+/** Prisma's code for a record that is missing. */
+const notFound = 'P2025';
+
+/** Counts the active tokens of a user. */
+const countTokens = () => ({
+  select: {
+    tokens: { where: { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }] } },
+  },
+});
 
 /** All users, by name, with the number of their active tokens. The tier is null if a mirror does not know it. */
-export const listUsers = (sql: Sql) =>
-  sql.run<{ id: number; username: string; tier: string | null; tokens: number }>(
-    `SELECT id, username, "subscriptionTier" AS tier, ${tokens} FROM "User" ORDER BY username`,
-    [],
-  );
+export async function listUsers(client: PrismaClient) {
+  const users = await client.user.findMany({
+    select: { id: true, username: true, subscriptionTier: true, _count: countTokens() },
+    orderBy: { username: 'asc' },
+  });
+  return users.map(({ id, username, subscriptionTier: tier, _count }) => ({
+    id,
+    username,
+    tier,
+    tokens: _count.tokens,
+  }));
+}
 
 /**
  * Moves a user to another tier, and returns how many active tokens they have.
  * @throws {SetupError} for an unknown user, and for a mirror.
  */
-export async function setTier(sql: Sql, username: string, tier: string): Promise<number> {
-  await rejectMirror(sql);
-  const [user] = await sql.run<{ tokens: number }>(
-    `UPDATE "User" SET "subscriptionTier" = $2 WHERE username = $1 RETURNING ${tokens}`,
-    [username, tier],
-  );
-  if (!user) throw new SetupError(`There is no user named ${JSON.stringify(username)}.`);
-  return user.tokens;
+export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
+  await rejectMirror(client);
+  try {
+    const { _count } = await client.user.update({
+      where: { username },
+      data: { subscriptionTier: tier },
+      select: { _count: countTokens() },
+    });
+    return _count.tokens;
+  } catch (error) {
+    if (systemCodeOf(error) !== notFound) throw error;
+    throw new SetupError(`There is no user named ${JSON.stringify(username)}.`, { cause: error });
+  }
 }
 
 /** The tier of a user, or undefined if there is no such user. */
-export async function findTier(sql: Sql, username: string): Promise<string | null | undefined> {
-  const text = 'SELECT "subscriptionTier" AS tier FROM "User" WHERE username = $1';
-  return (await sql.run<{ tier: string | null }>(text, [username]))[0]?.tier;
+export async function findTier(client: PrismaClient, username: string): Promise<string | null | undefined> {
+  const user = await client.user.findUnique({ where: { username }, select: { subscriptionTier: true } });
+  return user?.subscriptionTier;
 }
 
-/** Whether there are users. */
-export const hasUsers = async (sql: Sql): Promise<boolean> =>
-  (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
+/** Whether there are users. A start calls this, so it avoids Prisma's client, which takes long to load. */
+export async function hasUsers(sql: Sql): Promise<boolean> {
+  return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
+}
 
 /** Whether the users are accounts of an upstream. */
-export const isMirror = async (sql: Sql): Promise<boolean> => (await sql.count('Mirror', {})) > 0;
+export async function isMirror(client: PrismaClient): Promise<boolean> {
+  return (await client.mirror.count()) > 0;
+}
 
-async function rejectMirror(sql: Sql): Promise<void> {
-  if (await isMirror(sql))
+async function rejectMirror(client: PrismaClient): Promise<void> {
+  if (await isMirror(client))
     throw new SetupError(
       'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );

@@ -5,6 +5,7 @@ import { InvalidArgumentError } from 'commander';
 import { type Config, commandLine, program, readConfig } from '../config/config.ts';
 import { type ConnectedDatabase, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
@@ -18,29 +19,37 @@ export type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
  */
 export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
 
+/** A database with Prisma's client. */
+type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: PrismaClient };
+
 /**
  * Opens the database that the settings name, and closes it when the work is done.
  * @param options.mayCreate whether a missing database is created. A command that only reads must not create one: the
  *   settings more likely name the wrong place.
  */
 export async function withDatabase(
-  run: (database: ConnectedDatabase, config: DatabaseLocation) => Promise<void>,
+  run: (database: Opened, config: DatabaseLocation) => Promise<void>,
   { mayCreate = false } = {},
 ): Promise<void> {
   const config = readDatabaseConfig();
   if (!mayCreate && config.DATABASE_URL === undefined && !(await hasDatabase(config.DATA_DIR)))
     throw new SetupError(`There is no database in ${resolve(config.DATA_DIR)}. ${whereToLook}`);
-  const database = await joinDatabase(config, createMigrationReporter(config, mayCreate));
+  // Imported here, so that the other commands start faster.
+  const { openClient } = await import('../database/client.ts');
+  const { pool, sql, close } = await joinDatabase(config, createMigrationReporter(config, mayCreate));
   try {
-    await run(database, config);
+    await run({ pool, sql, client: openClient(pool) }, config);
   } catch (error) {
-    if (systemCodeOf(error) !== '42501') throw error;
+    const text = errorText(error);
+    // Prisma has the code and the message of PostgreSQL in its own message only.
+    if (systemCodeOf(error) !== '42501' && !text.includes('`42501`')) throw error;
+    const reason = /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
     throw new SetupError(
-      `The role of DATABASE_URL may not do that: ${errorText(error)}. Name one that may; docs/deployment.md has the rights that commands need.`,
+      `The role of DATABASE_URL may not do that: ${reason}. Name one that may; docs/deployment.md has the rights that commands need.`,
       { cause: error },
     );
   } finally {
-    await database.close();
+    await close();
   }
 }
 

@@ -10,7 +10,7 @@ import { TokenError } from '../auth/tokens.ts';
 import { settings } from '../config/config.ts';
 import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
-import { errorText, SetupError } from '../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
@@ -76,8 +76,14 @@ function overrideExit(command: Command): void {
 overrideExit(program);
 handleOutputErrors();
 
-/** Whether the database gave no connection or no result in time. `pg` has no code for either of its errors. */
-const isTimeout = (error: unknown) => isUnresponsive(error) || /connection timeout/.test(errorText(error));
+/** Prisma's code for a transaction that could not begin in time. */
+const noTransaction = 'P2028';
+
+/** Whether the database gave no connection, no transaction or no result in time. `pg` has no code for either of its errors. */
+const isTimeout = (error: unknown) =>
+  isUnresponsive(error) ||
+  systemCodeOf(error) === noTransaction ||
+  /connection timeout/.test(errorText(error));
 
 /**
  * The text about an error that ended a command. An unexpected error comes with its stack. It is not thrown: Node would also

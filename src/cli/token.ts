@@ -71,14 +71,14 @@ tokenCommand
   .option('--expires <when>', 'a date, a time with an offset, or a duration such as 90d', parseExpiry)
   .option('--json', 'as JSON, with its number')
   .action(({ user, name, scope, expires: expiresAt, json }: CreateOptions) =>
-    withDatabase(async ({ sql, pool }, config) => {
+    withDatabase(async ({ client, pool }, config) => {
       const { id, token } = await createToken(pool, user, name, { scope, expiresAt }).catch(
         async (error: unknown) => {
           // A wrong name or date has nothing to do with the user.
           if (!(error instanceof TokenError) || error.extensions.argument !== undefined) throw error;
-          const tier = await findTier(sql, user);
+          const tier = await findTier(client, user);
           if (tier === requiredTier) throw error;
-          if (await isMirror(sql))
+          if (await isMirror(client))
             throw new SetupError(
               `${error.message}. This is a mirror, whose accounts come from the upstream.`,
             );
@@ -101,8 +101,8 @@ tokenCommand
   .requiredOption('--user <username>', 'whose tokens')
   .option('--json', 'as JSON')
   .action(({ user, json }: { user: string; json?: true }) =>
-    withDatabase(async ({ sql }) => {
-      const listed = await listTokens(sql, user);
+    withDatabase(async ({ client }) => {
+      const listed = await listTokens(client, user);
       const tokens = listed.map((token) => ({ ...token, state: stateOf(token) }));
       if (json) return printJson(tokens);
       const rows = tokens.map(({ state, ...token }) => [

@@ -24,8 +24,8 @@ userCommand
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
     withDatabase(
-      async ({ sql }, config) => {
-        const id = await createUser(sql, name, tier);
+      async ({ client }, config) => {
+        const id = await createUser(client, name, tier);
         const next =
           tier === requiredTier
             ? `Next: ${nextCommand(config, `token create --user ${shellWord(name)} --name laptop`)}`
@@ -42,8 +42,8 @@ userCommand
   .description('list all users, with how many valid tokens they have')
   .option('--json', 'as JSON')
   .action(({ json }: { json?: true }) =>
-    withDatabase(async ({ sql }, config) => {
-      const users = await listUsers(sql);
+    withDatabase(async ({ client }, config) => {
+      const users = await listUsers(client);
       say(`Users of ${locationText(config)}:`);
       if (json) printJson(users);
       else
@@ -52,7 +52,7 @@ userCommand
           users.map(({ id, username, tier, tokens }) => [`${id}`, tier ?? 'unknown', `${tokens}`, username]),
         );
       if (users.length > 0) return;
-      const [how, command] = (await isMirror(sql))
+      const [how, command] = (await isMirror(client))
         ? [': an account comes to a mirror with its first request, or by', 'sync']
         : ['. Create one:', 'user create me'];
       say(`There are none${how} ${nextCommand(config, command)}`);
@@ -70,8 +70,8 @@ userCommand
     ).choices(tiers),
   )
   .action((name: string, tier: string) =>
-    withDatabase(async ({ sql }, config) => {
-      const tokens = await setTier(sql, name, tier);
+    withDatabase(async ({ client }, config) => {
+      const tokens = await setTier(client, name, tier);
       const list = nextCommand(config, `token list --user ${shellWord(name)}`);
       const note =
         tier === requiredTier || tokens === 0 ? '' : ` Tokens that are still valid: ${tokens}. See ${list}`;

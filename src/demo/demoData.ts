@@ -1,4 +1,4 @@
-/** The data of the demo account: devices, programs and a year of history. */
+/** The data of the demo account: devices, programs and a year of history. It is SQL, since Prisma's client would slow a first start. */
 
 import type pg from 'pg';
 

@@ -12,24 +12,24 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 it('users are created, found, listed by name and moved to another tier', async () => {
-  const { sql } = database;
+  const { client, sql } = database;
   expect(await hasUsers(sql)).toBe(false);
-  const zoe = await createUser(sql, 'zoe', 'free');
+  const zoe = await createUser(client, 'zoe', 'free');
   expect(await hasUsers(sql)).toBe(true);
-  const bob = await createUser(sql, 'Bob', 'ultra');
-  await setTier(sql, 'zoe', 'premium');
-  expect(await listUsers(sql)).toEqual([
+  const bob = await createUser(client, 'Bob', 'ultra');
+  await setTier(client, 'zoe', 'premium');
+  expect(await listUsers(client)).toEqual([
     { id: bob, username: 'Bob', tier: 'ultra', tokens: 0 },
     { id: zoe, username: 'zoe', tier: 'premium', tokens: 0 },
   ]);
-  expect(await findTier(sql, 'zoe')).toBe('premium');
-  expect(await findTier(sql, 'nobody')).toBeUndefined();
+  expect(await findTier(client, 'zoe')).toBe('premium');
+  expect(await findTier(client, 'nobody')).toBeUndefined();
 });
 
 it('a taken name is told from one that only matches it as a pattern', async () => {
-  const { sql } = database;
-  for (const name of ['axb', 'a_b']) await createUser(sql, name, 'free');
-  await expect(createUser(sql, 'A_B', 'free')).rejects.toThrow(
+  const { client } = database;
+  for (const name of ['axb', 'a_b']) await createUser(client, name, 'free');
+  await expect(createUser(client, 'A_B', 'free')).rejects.toThrow(
     new SetupError('There is already a user named "a_b".'),
   );
 });
@@ -41,11 +41,11 @@ it.each([
   ['', 'free', `The name "" cannot be used: ${words}`],
   ['a\u0007', 'free', `The name "a\\u0007" cannot be used: ${words}`],
 ])('the user %j of the tier %j cannot be created', async (name, tier, message) => {
-  await expect(createUser(database.sql, name, tier)).rejects.toThrow(new SetupError(message));
+  await expect(createUser(database.client, name, tier)).rejects.toThrow(new SetupError(message));
 });
 
 it('a user who does not exist cannot be moved to another tier', async () => {
-  await expect(setTier(database.sql, 'nobody', 'free')).rejects.toThrow(
+  await expect(setTier(database.client, 'nobody', 'free')).rejects.toThrow(
     new SetupError('There is no user named "nobody".'),
   );
 });

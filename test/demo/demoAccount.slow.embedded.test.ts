@@ -39,7 +39,7 @@ const viewerOf = async (token: string | undefined) => {
   return found && { id: found.userId };
 };
 const tokenOfCoach = async () => {
-  await setTier(database.sql, 'coach', 'ultra');
+  await setTier(database.client, 'coach', 'ultra');
   return (await createToken(database.pool, 'coach', 'own')).token;
 };
 
@@ -130,7 +130,7 @@ describe('the demo account', () => {
     const count = await database.client.dttSession.count();
     expect(await prepare()).toBe(token);
     expect(await database.client.dttSession.count()).toBe(count);
-    expect(await listTokens(database.sql, 'demo')).toHaveLength(1);
+    expect(await listTokens(database.client, 'demo')).toHaveLength(1);
   });
 
   it.each([

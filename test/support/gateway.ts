@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
+import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
@@ -20,7 +21,6 @@ import { createResponseCache, type ResponseCache } from '../../src/http/response
 import { loadOptionalFeatures, type ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { openClient } from './client.ts';
 import { copyFolder } from './copyFolder.ts';
 import { watchResponses } from './watchResponses.ts';
 
