@@ -46,7 +46,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
     ...versions,
     counters,
     /** The number of stored responses, outdated ones included, and the memory that they take. */
-    usage: () => ({ entries: stored.size, bytes: stored.calculatedSize }),
+    usage: stored.usage,
 
     /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
     get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined> {
@@ -84,7 +84,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       const computing = run()
         .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
-          if (versionOf(viewerId) === version) return store(stored, key, { version, response });
+          if (versionOf(viewerId) === version) return stored.add(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
         })
@@ -95,35 +95,64 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   };
 }
 
+interface CachedResponse {
+  readonly viewerId: number;
+  readonly version: number;
+  readonly response: HttpResponse;
+}
+
 /** The memory, in bytes, that an entry takes beside its texts. Measured roughly. */
 const overhead = 1_000;
 
 /** The memory of a body with its compressed form, as a multiple of the body. JSON is compressed to a tenth, or a quarter at worst. */
 const withForms = 1.5;
 
-interface CachedResponse {
-  readonly version: number;
-  readonly response: HttpResponse;
-}
+/** The share of the memory that the responses of one viewer may take. Beyond it the viewer's own oldest responses are evicted. */
+const largestShare = 1 / 4;
 
-/** The stored responses. One that is larger than all of the memory is not stored. */
-const createResponseStore = ({ maxBytes, maxAge }: ResponseCacheOptions) =>
-  new LRUCache<string, CachedResponse>({
+/** The stored responses, within a bound for all and one for each viewer. */
+function createResponseStore({ maxBytes, maxAge }: ResponseCacheOptions) {
+  /** The keys of each viewer's entries, the oldest first, and the memory that they take. */
+  const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
+  const sizeOf = ({ response }: CachedResponse, key: string) =>
+    Math.ceil(response.body.length * withForms) + 2 * key.length + overhead;
+  const entries = new LRUCache<string, CachedResponse>({
     maxSize: Math.max(maxBytes, 1),
-    sizeCalculation: ({ response }, key) =>
-      Math.ceil(response.body.length * withForms) + 2 * key.length + overhead,
+    sizeCalculation: sizeOf,
+    dispose: remove,
     ttl: maxAge * 1_000,
     // Reads the clock once a second, and not for each response.
     ttlResolution: 1_000,
   });
 
-/** @returns the stored response, which also holds the compressed form that is made of it. */
-function store(
-  entries: ReturnType<typeof createResponseStore>,
-  key: string,
-  { version, response: given }: CachedResponse,
-): HttpResponse {
-  const response = { ...given, body: withOwnMemory(given.body), forms: {} };
-  entries.set(key, { version, response });
-  return response;
+  /** Called for each entry that is evicted or replaced. */
+  function remove(entry: CachedResponse, key: string): void {
+    const own = owned.get(entry.viewerId);
+    if (!own?.keys.delete(key)) return;
+    own.bytes -= sizeOf(entry, key);
+    if (own.keys.size === 0) owned.delete(entry.viewerId);
+  }
+
+  return {
+    usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+    get: (key: string) => entries.get(key),
+    /** @returns the stored response, which also holds the compressed form that is made of it. */
+    add(key: string, { viewerId, version, response: given }: CachedResponse): HttpResponse {
+      const response = { ...given, body: withOwnMemory(given.body), forms: {} };
+      const entry = { viewerId, version, response };
+      const bytes = sizeOf(entry, key);
+      // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.
+      entries.set(key, entry);
+      if (bytes > entries.maxSize) return response;
+      const own = owned.get(viewerId) ?? { keys: new Set(), bytes: 0 };
+      owned.set(viewerId, own);
+      own.keys.add(key);
+      own.bytes += bytes;
+      for (const oldest of own.keys) {
+        if (own.bytes <= maxBytes * largestShare || oldest === key) break;
+        entries.delete(oldest);
+      }
+      return response;
+    },
+  };
 }
