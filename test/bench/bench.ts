@@ -4,12 +4,13 @@ import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { measureCached } from './cached.ts';
-import { compare } from './compare.ts';
+import { type Comparison, compare } from './compare.ts';
 import { type Contestant, dovetail, listContestants } from './contestants.ts';
 import { startDatabase } from './database.ts';
 import { startLoadGenerator } from './load.ts';
+import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
-import { printRows, printTable } from './table.ts';
+import { printRows, printTable, type Table } from './table.ts';
 import { workloads } from './workloads.ts';
 
 const usage = `npm run bench -- [options]
@@ -21,6 +22,7 @@ const usage = `npm run bench -- [options]
   --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
   --json FILE        also writes what was measured as JSON
   --cached           measures cached responses against a bare server instead
+  --overload         measures the gateway under more load than it can handle instead; takes workloads such as sessions-rest
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
   --connections N    connections of the load generator (32)
@@ -33,6 +35,7 @@ const { values: options } = parseArgs({
     workload: { type: 'string' },
     json: { type: 'string' },
     cached: { type: 'boolean', default: false },
+    overload: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
@@ -57,7 +60,9 @@ async function main(): Promise<void> {
     connections: Number(options.connections),
   };
   const contestants = chosen(listContestants(), options.only);
-  const asked = chosen(workloads, options.workload);
+  const asked = chosen(workloads, options.overload ? undefined : options.workload);
+  // Done first, since processes that are started later inherit it: none may share a core with the load generator.
+  const pinned = options.overload ? pinToOtherCores() : [];
 
   const began = Date.now();
   const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
@@ -70,15 +75,28 @@ async function main(): Promise<void> {
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
     const setup = { database, generator, env, settings, progress };
-    const compared = { ...setup, contestants, workloads: asked };
-    const result = options.cached ? await measureCached(setup) : await compare(compared);
-    print('rows' in result ? printRows(result) : printTable(result));
+    const result = await measureWhat({ ...setup, contestants, workloads: asked }, pinned);
+    if (Array.isArray(result)) for (const table of result) print(printRows(table));
+    else print(printTable(result));
     print(conditions(settings, elapsed()));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(result, null, 2)}\n`);
   } finally {
     await generator.stop();
     await database.close();
   }
+}
+
+/** Runs the measurement that the options name, or by default the comparison. */
+async function measureWhat(
+  setup: Parameters<typeof compare>[0],
+  pinned: readonly string[],
+): Promise<Comparison | Table[]> {
+  if (options.overload) {
+    const seconds = Number(options.seconds ?? 5);
+    return measureOverload({ ...setup, workload: options.workload, seconds }, pinned);
+  }
+  if (options.cached) return [await measureCached(setup)];
+  return compare(setup);
 }
 
 /** The entries that the option names, in the order of the list; all of them without the option. */
