@@ -58,7 +58,12 @@ export async function openEmbedded(dataDir: string, packed?: string) {
     (...notification) => {
       for (const listener of listeners) listener(...notification);
     },
-    () => (lock.isHeld() ? undefined : lost(folder)),
+    () =>
+      lock.isHeld()
+        ? undefined
+        : new SetupError(
+            `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
+          ),
   );
   const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
   const socket = join(folder, socketName);
@@ -80,12 +85,6 @@ export async function openEmbedded(dataDir: string, packed?: string) {
       await lock.release();
     },
   };
-}
-
-function lost(folder: string): SetupError {
-  return new SetupError(
-    `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
-  );
 }
 
 /** Finds out, by opening it, why a gateway cannot open the database of the folder; undefined if it can. */
