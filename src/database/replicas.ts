@@ -39,7 +39,7 @@ export interface ReplicaOptions {
 /** @throws {SetupError} when the identity of the primary cannot be read. */
 export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
-  const addresses = urls.map((url) => keepConnected({ url, bounds, primary }, onChange));
+  const addresses = urls.map((url) => keepConnected(url, bounds, primary, onChange));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
   return {
@@ -242,12 +242,6 @@ const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_contro
 
 type Standby = Awaited<ReturnType<typeof connectStandby>>;
 
-interface StandbyOptions {
-  readonly url: string;
-  readonly bounds: PoolLimits;
-  readonly primary: Primary;
-}
-
 type Primary = Awaited<ReturnType<typeof readPrimary>>;
 
 /** Reads the identity with which standbys are compared. @throws {SetupError} if the primary does not give it. */
@@ -289,7 +283,7 @@ interface State {
  * Connects to a standby.
  * @throws when it cannot be reached, or is not, or cannot be recognized as, a standby of the primary.
  */
-async function connectStandby({ url, bounds, primary }: StandbyOptions) {
+async function connectStandby(url: string, bounds: PoolLimits, primary: Primary) {
   const health = createHealth(primary);
   const { watcher, pool, sql, lose, lost } = openConnections(url, bounds, {
     statement: { text: stateStatement, values: [], columns: [{ name: 'state', read: JSON.parse }] },
@@ -433,9 +427,9 @@ type StandbyAddress = ReturnType<typeof keepConnected>;
 type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
 
 /** Keeps a standby connected, and polls its state, so that its loss is noticed soon even without reads. */
-function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
+function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChange: OnStandbyChange) {
   // A URL may have host and port in its query, or leave them out.
-  const name = hostPortText(new pg.Client(serverOf(options.url)));
+  const name = hostPortText(new pg.Client(serverOf(url)));
   const closing = new AbortController();
   const { signal } = closing;
   let current: Standby | undefined;
@@ -448,7 +442,7 @@ function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
 
   /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
-    current = await connectStandby(options);
+    current = await connectStandby(url, bounds, primary);
     setStatus('well');
     while (current.lostAt() === undefined && (await pause(heartbeat, signal))) await current.refresh();
     return current.close();
@@ -467,9 +461,8 @@ function keepConnected(options: StandbyOptions, onChange: OnStandbyChange) {
     /** The standby, if it is connected and healthy. */
     current: () => (current?.lostAt() === undefined ? current : undefined),
     /** Waits until the primary shows what the last standby that was healthy has shown. All viewers share one wait. */
-    catchUp: createSharedRuns(() =>
-      catchUp(options.primary.sql, current && (current.lostAt() ?? performance.now())),
-    ).begin,
+    catchUp: createSharedRuns(() => catchUp(primary.sql, current && (current.lostAt() ?? performance.now())))
+      .begin,
     /** Its state in words, for logs and metrics. */
     status: () => status,
     async close() {

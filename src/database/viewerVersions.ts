@@ -40,23 +40,11 @@ function createNumbers() {
 }
 
 export function createViewerVersions(feed: ChangeFeed) {
+  const { catchUp } = feed;
   const versions = createNumbers();
   feed.subscribe((change) => (change.kind === 'user' ? versions.raise(change.userId) : versions.raiseAll()));
-  const barrier = createReadBarrier(feed);
-  return {
-    ...barrier,
-    /** The version; undefined while no result from the viewer's data may be cached. */
-    versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
-    /** Must be called after a write through this process, before it is acknowledged. */
-    invalidate: versions.raise,
-  };
-}
-
-/**
- * Keeps cached responses from contradicting what a viewer has read. A change can be read from the database a moment before
- * it is announced. A viewer who has seen it must not get a response that was cached before it.
- */
-function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>) {
+  // Cached responses must not contradict what a viewer has read. A change can be read from the database a moment before it is
+  // announced. A viewer who has seen it must not get a response that was cached before it.
   /** The last read of each viewer. Reads are numbered in their order. */
   const reads = createNumbers();
   let caughtUpUntil = 0;
@@ -69,6 +57,10 @@ function createReadBarrier({ catchUp }: Pick<ChangeFeed, 'catchUp'>) {
   }
 
   return {
+    /** The version; undefined while no result from the viewer's data may be cached. */
+    versionOf: (viewerId: number) => (feed.listening ? versions.of(viewerId) : undefined),
+    /** Must be called after a write through this process, before it is acknowledged. */
+    invalidate: versions.raise,
     noteRead(viewerId: number): void {
       if (catchUp) reads.raise(viewerId);
     },

@@ -58,7 +58,12 @@ export async function openEmbedded(dataDir: string, packed?: string) {
     (...notification) => {
       for (const listener of listeners) listener(...notification);
     },
-    () => (lock.isHeld() ? undefined : lost(folder)),
+    () =>
+      lock.isHeld()
+        ? undefined
+        : new SetupError(
+            `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
+          ),
   );
   const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
   const socket = join(folder, socketName);
@@ -80,12 +85,6 @@ export async function openEmbedded(dataDir: string, packed?: string) {
       await lock.release();
     },
   };
-}
-
-function lost(folder: string): SetupError {
-  return new SetupError(
-    `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
-  );
 }
 
 /** Finds out, by opening it, why a gateway cannot open the database of the folder; undefined if it can. */
@@ -145,27 +144,23 @@ async function openEngine(dataDir: string, path: string, packed?: string): Promi
   }
 }
 
-/** @param said receives the log lines of the engine. */
-async function startEngine(path: string, said: string[]): Promise<PGlite> {
-  compileWithBaselineOnly();
-  // The engine's own lock file. A killed engine leaves it behind, and no engine would start if it was still empty. The lock
-  // of the folder already ensures that only this process uses it.
-  await rm(join(path, 'postmaster.pid'), { force: true });
-  return PGlite.create({ dataDir: path, startParams, onStderr: (line) => said.push(line) > 0 });
-}
-
 /**
  * Makes V8 compile WebAssembly only with its baseline compiler, in this process.
  *
  * V8 would compile frequent functions a second time, with its optimizing compiler. In the engine that is mainly its SQL parser, one
  * function of 100 KB: on Node 24 this takes 600 MiB and seconds of processor time at each start.
  * Without optimized code the process takes 40 MiB less at rest. Statements over few rows take as long as before, and
- * statements over 100,000 rows up to 1.8 times as long.
+ * statements over 100,000 rows up to 1.8 times as long. One flag alone has no effect, or makes V8 optimize every function.
  */
-function compileWithBaselineOnly(): void {
-  // One flag alone has no effect, or makes V8 optimize every function.
-  setFlagsFromString('--no-wasm-tier-up');
-  setFlagsFromString('--no-wasm-dynamic-tiering');
+const baselineOnly = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering'];
+
+/** @param said receives the log lines of the engine. */
+async function startEngine(path: string, said: string[]): Promise<PGlite> {
+  baselineOnly.forEach(setFlagsFromString);
+  // The engine's own lock file. A killed engine leaves it behind, and no engine would start if it was still empty. The lock
+  // of the folder already ensures that only this process uses it.
+  await rm(join(path, 'postmaster.pid'), { force: true });
+  return PGlite.create({ dataDir: path, startParams, onStderr: (line) => said.push(line) > 0 });
 }
 
 /** Emscripten's file system throws objects that are not Errors. Their `errno` is an error number of WASI. */

@@ -222,9 +222,9 @@ function createAudience() {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    set(now: boolean, by: FeedKind = audience.kind): void {
+    set(now: boolean, by?: FeedKind): void {
       audience.listening = now;
-      audience.kind = by;
+      audience.kind = by ?? audience.kind;
       if (now) audience.reconnects = connections++;
       // Everything that was read before may be stale: changes may have been missed.
       audience.tell({ kind: 'all' });

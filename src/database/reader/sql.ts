@@ -116,9 +116,9 @@ function createSender(pool: pg.Pool) {
 
   function attempt(statements: readonly NamedStatement[]): Promise<object[][]> {
     const batch = new Batch(statements);
-    return statementSpans.hasSubscribers
-      ? statementSpans.tracePromise(async () => resultsOf(pool, batch), { text: batch.text })
-      : resultsOf(pool, batch);
+    // By its types the pool returns the query object. In fact it returns a promise of the value for the object's callback.
+    const send = () => pool.query(batch) as unknown as Promise<object[][]>;
+    return statementSpans.hasSubscribers ? statementSpans.tracePromise(send, { text: batch.text }) : send();
   }
 
   const unprepared = (statements: readonly NamedStatement[]) =>
@@ -139,9 +139,6 @@ function createSender(pool: pg.Pool) {
  * (`invalid_sql_statement_name`, `duplicate_prepared_statement`). The statement has not run.
  */
 const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
-
-/** By its types the pool returns the query object. In fact it returns a promise of the value that the object passes to its callback. */
-const resultsOf = (pool: pg.Pool, batch: Batch) => pool.query(batch) as unknown as Promise<object[][]>;
 
 export interface NamedStatement extends Statement {
   /** The name of the prepared statement; empty if it is not prepared. */
