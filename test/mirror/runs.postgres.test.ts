@@ -84,16 +84,19 @@ describe('a record that cannot be read by its id', () => {
       () => ({ id: 30 }),
       () => null,
     ];
-    const broken = responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response] as const);
-    const count = broken.length;
-    instead = (path) => new Map(broken).get(path)?.();
+    const broken = new Map<string, () => unknown>(
+      responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response]),
+    );
+    const count = broken.size;
+    instead = (path) => broken.get(path)?.();
     await refresh();
     expect(await pending()).toBe(count);
     for (let times = 0; times < 3; times++) {
       vi.advanceTimersByTime(10 * 60_000);
       await refresh();
     }
-    const requestCounts = () => broken.map(([path]) => requests.filter((each) => each === path).length);
+    const requestCounts = () =>
+      [...broken.keys()].map((path) => requests.filter((each) => each === path).length);
     expect(requestCounts()).toEqual(Array(count).fill(1));
     expect(runs.skipped()).toBe(count);
     vi.advanceTimersByTime(anHour);
