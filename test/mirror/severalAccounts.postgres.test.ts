@@ -157,6 +157,27 @@ describe('a record of one account', () => {
   });
 });
 
+it('an account takes its name from another one that had it when it was read last, whatever the case', async () => {
+  const rename = (id: number, username: string) =>
+    Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
+  const names = async () =>
+    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+  rename(1, 'amy');
+  await pull(1, 2);
+  rename(1, 'eve');
+  for (const [id, name] of [
+    [3, 'Amy'],
+    [2, 'amy'],
+  ] as const) {
+    rename(id, name);
+    await pull(id);
+    if (id === 3) rename(3, 'bob');
+  }
+  expect(await names()).toEqual(['amy (id 1)', 'amy', 'Amy (id 3)']);
+  await pull(1, 3);
+  expect(await names()).toEqual(['eve', 'amy', 'bob']);
+});
+
 describe('an account that is forgotten', () => {
   beforeEach(async () => {
     memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });

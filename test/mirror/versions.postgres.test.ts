@@ -110,8 +110,19 @@ it('a value is null until the upstream sends it, and once the upstream sends nul
   const known = Object.entries(user).filter(([, value]) => value !== null);
   expect(Object.fromEntries(known)).toEqual({ id: 1, username: 'user 1', subscriptionTier: 'ultra' });
   await pull(1, { rewrite: having({ apiHits: 7 }) });
-  await pull(1, { rewrite: having({}) });
-  expect(await device()).toMatchObject({ apiHits: 7 });
+  // Another row of the same statement has the column.
+  for (const id of [4, 5]) memoryUpstream.dttDevices.set(id, { ownerId: 1, version: 2 });
+  await pull(1, {
+    rewrite: (path, data) =>
+      path.startsWith('/dtt?')
+        ? {
+            data: Object(data).data.map((each: { id: number }) =>
+              each.id === 5 ? { ...each, apiHits: 9 } : each,
+            ),
+          }
+        : data,
+  });
+  expect(await device()).toMatchObject({ serialNumber: 'serial 2', apiHits: 7 });
   await pull(1, { rewrite: having({ apiHits: null }) });
   expect(await device()).toMatchObject({ apiHits: null });
 });
