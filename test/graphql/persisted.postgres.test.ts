@@ -139,7 +139,8 @@ describe('a persisted operation', () => {
           status: 401,
           errors: [
             {
-              message: 'Unauthorized: the Authorization header must have the form Bearer TOKEN',
+              message:
+                'Unauthorized: the request has no Authorization header, such as Authorization: Bearer TOKEN',
               extensions: { code: 'UNAUTHENTICATED' },
             },
           ],
