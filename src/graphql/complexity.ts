@@ -31,7 +31,7 @@ import {
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf, hasVariable, type Values } from '../schema/compile.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
-import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
+import { groupLimit, statisticsWeight } from '../schema/statistics.ts';
 
 /** How many items count for a list that has no size argument, such as the segments of a session. */
 const unsizedList = 5;

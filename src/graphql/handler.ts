@@ -1,6 +1,7 @@
 /**
  * GraphQL over HTTP: handles requests to `/graphql`. Promises that `execution.ts` executes every well-formed request, by POST or
- * GET, and that an error says why any other cannot be executed. Browsers get GraphiQL.
+ * GET, and that an error says why any other cannot be executed. Browsers get GraphiQL. A batch has several operations in one request, as
+ * Apollo's BatchHttpLink sends them. Each runs as if it came alone.
  *
  * May be replaced by GraphQL Yoga, with `execution.ts` as its executor, but without cached responses, without batches, and at
  * half the speed.
@@ -12,22 +13,29 @@ import type { Logger } from 'pino';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { parseJson } from '../http/json.ts';
-import { asksForPage, isRead, readText } from '../http/request.ts';
+import { isRecord, parseJson } from '../http/json.ts';
+import { acceptedOf, asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
+import type { Batch, BatchPart, OtherWork, Query, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { headerFor, type PageSettings } from '../pages/links.ts';
 import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
-import { readBatch } from './batch.ts';
-import { createDocuments, type Rejected } from './documents.ts';
-import { createExecution, type Execution, type Operation } from './execution.ts';
+import {
+  createDocuments,
+  createExecution,
+  type Execution,
+  type Operation,
+  type Rejected,
+  tooComplex,
+} from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
   exactText,
   graphqlType,
+  hasTooManyValues,
   isWholeType,
+  jsonType,
   notAcceptable,
   type ReadRequest,
   type ResultType,
@@ -36,6 +44,8 @@ import {
   requestFailure,
   responseOf,
   resultTypeFor,
+  tooManyValues,
+  unauthorizedFailure,
   vary,
 } from './overHttp.ts';
 import {
@@ -237,4 +247,91 @@ function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSettings): Pag
       .replace('data-demo-token=""', `data-demo-token="${token}"`);
     return pageResponse(page, policy);
   });
+}
+
+/** How many operations a batch may have. */
+const largestBatch = 10;
+
+/**
+ * The batch in the body of a POST, or the response that rejects it; undefined for a body that is
+ * no list.
+ */
+export function readBatch(
+  { BATCHING, MAX_COMPLEXITY }: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>,
+  tasks: Tasks,
+  { exchange, body, viewer }: { exchange: Exchange; body: Buffer; viewer: Viewer | null },
+): Batch | HttpResponse | undefined {
+  const operations = parseJson(body.toString());
+  if (!Array.isArray(operations)) return undefined;
+  const wrong = problemWith(operations, BATCHING === 'on');
+  if (wrong !== undefined) return requestFailure(400, wrong);
+  if (!viewer) return unauthorizedFailure(exchange);
+  const type = typeFor(exchange.request.headers.accept);
+  if (type === undefined) return requestFailure(406, notAcceptable);
+  return {
+    size: operations.length,
+    prepare() {
+      exchange.operation = 'batch';
+      const parts = operations.map((operation) => partOf(operation, tasks, exchange, viewer));
+      const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
+      return complexity <= MAX_COMPLEXITY
+        ? parts
+        : requestFailure(400, tooComplex('batch', complexity, MAX_COMPLEXITY));
+    },
+    join(responses) {
+      exchange.operation = 'batch';
+      return joined(responses, type);
+    },
+  };
+}
+
+/** Why the whole batch is rejected; undefined if it is not. */
+function problemWith(operations: readonly unknown[], isOn: boolean): string | undefined {
+  const { length } = operations;
+  if (length === 0) return 'The request body is an empty list; send an object with a query';
+  const batch = `The request is a batch of ${length === 1 ? '1 operation' : `${length} operations`}`;
+  if (!isOn) return `${batch}, and batches are not run (BATCHING=off); send each in a request of its own`;
+  if (length > largestBatch) return `${batch}; at most ${largestBatch} are allowed`;
+  const variables = operations.map((each) => (isRecord(each) ? each.variables : undefined));
+  return hasTooManyValues(variables) ? tooManyValues : undefined;
+}
+
+/** An operation of a batch, with its complexity. It is 0 for a rejected operation, which is never executed. */
+interface CountedPart extends BatchPart {
+  readonly complexity: number;
+}
+
+function partOf(content: unknown, tasks: Tasks, exchange: Exchange, viewer: Viewer): CountedPart {
+  // A hash that is not registered yet is rejected now: if a later operation of the batch registered it, this one
+  // would run without having been counted.
+  const operation = tasks.prepare(exchange, viewer, readRequest(content));
+  const task = tasks.ofPrepared({ exchange, viewer, type: jsonType }, content, operation);
+  if ('errors' in operation) return { isInOrder: false, task, complexity: 0 };
+  const { type, complexity } = operation;
+  if (type !== OperationTypeNode.SUBSCRIPTION)
+    return { isInOrder: type === OperationTypeNode.MUTATION, task, complexity };
+  const message = 'A subscription cannot be part of a batch; send it in a request of its own';
+  return { isInOrder: false, task: requestFailure(400, message), complexity: 0 };
+}
+
+/** GraphQL over HTTP has no batches, so the response is `application/json` wherever the client accepts that. */
+function typeFor(accept: string | undefined): string | undefined {
+  const accepted = acceptedOf([jsonType, graphqlType], accept);
+  return accepted.includes(jsonType) ? jsonType : accepted[0];
+}
+
+function joined(responses: readonly HttpResponse[], type: string): HttpResponse {
+  const pieces = responses.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body]);
+  const body = Buffer.concat([...pieces, Buffer.from(']')]);
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': `${type}; charset=utf-8`,
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      Vary: vary,
+    },
+    body,
+    errorCode: responses.find(({ errorCode }) => errorCode !== undefined)?.errorCode,
+  };
 }

@@ -152,10 +152,6 @@ export function unauthorizedFailure({ endpoint, request, hasExpiredToken }: Exch
   return errorResponse(endpoint, { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
-/** The response to a request that would exceed a limit of what may be open at once. */
-export const tooManyFailure = (message: string): HttpResponse =>
-  requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
-
 /** Called with every error that is hidden from the client. */
 type Report = (error: unknown) => void;
 

@@ -13,7 +13,7 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { type ErrorCode, errorText, SetupError } from '../errors.ts';
-import type { Documents } from './documents.ts';
+import type { Documents } from './execution.ts';
 import { type OperationRequest, requestError, unreadableRequest } from './overHttp.ts';
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. */

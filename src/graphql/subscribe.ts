@@ -15,15 +15,7 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import type { Context } from '../schema/context.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
-import {
-  exactText,
-  jsonType,
-  notAcceptable,
-  requestFailure,
-  responseOf,
-  tooManyFailure,
-  vary,
-} from './overHttp.ts';
+import { exactText, jsonType, notAcceptable, requestFailure, responseOf, vary } from './overHttp.ts';
 import { type Ending, framingFor, plain, type Results, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
 
@@ -48,14 +40,8 @@ export interface SubscribeOptions {
   readonly closing: AbortSignal;
 }
 
-type Subscribe = (
-  exchange: Exchange,
-  viewer: Viewer,
-  operation: Pick<Operation, 'request' | 'text' | 'readsTokens' | 'execute'>,
-) => Promise<HttpResponse | StreamedResponse>;
-
 /** A function that makes the responses of subscriptions. */
-export function createSubscribe(options: SubscribeOptions): Subscribe {
+export function createSubscribe(options: SubscribeOptions) {
   const { changes, config, isValid, closing } = options;
   const open = createUserQuota(config.MAX_SUBSCRIPTIONS);
   const tooMany = `There are ${open.limit} subscriptions open; at most ${open.limit} are allowed`;
@@ -63,7 +49,7 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
 
   /** Makes a function that returns the current result of a subscription: from the cache, or by executing it. */
-  function createRun({ report }: Exchange, viewer: Viewer, operation: Parameters<Subscribe>[2]) {
+  function createRun({ report }: Exchange, viewer: Viewer, operation: Operation) {
     const { cache, createContext } = changes;
     const { operationName, variables } = operation.request;
     const key = operation.readsTokens ? undefined : exactText([operation.text, operationName, variables]);
@@ -79,11 +65,16 @@ export function createSubscribe(options: SubscribeOptions): Subscribe {
     };
   }
 
-  return async (exchange, viewer, operation) => {
+  return async (
+    exchange: Exchange,
+    viewer: Viewer,
+    operation: Operation,
+  ): Promise<HttpResponse | StreamedResponse> => {
     const { transport, request, report } = exchange;
     const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
     if (!framing) return requestFailure(406, notAcceptable);
-    if (!open.acquire(viewer.id)) return tooManyFailure(tooMany);
+    if (!open.acquire(viewer.id))
+      return requestFailure(429, tooMany, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
     const results = followChanges({
       run: createRun(exchange, viewer, operation),
       watch: (observer) => changes.watchViewer(viewer, observer),

@@ -42,8 +42,6 @@ interface McpOptions {
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
 
-export type McpHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse>;
-
 /** The methods of the protocol. The log has them as the operation. */
 const methods = new Set([
   'initialize',
@@ -56,12 +54,12 @@ const methods = new Set([
   'resources/read',
 ]);
 
-export function createMcp(options: McpOptions): McpHandler {
+export function createMcp(options: McpOptions) {
   const { config } = options;
   const toolsNow = createTools(options);
   const hasSchema = config.INTROSPECTION === 'on';
 
-  return async (exchange, viewer) => {
+  return async (exchange: Exchange, viewer: Viewer | null): Promise<HttpResponse> => {
     if (!viewer) return unauthorizedFailure(exchange);
     if (exchange.request.method !== 'POST')
       return rejected({ status: 405, message: messages.methodNotAllowed }, { Allow: 'POST' });
@@ -71,25 +69,14 @@ export function createMcp(options: McpOptions): McpHandler {
     const { message } = read;
     if (await options.hasEnded(exchange, viewer, began)) return unauthorizedFailure(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
-    const { fetch } = createMcpHandler(
-      () =>
-        createServer({
-          tools: toolsNow(),
-          hasSchema,
-          call: (tool, given) => callTool({ exchange, viewer, run: options.run }, tool, given),
-        }),
-      { onerror: () => {}, keepAliveMs: 0 },
-    );
+    const run = (inner: Exchange) => options.run(exchange, inner, viewer);
+    const call = (tool: Tool, given: Arguments) => callTool(exchange, run, tool, given);
+    const { fetch } = createMcpHandler(() => createServer(toolsNow(), hasSchema, call), {
+      onerror: () => {},
+      keepAliveMs: 0,
+    });
     return wholeResponse(await fetch(requestOf(exchange), { parsedBody: message }), exchange);
   };
-}
-
-interface McpServerOptions {
-  readonly tools: readonly Tool[];
-  /** Whether the schema may be read. */
-  readonly hasSchema: boolean;
-  /** Runs a tool. */
-  call(tool: Tool, given: Arguments): Promise<Result>;
 }
 
 const schemaResource = {
@@ -103,8 +90,16 @@ const schemaResource = {
 const instructions = `Trainer devices, training programs and sessions, locks and lock sessions of the one user whose token is used.
 Prefer the tool that is named after what is needed; graphqlQuery can filter, sort, count and join.`;
 
-/** Creates a server for one request. It has no state that a later request would need. */
-function createServer({ tools, hasSchema, call }: McpServerOptions): Server {
+/**
+ * Creates a server for one request. It has no state that a later request would need.
+ * @param hasSchema whether the schema may be read.
+ * @param call runs a tool.
+ */
+function createServer(
+  tools: readonly Tool[],
+  hasSchema: boolean,
+  call: (tool: Tool, given: Arguments) => Promise<Result>,
+): Server {
   const server = new Server(
     { name: 'dovetail', title: 'Dovetail', version: release },
     { capabilities: { tools: {}, ...(hasSchema && { resources: {} }) }, instructions },
@@ -162,18 +157,18 @@ function createTools({ config, persistedFile }: McpOptions): () => readonly Tool
   };
 }
 
-interface Calling extends Pick<McpOptions, 'run'> {
-  readonly exchange: Exchange;
-  readonly viewer: Viewer;
-}
-
 /** Calls a tool. Errors are results as well, since the model has to read them. */
-async function callTool({ exchange, viewer, run }: Calling, tool: Tool, given: Arguments): Promise<Result> {
+async function callTool(
+  exchange: Exchange,
+  run: (inner: Exchange) => ReturnType<McpOptions['run']>,
+  tool: Tool,
+  given: Arguments,
+): Promise<Result> {
   try {
     const request = tool.requestFor(given);
     if (typeof request === 'string') return failed(exchange, request, 'BAD_USER_INPUT');
     const inner = innerExchange(exchange, request);
-    const response = await run(exchange, inner, viewer).finally(() => {
+    const response = await run(inner).finally(() => {
       exchange.operation = inner.operation;
     });
     if ('stream' in response) throw new Error(`${tool.name} gave a stream`);

@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
+import { kindsOf } from './kinds.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
 import { acquireSharedLock, selectIds } from './rows.ts';
@@ -11,17 +12,15 @@ import { acquireSharedLock, selectIds } from './rows.ts';
 export type WhichAccount = { readonly username: string } | { readonly id: number };
 
 /**
- * The names of the rows that an account owns, by their tables, in the order in which they are removed. Templates are removed
+ * The names of the rows that an account owns, by their tables. Sessions are removed before what they refer to, and templates
  * separately, since other accounts may have imported them.
  */
-const owned = {
-  DttSession: 'DTT sessions',
-  DttDevice: 'DTT devices',
-  LkbxDevice: 'LKBX devices',
-  LockSession: 'lock sessions',
-  LockTemplate: 'lock templates',
-  OssmDevice: 'OSSM devices',
-};
+const owned = Object.fromEntries(
+  Object.values(kindsOf(0))
+    .map(({ table, name }) => [table, name] as const)
+    .filter(([table]) => table !== 'DttTemplate')
+    .toReversed(),
+);
 
 /**
  * Removes an account, also while a run reads it, which fails then.

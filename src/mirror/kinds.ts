@@ -1,7 +1,7 @@
 /** The kinds of records that an account has upstream, each with the schemas of its records. */
 
 import { z } from 'zod';
-import { segmentSummary } from '../schema/loading/details.ts';
+import { segmentSummary } from '../schema/loading/rows.ts';
 import {
   amount,
   count,

@@ -4,6 +4,7 @@
  */
 
 import type { z } from 'zod';
+import type { ListedType } from '../database/models.ts';
 
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;
@@ -21,14 +22,7 @@ export interface MirrorRecord {
 export interface Kind {
   /** Its name in reports. */
   readonly name: string;
-  readonly table:
-    | 'DttDevice'
-    | 'DttTemplate'
-    | 'DttSession'
-    | 'LkbxDevice'
-    | 'LockTemplate'
-    | 'LockSession'
-    | 'OssmDevice';
+  readonly table: Exclude<ListedType, 'User'>;
   /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
   readonly children?: { readonly table: string; readonly parent: string };
   /** The path of the list. The path of a record has its id after it. */

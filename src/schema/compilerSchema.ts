@@ -35,12 +35,6 @@ import {
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
 
-interface CompilerSchema {
-  readonly schema: GraphQLSchema;
-  /** Options that pass the original types to resolvers. */
-  readonly options: Pick<CompilerOptions, 'resolverInfoEnricher' | 'disableLeafSerialization'>;
-}
-
 /** The type of values that are coerced already. Its name is random, so no client can use it. */
 const coercedType = new GraphQLScalarType({ name: 'Coerced', parseValue: (value) => value });
 const nameOfType = randomUUID();
@@ -57,16 +51,16 @@ export const findCoercedType = (name: string) => (name === nameOfType ? coercedT
 /** The extension of a field whose resolver only returns a property of its parent. */
 export const readsProperty = (name: string) => ({ property: name });
 
-const known = new WeakMap<GraphQLSchema, CompilerSchema>();
+const known = new WeakMap<GraphQLSchema, ReturnType<typeof createCompilerSchema>>();
 
 /** The variant of a schema. Its types are created when they are first used. */
-export function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
+export function compilerSchemaOf(schema: GraphQLSchema) {
   const found = known.get(schema) ?? createCompilerSchema(schema);
   known.set(schema, found);
   return found;
 }
 
-function createCompilerSchema(schema: GraphQLSchema): CompilerSchema {
+function createCompilerSchema(schema: GraphQLSchema) {
   const ofObject = createTypes();
   const query = schema.getQueryType();
   const getType = (name: string) => {
@@ -79,23 +73,22 @@ function createCompilerSchema(schema: GraphQLSchema): CompilerSchema {
   };
   const getPossibleTypes: GraphQLSchema['getPossibleTypes'] = (type) =>
     schema.getPossibleTypes(type).map(ofObject);
-  return {
-    schema: Object.create(schema, {
-      getType: { value: getType },
-      getQueryType: { value: () => query && ofObject(query) },
-      getRootType: { value: getRootType },
-      getPossibleTypes: { value: getPossibleTypes },
-    }),
-    options: {
-      disableLeafSerialization: true,
-      resolverInfoEnricher({ fieldName, ...info }) {
-        const parentType = schema.getType(info.parentType.name);
-        const field = isObjectType(parentType) ? parentType.getFields()[fieldName] : undefined;
-        // Only the introspection fields of all types are missing here. They are the same in every schema.
-        return field ? { schema, parentType, returnType: field.type } : { schema };
-      },
+  const options: Partial<CompilerOptions> = {
+    disableLeafSerialization: true,
+    resolverInfoEnricher({ fieldName, ...info }) {
+      const parentType = schema.getType(info.parentType.name);
+      const field = isObjectType(parentType) ? parentType.getFields()[fieldName] : undefined;
+      // Only the introspection fields of all types are missing here. They are the same in every schema.
+      return field ? { schema, parentType, returnType: field.type } : { schema };
     },
   };
+  const variant: GraphQLSchema = Object.create(schema, {
+    getType: { value: getType },
+    getQueryType: { value: () => query && ofObject(query) },
+    getRootType: { value: getRootType },
+    getPossibleTypes: { value: getPossibleTypes },
+  });
+  return { schema: variant, options };
 }
 
 /** A function that creates the variant of an object type. */

@@ -9,7 +9,7 @@ import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 
-/** The models whose details an upstream's lists leave out (`loading/details.ts`). */
+/** The models whose details an upstream's lists leave out (`loading/rows.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
 
 /** The upstream account of a viewer, for a gateway that mirrors it. */
@@ -95,9 +95,6 @@ export function placeOf({ parentType, fieldNodes: nodes }: GraphQLResolveInfo): 
 const areSame = (one: readonly FieldNode[], other: readonly FieldNode[]) =>
   one === other || (one.length === other.length && one.every((node, index) => node === other[index]));
 
-/** Reads the values of many ids at once. The result has no entry for an id without a value. */
-type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>;
-
 function createLoaders() {
   // A place always creates loaders of the same type, which the type of the map cannot express.
   const loaders = new Map<Place | string, DataLoader<number, never>>();
@@ -108,7 +105,10 @@ function createLoaders() {
      * look-ups are batched. Another place may select other columns or pass other arguments, so it has a loader of its own.
      * `createBatch` is called once per place.
      */
-    at<Value>(place: Place | string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined> {
+    at<Value>(
+      place: Place | string,
+      createBatch: () => (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>,
+    ): DataLoader<number, Value | undefined> {
       let loader = loaders.get(place);
       if (!loader) {
         const batch = createBatch();

@@ -21,7 +21,7 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a broken database; test/rest/errors.postgres.test.ts has one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.postgres.test.ts opens the page',
   '# Of a gateway with PERSISTED_OPERATIONS=only':
-    'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
+    'needs a gateway of its own; test/graphql/persisted.postgres.test.ts has one',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':
     'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',

@@ -27,8 +27,7 @@ import {
   TypeMetaFieldDef,
 } from 'graphql';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
-import { drawGlobalId, drawValue, literalOf, type Names } from './requests.ts';
-import { Tape } from './tape.ts';
+import { drawGlobalId, drawValue, literalOf, type Names, Tape } from './requests.ts';
 
 /** The parameters of a GraphQL request over HTTP, without the document. */
 export interface DrawnRequest {

@@ -26,16 +26,15 @@ import {
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { errorForClient } from '../../src/errors.ts';
-import { noOperation } from '../../src/graphql/documents.ts';
+import { noOperation } from '../../src/graphql/execution.ts';
 import { executions, nameArguments } from '../../src/schema/compile.ts';
 import { createSubgraph } from '../../src/schema/federation/subgraph.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { type DrawnDocument, type DrawnRequest, drawDocument } from './documents.ts';
-import { namesOf } from './names.ts';
 import { plainContext } from './plainContext.ts';
-import type { Names } from './requests.ts';
+import { type Names, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);

@@ -1,4 +1,4 @@
-/** Generates random requests from the schema and the routes, with the choices of a tape. */
+/** Generates random requests from the schema and the routes, with the choices of a tape and the names of accounts. */
 
 import {
   type GraphQLArgument,
@@ -14,8 +14,9 @@ import {
 } from 'graphql';
 import { recordTypes } from '../../src/database/models.ts';
 import { routes } from '../../src/rest/routes.ts';
+import type { Account } from '../support/accounts.ts';
+import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
 import type { DrawnDocument } from './documents.ts';
-import { Tape } from './tape.ts';
 
 export interface FuzzRequest {
   /** The account whose token is sent. */
@@ -278,4 +279,54 @@ export function drawGlobalId({ tape, names }: Draft): string {
       Buffer.from(`User:1${'0'.repeat(30)}`).toString('base64url'),
     ]);
   return Buffer.from(`${tape.pick(recordTypes)}:${tape.pick(names.ids)}`).toString('base64url');
+}
+
+/**
+ * A sequence of random numbers from which a test derives its choices. 0, and the end of the sequence, stand for the simplest
+ * choice: when fast-check shrinks a failing sequence, the case that is derived from it gets simpler too.
+ */
+
+export class Tape {
+  readonly #numbers: Uint8Array;
+  #place = 0;
+  constructor(numbers: Uint8Array) {
+    this.#numbers = numbers;
+  }
+  /** A number below the given one. */
+  below(end: number): number {
+    const next = this.#numbers[this.#place++] ?? 0;
+    return end <= 256 ? next % end : (next * 256 + (this.#numbers[this.#place++] ?? 0)) % end;
+  }
+  /** True about as often as given, in percent. */
+  chance(percent: number): boolean {
+    return this.below(100) >= 100 - percent;
+  }
+  pick<Value>(values: readonly [Value, ...Value[]] | readonly Value[]): Value {
+    const value = values[this.below(values.length)];
+    if (value === undefined) throw new RangeError('there is nothing to pick from');
+    return value;
+  }
+}
+
+/** @param url of a gateway that has the accounts. */
+export async function namesOf(url: string, accounts: readonly Account[]): Promise<Names> {
+  return {
+    ids: accounts.flatMap(idsOf),
+    cursors: (await Promise.all(accounts.map(({ token }) => readCursors(url, token)))).flat(),
+  };
+}
+
+function idsOf(account: Account): number[] {
+  const { userId, username, token, ...owned } = account;
+  return [...new Set([userId, ...Object.values(owned).flat()])];
+}
+
+async function readCursors(url: string, token: string): Promise<string[]> {
+  const query =
+    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } devices { edges { cursor } } }';
+  // `graphqlOnce` uses only the URL of the gateway.
+  const { data } = await graphqlOnce({ url } as TestGateway, token, query);
+  return Object.values<{ edges: { cursor: string }[] }>(data).flatMap(({ edges }) =>
+    edges.map(({ cursor }) => cursor),
+  );
 }

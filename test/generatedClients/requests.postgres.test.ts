@@ -1,12 +1,14 @@
-/** Runs the examples of docs/clients.md for graphql-request and gql.tada against a gateway. */
+/** Runs clients with generated types against a gateway: those of docs/clients.md, and one of the REST interface. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { addPassedSessions } from '../support/passedSessions.ts';
 import { activation, templatesQuery } from './generated/docs/app/src/operations.ts';
 import { codeOf, createRequests, readSessions } from './generated/docs/app/src/request.ts';
 import { devicesQuery } from './generated/docs/tada/src/devices.ts';
+import type { DttDeviceQuery } from './generated/rest/graphql.ts';
+import { activateNewest, createRestClient } from './rest.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -49,4 +51,42 @@ it('generated types cover the results and variables of a gql.tada document', asy
   // @ts-expect-error The variable is a number.
   const error = await client.request(devicesQuery, { first: 'two' }).catch(Object);
   expect(codeOf(error)).toBe('BAD_USER_INPUT');
+});
+
+it('activates a template and reads the active one, with typed responses', async () => {
+  const client = createRestClient(gateway.url, alice.token);
+  expect(await activateNewest(client)).toEqual(['warmup of 60 s', 'training of 300 s']);
+  const { data } = await client.GET('/dtt/templates/active');
+  const toy: string | null | undefined = data?.data?.toyId;
+  expect(toy).toBeNull();
+  expect(data?.data?.id).toBe(alice.dttTemplates[0]);
+});
+
+it('reads a response with the generated type of its operation', async () => {
+  const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
+  // The data of the envelope is the field that the operation selects as `data`.
+  const device = body.data as DttDeviceQuery['data'];
+  const visited: string | null | undefined = device?.lastVisited;
+  expect([device?.macAddress, visited]).toEqual([
+    expect.stringMatching(/^02:00:/),
+    '2026-01-01T00:30:00.000Z',
+  ]);
+});
+
+it('gets a typed error', async () => {
+  const client = createRestClient(gateway.url, 'nobody');
+  const { data, error, response } = await client.GET('/dtt/{id}', { params: { path: { id: 1 } } });
+  const message: string | undefined = error?.error;
+  expect([data, message, response.status]).toEqual([undefined, 'Unauthorized', 401]);
+});
+
+it('does not compile with paths, bodies and fields that the API does not have', async () => {
+  const client = createRestClient(gateway.url, alice.token);
+  // @ts-expect-error: there is no such path.
+  await client.GET('/dtt/nothing');
+  // @ts-expect-error: a template can be activated, but not deactivated.
+  await client.POST('/dtt/templates/{id}', { params: { path: { id: 1 } }, body: { isActive: false } });
+  const { data } = await client.GET('/users/me');
+  // @ts-expect-error: a user has no such field.
+  expect(data?.data.password).toBeUndefined();
 });

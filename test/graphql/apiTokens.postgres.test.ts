@@ -222,85 +222,29 @@ it('an account cannot leave its rate limit behind by creating and revoking token
 
 describe('what is rejected changes nothing', () => {
   const longAgo = '2020-01-01T00:00:00Z';
-  it.each<[string, string, object, { code: string; message: string; argument?: string }]>([
+  const wrongScope = /^Variable "\$scopes" got invalid value "WRITE" at "scopes\[0\]"/;
+  it.each<[what: string, variables: object, argument: string, message: string | RegExp]>([
+    ['an unknown scope', { name: 'x', scopes: ['WRITE'] }, 'scopes', wrongScope],
+    ['no scope', { name: 'x', scopes: [] }, 'scopes', 'scopes must name at least one scope'],
     [
-      'an unknown scope',
-      create,
-      { name: 'x', scopes: ['WRITE'] },
-      {
-        code: 'BAD_USER_INPUT',
-        message:
-          'Variable "$scopes" got invalid value "WRITE" at "scopes[0]"; Value "WRITE" does not exist in "TokenScope" enum.',
-        argument: 'scopes',
-      },
-    ],
-    [
-      'no scope',
-      create,
-      { name: 'x', scopes: [] },
-      { code: 'BAD_USER_INPUT', message: 'scopes must name at least one scope', argument: 'scopes' },
-    ],
-    [
-      'a time that is past',
-      create,
+      'a past time',
       { name: 'x', expiresAt: longAgo },
-      {
-        code: 'BAD_USER_INPUT',
-        message: 'The time at which a token expires must be in the future',
-        argument: 'expiresAt',
-      },
+      'expiresAt',
+      /at which a token expires must be in the future$/,
     ],
-    [
-      'an empty name',
-      create,
-      { name: ' ' },
-      {
-        code: 'BAD_USER_INPUT',
-        message: 'A token needs a name, so that its owner can tell it from others',
-        argument: 'name',
-      },
-    ],
-    [
-      'a name of two lines',
-      create,
-      { name: 'a\nb' },
-      {
-        code: 'BAD_USER_INPUT',
-        message: 'The name of a token takes visible characters alone',
-        argument: 'name',
-      },
-    ],
-    [
-      'a long name',
-      create,
-      { name: 'x'.repeat(101) },
-      { code: 'BAD_USER_INPUT', message: 'The name of a token has at most 100 characters', argument: 'name' },
-    ],
-    [
-      'the name of another token',
-      create,
-      { name: 'test ' },
-      { code: 'BAD_USER_INPUT', message: 'Another active token has the name "test"', argument: 'name' },
-    ],
-    [
-      'an id of another account',
-      revoke,
-      { id: '1' },
-      { code: 'NOT_FOUND', message: 'There is no active token with the id 1', argument: 'id' },
-    ],
-    [
-      'an id that is none',
-      revoke,
-      { id: 'x' },
-      { code: 'NOT_FOUND', message: 'There is no active token with the id x', argument: 'id' },
-    ],
-  ])('%s', async (_, mutation, variables, { message, ...extensions }) => {
+    ['an empty name', { name: ' ' }, 'name', /^A token needs a name/],
+    ['a name of two lines', { name: 'a\nb' }, 'name', 'The name of a token takes visible characters alone'],
+    ['a long name', { name: 'x'.repeat(101) }, 'name', 'The name of a token has at most 100 characters'],
+    ['a name in use', { name: 'test ' }, 'name', 'Another active token has the name "test"'],
+    ['an id of another account', { id: '1' }, 'id', 'There is no active token with the id 1'],
+    ['an id that is none', { id: 'x' }, 'id', 'There is no active token with the id x'],
+  ])('%s', async (_, variables, argument, message) => {
     const account = await open();
     const before = await tokensOf(account);
-    const { errors } = await ask(account.manager, mutation, variables);
-    expect(errors).toEqual([
-      expect.objectContaining({ message, extensions: expect.objectContaining(extensions) }),
-    ]);
+    const { errors } = await ask(account.manager, argument === 'id' ? revoke : create, variables);
+    const code = argument === 'id' ? 'NOT_FOUND' : 'BAD_USER_INPUT';
+    expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code, argument }]);
+    expect(errors?.[0]?.message).toMatch(message);
     expect(await tokensOf(account)).toEqual(before);
   });
 

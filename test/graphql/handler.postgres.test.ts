@@ -1,15 +1,26 @@
-/** The GraphQL handler: which methods, media types and parameters of requests it accepts. */
+/** Requests to the GraphQL API: which methods, media types and parameters it accepts, and what it responds where it cannot fulfil them. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { executions } from '../../src/schema/compile.ts';
+import { type Account, addToken, createAccount } from '../support/accounts.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import {
+  graphqlOnce,
+  graphqlOnEveryPath,
+  openBeside,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
+let bob: Account;
 
 beforeAll(async () => {
   gateway = await openTestGateway();
   alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
 });
 afterAll(() => gateway?.close());
 
@@ -182,5 +193,174 @@ describe('a body of another type than JSON, such as a form of a page of another 
       ],
     });
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
+  });
+});
+
+const invalid = 'the token is unknown or revoked';
+const invalidTokenChallenge = `Bearer error="invalid_token", error_description="${invalid}"`;
+
+const globalId = (text: string) => Buffer.from(text).toString('base64url');
+
+describe('invalid input', () => {
+  const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
+  const byGlobalId = 'query ($id: ID!) { node(id: $id) { id } }';
+  const filtered = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+  const activating = (template: string) =>
+    `mutation { activateTemplate(template: ${template}) { scheduleTypeChanged } }`;
+  const byName = 'query One { viewer { id } } query Two { viewer { id } }';
+  const noId = 'databaseId must be an integer of at least 1';
+  const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
+  const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
+  const notAnId = /is not a global id of this schema$/;
+  const foreign = globalId('DttDevice:1');
+
+  it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
+    ['', /./],
+    ['{ viewer { password } }', /^Cannot query field "password"/],
+    ['{ dttDevices(ownerId: 1) { totalCount } }', /^Unknown argument "ownerId"/, 'ownerId'],
+    ['{ dttDevice { id } }', /is required/, 'databaseId'],
+    ['{ dttDevice(databaseId: 0) { id } }', noId, 'databaseId'],
+    [activating('{ databaseId: 0 }'), noId, 'template'],
+    ['{ dttDevice(databaseId: "1") { id } }', /^Int cannot represent/, 'databaseId'],
+    [byId, /^Variable "\$id" of required type "Int!" was not provided/, 'databaseId'],
+    [byId, /^Variable "\$id" got invalid value "1"/, 'databaseId', { id: '1' }],
+    [byName, 'operationName has to name the operation: the document has One, Two'],
+    ...['first: 0', 'first: 101', 'last: 0', 'last: 101'].map((given): [string, string, string] => {
+      const [argument = ''] = given.split(':');
+      const message = `${argument} must be an integer from 1 to 100`;
+      return [`{ dttDevices(${given}) { totalCount } }`, message, argument];
+    }),
+    [
+      'query ($id: Int = 1) { dttDevice(databaseId: $id) { id } }',
+      /must not be null/,
+      'databaseId',
+      { id: null },
+    ],
+    ['{ dttDevices(first: 1, last: 1) { totalCount } }', 'first and last cannot be used together', 'first'],
+    ['{ dttDevices(offset: -1) { totalCount } }', 'offset must be an integer of at least 0', 'offset'],
+    [
+      '{ dttDevices(offset: 1, last: 1) { totalCount } }',
+      'offset and last cannot be used together',
+      'offset',
+    ],
+    ['{ dttDevices(before: "x") { totalCount } }', notACursor('before'), 'before'],
+    ...['User', 'User:1:2', 'User:01', 'User:2147483648', 'Query:1', '__proto__:1', 'ApiToken:1'].map(
+      (text): [string, RegExp, string, { id: string }] => [byGlobalId, notAnId, 'id', { id: globalId(text) }],
+    ),
+    [`{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`, notAnId, 'ids'],
+    [byGlobalId, `"${'x'.repeat(64)}" is not a global id of this schema`, 'id', { id: 'x'.repeat(10_000) }],
+    [
+      'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
+      'ids must have at most 100 items',
+      'ids',
+      { ids: Array.from({ length: 101 }, () => globalId('User:1')) },
+    ],
+    [activating('{ databaseId: 1, id: "x" }'), /must specify exactly one key/, 'template'],
+    [activating('{ id: "x" }'), '"x" is not a global id of this schema', 'template'],
+    [
+      activating(`{ id: "${foreign}" }`),
+      `"${foreign}" is the global id of a DttDevice, not of a DttTemplate`,
+      'template',
+    ],
+    [
+      'query ($n: Int!) { dttDevice(databaseId: $n) { id } dttDevices(first: $n) { totalCount } }',
+      /^Variable "\$n"/,
+    ],
+    ['{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }', notADateTime, 'where'],
+    [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
+    ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
+  ])(
+    'is rejected with BAD_USER_INPUT and the reason: %s',
+    async (query, message, argument, variables = {}) => {
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
+      expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
+      // A message about a variable begins with its name.
+      const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
+      // An error about an argument has its location in the document.
+      if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
+      expect(errors).toEqual([
+        expect.objectContaining({
+          message: typeof message === 'string' ? message : expect.stringMatching(message),
+          extensions: {
+            code: 'BAD_USER_INPUT',
+            ...(argument !== undefined && { argument }),
+            ...(variable !== undefined && { variable }),
+          },
+        }),
+      ]);
+    },
+  );
+
+  it('is not logged', () => {
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('a request that is not GraphQL', () => {
+  // A client that takes no more than `application/json` gets the status 200 with most errors, as GraphQL over HTTP recommends.
+  const headers = { Accept: 'application/graphql-response+json' };
+
+  it.each(['', '{', '[]', 'null', '{}'])('is rejected with 400: %s', async (body) => {
+    const errors = [{ extensions: { code: 'BAD_USER_INPUT' } }];
+    expect(await post(body, headers)).toMatchObject({ status: 400, errors });
+  });
+
+  it('is rejected as a batch while batching is off', async () => {
+    const message =
+      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own';
+    const batch = '[{"query":"{ viewer { id } }"}]';
+    expect(await post(batch, headers)).toMatchObject({ status: 400, errors: [{ message }] });
+  });
+});
+
+describe('a client without a valid token', () => {
+  it.each([
+    ['a query', '{ viewer { id } }'],
+    ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
+    ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
+    ['a query under an alias', '{ __schema: viewer { id } }'],
+    ['a definition', '{ __typename } type X { a: Int }'],
+    ['a mutation', 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }'],
+  ])('gets 401 for %s', async (_, query) => {
+    // Sent with a valid token first, so that a document that is cached has been parsed and validated.
+    await graphqlOnEveryPath(gateway, bob.token, query);
+    const missing = 'the request has no Authorization header, such as Authorization: Bearer TOKEN';
+    for (const [token, problem, challenge] of [
+      [undefined, missing, 'Bearer'],
+      [`${alice.token.slice(0, -1)}.`, invalid, invalidTokenChallenge],
+      [`dvt_${'A'.repeat(43)}`, invalid, invalidTokenChallenge],
+    ] as const) {
+      const { status, headers, data, errors } = await graphqlOnEveryPath(gateway, token, query);
+      expect(status).toBe(401);
+      expect(headers.get('WWW-Authenticate')).toBe(challenge);
+      expect(data ?? null).toBeNull();
+      expect(errors).toEqual([
+        { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
+      ]);
+    }
+  });
+
+  it('gets 401 when its account was deleted after the token was looked up', async () => {
+    // Since this feed never announces the change, the token stays cached.
+    const { feed } = createFakeFeed();
+    const other = await openTestGateway(await openBeside(gateway.database), { feed });
+    const { client } = gateway.database;
+    const { id } = await client.user.create({ data: { username: 'gone', subscriptionTier: 'ultra' } });
+    const token = await addToken(client, 'gone');
+    expect((await rest(other, token, '/dtt')).status).toBe(200);
+    await client.user.delete({ where: { id } });
+
+    for (const time of ['first', 'second']) {
+      const before = executions.compiled + executions.interpreted;
+      const response = await graphqlOnce(other, token, '{ viewer { username } }');
+      expect(response.status, time).toBe(401);
+      expect(executions.compiled + executions.interpreted - before).toBe(1);
+      expect(response.headers.get('WWW-Authenticate')).toBe(invalidTokenChallenge);
+      expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
+      expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    }
+    const { status, headers } = await rest(other, token, '/users/me');
+    expect([status, headers.get('WWW-Authenticate')]).toEqual([401, invalidTokenChallenge]);
+    await other.close();
   });
 });

@@ -46,6 +46,7 @@ const circle = (fragments: number) =>
   `{ viewer { ...F0 } } ${many(fragments - 1, (index) => `fragment F${index} on User { ...F${index + 1} }`)}
    fragment F${fragments - 1} on User { ${many(10, (index) => `...F${index}`)} }`;
 
+const tooLarge = '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }';
 const lists =
   'query ($n: Int) { dttTemplates(first: $n) { nodes { sessions(first: $n) { nodes { id name } } } } }';
 const ids =
@@ -77,82 +78,68 @@ const wholeSchema = (times: number) =>
     .replace(/^[\s\S]*?__schema \{/, 'fragment S on __Schema {')
     .replace(/\}\s*\}\s*fragment FullType/, '} fragment FullType')}`;
 
-const hostile: [name: string, document: string, variables: Record<string, unknown>, messages: string[]][] = [
-  ['21 levels', deep(21), {}, ['The operation is 21 levels deep; at most 20 are allowed']],
+const tooDeep = 'The operation is 21 levels deep; at most 20 are allowed';
+const hostile: [
+  name: string,
+  document: string,
+  message: string | string[],
+  variables?: Record<string, unknown>,
+][] = [
+  ['21 levels', deep(21), tooDeep],
   [
     '21 levels of fragments',
     `{ viewer { ...F0 } } ${many(9, (index) => `fragment F${index} on User { activeDttTemplate { owner { ...F${index + 1} } } }`)}
      fragment F9 on User { activeDttTemplate { ... { id } } }`,
-    {},
-    ['The operation is 21 levels deep; at most 20 are allowed'],
+    tooDeep,
   ],
   [
     '31 aliases',
     `{ ${many(31, (index) => `a${index}: __typename`)} }`,
-    {},
-    ['The operation has 31 aliases; at most 30 are allowed'],
+    'The operation has 31 aliases; at most 30 are allowed',
   ],
   [
     '31 directives',
     `{ ${many(31, () => '__typename @include(if: true)')} }`,
-    {},
-    ['The operation has 31 directives; at most 30 are allowed'],
+    'The operation has 31 directives; at most 30 are allowed',
   ],
   [
     'an alias of 101 characters',
     `{ ${'a'.repeat(101)}: viewer { id } ${'b'.repeat(100)}: viewer { id } }`,
-    {},
-    ['The operation has an alias of 101 characters; at most 100 are allowed'],
+    'The operation has an alias of 101 characters; at most 100 are allowed',
   ],
   [
     '1001 tokens',
     `{ ${many(999, () => '__typename')} }`,
-    {},
-    ['The operation has more than 1000 tokens; at most 1000 are allowed'],
+    'The operation has more than 1000 tokens; at most 1000 are allowed',
   ],
   [
     'more lines than tokens can need',
     `${'\n'.repeat(2_000)}{ viewer { id } }`,
-    {},
-    ['The operation has 2001 lines; at most 2000 are allowed'],
+    'The operation has 2001 lines; at most 2000 are allowed',
   ],
   [
     'arguments longer than tokens can need',
     `{ dttDevice(databaseId: 1) { id } node(id: "${'x'.repeat(19_998)}") { id } }`,
-    {},
-    ['The arguments of the operation have 20001 characters; at most 20000 are allowed'],
+    'The arguments of the operation have 20001 characters; at most 20000 are allowed',
   ],
-  [
-    'lists in lists',
-    '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }',
-    {},
-    [complexity(20_202)],
-  ],
-  ['lists of a size from a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
-  [
-    'records by ids from a variable',
-    ids,
-    { ids: Array.from({ length: 100 }, () => 'x') },
-    [complexity(20_201)],
-  ],
-  ['fragments that multiply the fields exponentially', bomb(7), {}, [complexity(60_073)]],
-  ['the whole schema five times', wholeSchema(5), {}, [complexity(fieldsOfResponse(wholeSchema(5)))]],
+  ['lists in lists', tooLarge, complexity(20_202)],
+  ['lists of a size from a default', lists.replace('Int)', 'Int = 100)'), complexity(20_202)],
+  ['records by ids from a variable', ids, complexity(20_201), { ids: Array(100).fill('x') }],
+  ['fragments that multiply the fields exponentially', bomb(7), complexity(60_073)],
+  ['the whole schema five times', wholeSchema(5), complexity(fieldsOfResponse(wholeSchema(5)))],
   [
     'a cycle of fragments',
     '{ viewer { ...A } } fragment A on User { ...B } fragment B on User { ...A }',
-    {},
-    ['Cannot spread fragment "A" within itself via "B".'],
+    'Cannot spread fragment "A" within itself via "B".',
   ],
   [
     'the same field repeated in fragments',
     `{ ${many(19, () => `...{${many(48, () => '__typename')}}`)} }`,
-    {},
-    ['The operation repeats its fields too often; each is needed only once'],
+    'The operation repeats its fields too often; each is needed only once',
   ],
   [
     '900 validation errors',
     `{ ${many(900, (index) => `x${index}`)} }`,
-    {},
     [
       ...Array.from({ length: 10 }, (_, index) => `Cannot query field "x${index}" on type "Query".`),
       'Too many validation errors, error limit reached. Validation aborted.',
@@ -161,9 +148,9 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
 ];
 
 describe('a hostile document', () => {
-  it.each(hostile)('is rejected with the reason: %s', async (_, document, variables, messages) => {
+  it.each(hostile)('is rejected with the reason: %s', async (_, document, message, variables) => {
     const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document, variables);
-    expect(errors?.map(({ message }) => message)).toEqual(messages);
+    expect(errors?.map((error) => error.message)).toEqual([message].flat());
     expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
     expect(data).toBeUndefined();
     // GraphQL over HTTP has this status for clients that do not accept its own media type.
@@ -187,9 +174,9 @@ describe('a hostile document', () => {
       ['lists in lists', false],
       ['31 aliases', true],
     ] as const) {
-      const [, document = '', , messages] = hostile.find(([title]) => title === name) ?? [];
+      const [, document = '', message] = hostile.find(([title]) => title === name) ?? [];
       const { status, errors } = await graphqlOnce(gateway, undefined, document);
-      if (isSchema) expect(errors?.map(({ message }) => message)).toEqual(messages);
+      if (isSchema) expect(errors?.[0]?.message).toBe(message);
       else expect([status, errors?.[0]?.extensions.code]).toEqual([401, 'UNAUTHENTICATED']);
     }
   });
@@ -292,28 +279,15 @@ describe('the complexity of a filter', () => {
   });
 });
 
-describe('a document within the limits', () => {
-  it.each([
-    ['20 levels', deep(20)],
-    [
-      // 2 + 99 * (2 + 100 * 2)
-      'a complexity of 20000',
-      '{ dttTemplates(first: 99) { nodes { sessions(first: 100) { nodes { id name } } } } }',
-    ],
-  ])('is run: %s', async (_, document) => {
-    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, document);
-    expect(errors).toBeUndefined();
-    expect(Object.keys(data)).not.toEqual([]);
-  });
-
-  it('is run or rejected depending on the values of its variables', async () => {
-    for (const n of [99, 100, 99]) {
-      const { errors } = await graphqlOnEveryPath(gateway, alice.token, lists, { n });
-      expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
-    }
-    const again = await graphqlOnEveryPath(gateway, alice.token, lists, { n: 'all' });
-    expect(again.errors?.[0]?.message).toMatch(/^Variable "\$n" got invalid value "all"/);
-  });
+it('a document is run or rejected depending on the values of its variables', async () => {
+  // 2 + 99 * (2 + 100 * 2), and 202 more.
+  for (const n of [99, 100, 99]) {
+    const text = lists.replace('first: $n) { nodes { id', 'first: 100) { nodes { id');
+    const { errors } = await graphqlOnEveryPath(gateway, alice.token, text, { n });
+    expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
+  }
+  const again = await graphqlOnEveryPath(gateway, alice.token, lists, { n: 'all' });
+  expect(again.errors?.[0]?.message).toMatch(/^Variable "\$n" got invalid value "all"/);
 });
 
 describe('errors', () => {
@@ -329,17 +303,6 @@ describe('errors', () => {
     expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
     expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
     for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
-  });
-
-  it('about variables are found without reading all of them', () => {
-    let visited = 0;
-    const wrong = {
-      *[Symbol.iterator]() {
-        for (; visited < 10_000; visited++) yield {};
-      },
-    };
-    expect(messagesOf(preparing()(ids, { variables: { ids: wrong } }))).toHaveLength(11);
-    expect(visited).toBeLessThan(20);
   });
 });
 

@@ -2,7 +2,6 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
-import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
@@ -51,15 +50,6 @@ let values = 0;
 const change = (type: Type, account: Account) => write(type, `"${fields[type][0]}" = '${++values}'`, account);
 
 describe('every query', () => {
-  it('is a subscription of the same name, arguments and type', () => {
-    const query = schema.getQueryType()?.getFields() ?? {};
-    const subscription = schema.getSubscriptionType()?.getFields() ?? {};
-    const shapeOf = ({ args, type, description }: (typeof query)[string]) => [args, type, description];
-    expect(Object.keys(subscription)).toEqual(Object.keys(query));
-    for (const [name, field] of Object.entries(query))
-      expect(shapeOf(subscription[name] ?? field)).toEqual(shapeOf(field));
-  });
-
   it.each<[what: string, type: Type, document: (account: Account) => string]>([
     ['the viewer', 'User', () => '{ viewer { profileTitle } }'],
     ['a record', 'DttDevice', ({ dttDevices: [id] }) => `{ dttDevice(databaseId: ${id}) { serialNumber } }`],

@@ -1,14 +1,21 @@
-/** Persisted operations, which requests name instead of sending their text. */
+/**
+ * Persisted operations, which requests name instead of sending their text; and Apollo's automatic ones: a client sends the hash of a
+ * query, and the query only if the hash is unknown.
+ */
 
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
-import { createDocuments } from '../../src/graphql/documents.ts';
-import { createPersistedOperations, loadPersistedOperations } from '../../src/graphql/persisted.ts';
+import { createDocuments } from '../../src/graphql/execution.ts';
+import {
+  createPersistedOperations,
+  loadPersistedOperations,
+  openPersistedFile,
+} from '../../src/graphql/persisted.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -23,6 +30,7 @@ let folder: string;
 let open: TestGateway;
 let only: TestGateway;
 let alice: Account;
+let bob: Account;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
@@ -36,6 +44,7 @@ beforeAll(async () => {
     },
   });
   alice = await createAccount(open.database.client, 'alice');
+  bob = await createAccount(open.database.client, 'bob');
 });
 afterAll(async () => {
   await only?.close();
@@ -43,22 +52,47 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
+const hashOf = (query: string) => createHash('sha256').update(query).digest('hex');
+const byHash = (query: string, version: unknown = 1) => ({
+  extensions: { persistedQuery: { version, sha256Hash: hashOf(query) } },
+});
+
+interface AskOptions {
+  readonly at?: TestGateway;
+  readonly token?: string | undefined;
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Record<string, string>;
+}
+
+async function ask(
+  parameters: object,
+  { at = open, token = alice.token, method = 'POST', headers: others }: AskOptions = {},
+) {
+  const headers = {
+    Accept: 'application/graphql-response+json',
+    'Content-Type': 'application/json',
+    ...(token !== '' && { Authorization: `Bearer ${token}` }),
+    ...others,
+  };
+  const texts = Object.entries(parameters).map(([name, value]): [string, string] => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
+  const response =
+    method === 'POST'
+      ? await fetch(`${at.url}/graphql`, { method, headers, body: JSON.stringify(parameters) })
+      : await fetch(`${at.url}/graphql?${new URLSearchParams(texts)}`, { headers });
+  const text = await response.text();
+  const { status } = response;
+  return { status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+}
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
-async function post(gateway: TestGateway, body: object, token: string | undefined = alice.token) {
+async function post(at: TestGateway, body: object, token: string | undefined = alice.token) {
   const responses = [];
   for (let time = 0; time < 3; time++) {
-    const response = await fetch(`${gateway.url}/graphql`, {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/json',
-        Accept: 'application/graphql-response+json',
-        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-      },
-      body: JSON.stringify(body),
-    });
-    responses.push({ status: response.status, ...(await response.json()) });
+    const response = await ask(body, { at, token });
+    responses.push({ status: response.status, ...response.body });
   }
   for (const response of responses) expect(response).toEqual(responses[0]);
   return responses[0];
@@ -72,8 +106,8 @@ const rejected = (message: string) => ({
 describe('a persisted operation', () => {
   it.each([
     ['its documentId', { documentId: id }],
-    ['its hash', byHash(id)],
-    ['its hash beside an empty query', { query: '', ...byHash(id) }],
+    ['its hash', byHash(viewer)],
+    ['its hash beside an empty query', { query: '', ...byHash(viewer) }],
   ])('is run by %s', async (_, naming) => {
     for (const gateway of [open, only])
       expect(await post(gateway, naming)).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
@@ -90,7 +124,7 @@ describe('a persisted operation', () => {
       message: 'PersistedQueryNotSupported',
       extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' },
     };
-    expect(await post(only, byHash('0'.repeat(64)))).toEqual({ status: 200, errors: [unknown] });
+    expect(await post(only, byHash('unknown'))).toEqual({ status: 200, errors: [unknown] });
   });
 
   it('is rejected when its documentId is not a string', async () => {
@@ -105,7 +139,8 @@ describe('a persisted operation', () => {
           status: 401,
           errors: [
             {
-              message: 'Unauthorized: the Authorization header must have the form Bearer TOKEN',
+              message:
+                'Unauthorized: the request has no Authorization header, such as Authorization: Bearer TOKEN',
               extensions: { code: 'UNAUTHENTICATED' },
             },
           ],
@@ -125,25 +160,18 @@ it('a response that was cached for an id is not sent after the file has another 
   const gateway = await openTestGateway(await openBeside(open.database), {
     settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: join(folder, 'changing.json') },
   });
-  const ask = async (method: 'GET' | 'POST') => {
-    const headers = { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' };
-    const response =
-      method === 'GET'
-        ? await fetch(`${gateway.url}/graphql?documentId=${documentId}`, { headers })
-        : await fetch(`${gateway.url}/graphql`, { method, headers, body: JSON.stringify({ documentId }) });
-    return response.json();
-  };
+  const askBy = async (method: 'GET' | 'POST') => (await ask({ documentId }, { at: gateway, method })).body;
   try {
     for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
-      expect(await ask(method)).toEqual({ data: { viewer: { username: 'alice' } } });
+      expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });
     await reread({ [documentId]: other });
     const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
-    await vi.waitFor(async () => expect(await ask('GET')).toEqual(changed), 20_000);
-    expect(await ask('POST')).toEqual(changed);
+    await vi.waitFor(async () => expect(await askBy('GET')).toEqual(changed), 20_000);
+    expect(await askBy('POST')).toEqual(changed);
     await reread({ another: other });
     const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
-    await vi.waitFor(async () => expect(await ask('POST')).toMatchObject(gone), 20_000);
-    expect(await ask('GET')).toMatchObject(gone);
+    await vi.waitFor(async () => expect(await askBy('POST')).toMatchObject(gone), 20_000);
+    expect(await askBy('GET')).toMatchObject(gone);
   } finally {
     await gateway.close();
   }
@@ -225,5 +253,170 @@ describe('the file of persisted operations', () => {
         'PERSISTED_OPERATIONS_FILE /nowhere/a.json cannot be used: ENOENT: no such file or directory',
       ),
     );
+  });
+});
+
+const username = (name: string) => ({ data: { viewer: { username: name } } });
+const notFound = {
+  errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
+};
+
+let count = 0;
+/** A query that no client has sent before. */
+const fresh = () => `query Fresh${count++} { viewer { username } }`;
+
+describe('the hash of a query', () => {
+  it('runs the query after both were sent together, by either method', async () => {
+    for (const method of ['POST', 'GET'] as const) {
+      const query = fresh();
+      expect(await ask(byHash(query), { method })).toMatchObject({ status: 200, body: notFound });
+      expect((await ask({ query, ...byHash(query) }, { method })).body).toEqual(username('alice'));
+      for (const again of ['POST', 'POST', 'GET', 'GET', 'POST'] as const)
+        expect((await ask(byHash(query), { method: again })).body).toEqual(username('alice'));
+    }
+  });
+
+  it('is unknown for a user when only another user has registered it', async () => {
+    const query = fresh();
+    await ask({ query, ...byHash(query) });
+    expect((await ask(byHash(query), { token: bob.token })).body).toEqual(notFound);
+    expect((await ask({ query, ...byHash(query) }, { token: bob.token })).body).toEqual(username('bob'));
+    expect((await ask(byHash(query), { token: bob.token })).body).toEqual(username('bob'));
+  });
+
+  it('gets a cached response and supports conditional GET; the registering request is not cached', async () => {
+    const query = fresh();
+    const registering = await ask({ query, ...byHash(query) }, { method: 'GET' });
+    expect(registering.headers.get('Cache-Control')).toBe('no-store');
+    const first = await ask(byHash(query), { method: 'GET' });
+    expect(first.headers.get('Cache-Control')).toBe('private, no-cache');
+    const { hits } = open.responseCache.counters;
+    const again = await ask(byHash(query), {
+      method: 'GET',
+      headers: { 'If-None-Match': first.headers.get('ETag') ?? '' },
+    });
+    expect(again).toMatchObject({ status: 304, body: undefined });
+    expect(open.responseCache.counters.hits).toBe(hits + 1);
+  });
+
+  it('is rejected beside another query with an error that has the right hash, and nothing is registered', async () => {
+    const query = fresh();
+    const other = fresh();
+    for (const method of ['POST', 'GET'] as const)
+      expect(
+        await ask({ query, ...byHash(other) }, { method, headers: { Accept: 'application/json' } }),
+      ).toMatchObject({
+        status: 400,
+        body: {
+          errors: [
+            {
+              message: `extensions.persistedQuery.sha256Hash is not that of the query, which is ${hashOf(query)}`,
+              extensions: { code: 'BAD_USER_INPUT' },
+            },
+          ],
+        },
+      });
+    for (const each of [query, other]) expect((await ask(byHash(each))).body).toEqual(notFound);
+  });
+
+  it('is rejected when its version is not 1 or it is not a string', async () => {
+    const query = fresh();
+    for (const [message, extensions] of [
+      ['extensions.persistedQuery.version must be 1: there is no other', byHash(query, '1').extensions],
+      [
+        'extensions.persistedQuery must have a sha256Hash, which is a string',
+        { persistedQuery: { version: 1, sha256Hash: 1 } },
+      ],
+    ] as const)
+      for (const body of [{ extensions }, { query, extensions }])
+        expect(await ask(body, { headers: { Accept: 'application/json' } })).toMatchObject({
+          status: 400,
+          body: { errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] },
+        });
+    expect((await ask(byHash(query))).body).toEqual(notFound);
+  });
+
+  it.each(['{', '{ nobody }'])('is not registered when the document is invalid: %s', async (query) => {
+    const { status, body } = await ask({ query, ...byHash(query) });
+    expect(status).toBe(400);
+    expect(body.errors[0].extensions.code).toBe('BAD_USER_INPUT');
+    expect((await ask(byHash(query))).body).toEqual(notFound);
+  });
+
+  it('is ignored for a client without a token, which registers nothing and cannot use what is registered', async () => {
+    const schema = 'query Schema { __schema { queryType { name } } }';
+    const wrong = { extensions: { persistedQuery: { version: 1, sha256Hash: 'wrong' } } };
+    for (const extensions of [byHash(schema), wrong])
+      expect((await ask({ query: schema, ...extensions }, { token: '' })).body).toEqual({
+        data: { __schema: { queryType: { name: 'Query' } } },
+      });
+    expect((await ask(byHash(schema))).body).toEqual(notFound);
+    await ask({ query: schema, ...byHash(schema) });
+    expect((await ask(byHash(schema), { token: '' })).status).toBe(401);
+  });
+});
+
+const [one, two] = ['query One { viewer { id } }', 'query Two { viewer { username } }'];
+const other = 'query Other { viewer { id username } }';
+const manifestOf = (text: string) => JSON.stringify({ id: text });
+
+/** Waits long enough for a busy machine. */
+const soon = (check: () => void) => vi.waitFor(check, 20_000);
+
+describe('the file of persisted operations, while a gateway runs', () => {
+  let path: string;
+  let closing: AbortController;
+  const log = { info: vi.fn(), error: vi.fn() };
+  /** Replaces the file at once: a part of it could be read otherwise. */
+  async function write(text: string): Promise<void> {
+    await writeFile(`${path}~`, text);
+    await rename(`${path}~`, path);
+  }
+  beforeEach(async () => {
+    path = join(folder, 'rewritten.json');
+    await write(manifestOf(one));
+    closing = new AbortController();
+    vi.resetAllMocks();
+  });
+  afterEach(() => closing.abort());
+
+  function openFile() {
+    const config = readConfig({ PERSISTED_OPERATIONS_FILE: path });
+    const documents = createDocuments(config);
+    return openPersistedFile({ config, documents, logger: log, closing: closing.signal, interval: 5 });
+  }
+
+  it('is read again when it was written in place, and when it was replaced by a renamed file', async () => {
+    const file = openFile();
+    expect(file.operations.get('id')).toBe(one);
+    // The first check reads the file in any case.
+    await write(manifestOf(other));
+    await soon(() => expect(file.operations.get('id')).toBe(other));
+    await writeFile(path, manifestOf(two));
+    await soon(() => expect(file.operations.get('id')).toBe(two));
+    expect(file.generation).toBe(2);
+    const line = [{ operations: 1 }, 'persisted operations were read again'];
+    expect(log.info.mock.calls).toEqual([line, line]);
+  });
+
+  it('stays in use as it was read before while it is invalid, which is logged once', async () => {
+    const file = openFile();
+    for (const wrong of ['{', '[]', manifestOf('{ nobody }')]) {
+      await write(wrong);
+      await soon(() => expect(log.error).toHaveBeenCalled());
+      expect(log.error).toHaveBeenCalledExactlyOnceWith(
+        expect.stringMatching(
+          /^PERSISTED_OPERATIONS_FILE .* cannot be used: .*; the operations that were read before stay$/,
+        ),
+      );
+      expect(file.operations.get('id')).toBe(one);
+      expect(file.generation).toBe(0);
+      log.error.mockClear();
+    }
+    await write(manifestOf(two));
+    await soon(() => expect(file.operations.get('id')).toBe(two));
+    // The same mistake again.
+    await write(manifestOf('{ nobody }'));
+    await soon(() => expect(log.error).toHaveBeenCalledOnce());
   });
 });

@@ -1,8 +1,8 @@
 /** The root fields, and the links from one record to another in both directions. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listedTypes } from '../../src/database/models.ts';
-import { type Account, createAccount, fieldOf, recordsOf } from '../support/accounts.ts';
+import { listedTypes, recordTypes } from '../../src/database/models.ts';
+import { type Account, createAccount, everyType, fieldOf, recordsOf } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
@@ -226,5 +226,60 @@ describe('segments', () => {
       { type: 'start', isLocked: true },
       { type: 'end', isLocked: false },
     ]);
+  });
+});
+
+interface Found {
+  readonly __typename: string;
+  readonly id: string;
+  readonly databaseId: number;
+}
+
+/** One record of each type that has a global id. */
+async function oneOfEach(account: Account): Promise<Found[]> {
+  const { data } = await graphqlOnEveryPath(
+    gateway,
+    account.token,
+    `{
+      ${everyType(1, '...Ids')}
+    }
+    fragment Ids on Node { __typename id ${recordTypes.map((type) => `... on ${type} { databaseId }`).join(' ')} }`,
+  );
+  const found = new Map<string, Found>();
+  JSON.stringify(data, (_key, value) => {
+    if (value?.__typename && value.id) {
+      const { __typename, id, databaseId } = value;
+      found.set(__typename, { __typename, id, databaseId });
+    }
+    return value;
+  });
+  return [...found.values()];
+}
+
+const selection = `__typename id ${recordTypes.map((type) => `... on ${type} { databaseId }`).join(' ')}`;
+const node = `query ($id: ID!) { node(id: $id) { ${selection} } }`;
+const nodes = `query ($ids: [ID!]!) { nodes(ids: $ids) { ${selection} } }`;
+
+describe('a node', () => {
+  it('is any record of the viewer, of every type that has a global id', async () => {
+    const records = await oneOfEach(alice);
+    expect(records.map(({ __typename }) => __typename).sort()).toEqual(recordTypes.toSorted());
+    for (const record of records) {
+      const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, node, { id: record.id });
+      expect(errors).toBeUndefined();
+      expect(data.node).toEqual(record);
+    }
+  });
+});
+
+describe('nodes', () => {
+  it('come in the order of the ids, as often as each id is given, with null for records of other users', async () => {
+    const [own, foreign] = [await oneOfEach(alice), await oneOfEach(newcomer)];
+    const wanted = [...own, ...foreign, ...[...own].reverse()];
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, {
+      ids: wanted.map(({ id }) => id),
+    });
+    expect(errors).toBeUndefined();
+    expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
   });
 });

@@ -1,13 +1,13 @@
-/** The results of a subscription. Each test controls its feed, its token and its results. */
+/** When a subscription is executed, and what it delivers, with a feed, token checks and results that the test controls. */
 
-import { expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Viewer } from '../../src/auth/viewer.ts';
+import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
 import { createWatchViewer, followChanges } from '../../src/graphql/subscribe.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
-
-/** Waits until all pending work is done. */
-const pendingWorkDone = () => new Promise((settle) => setTimeout(settle, 5));
 
 const resultOf = (n: number | null, code?: string) => ({
   body: Buffer.from(JSON.stringify({ ...(code && { errors: [{ extensions: { code } }] }), data: { n } })),
@@ -65,13 +65,13 @@ function open() {
 }
 
 /** What a promise settles with once pending work is done, or 'nothing'. */
-const soon = (promise: Promise<unknown>) => Promise.race([promise, pendingWorkDone().then(() => 'nothing')]);
+const soon = (promise: Promise<unknown>) => Promise.race([promise, pendingWork().then(() => 'nothing')]);
 
 it('a subscription runs only while its reader waits, and a slow reader gets the newest result', async () => {
   const { next, state, change } = open();
   expect(await next()).toBe(0);
   for (let n = 1; n <= 100; n++) change(n);
-  await pendingWorkDone();
+  await pendingWork();
   expect(state.runs).toBe(1);
   expect(await next()).toBe(100);
   expect(state.runs).toBe(2);
@@ -81,7 +81,7 @@ it('a subscription gives no result twice in a row', async () => {
   const { next, state, change } = open();
   await next();
   const second = next();
-  await pendingWorkDone();
+  await pendingWork();
   change(0);
   expect(await soon(second)).toBe('nothing');
   expect(state.runs).toBe(2);
@@ -96,7 +96,7 @@ it('a subscription delivers results even while changes come faster than runs end
     const release = hold();
     const result = next();
     change(2 * n);
-    await pendingWorkDone();
+    await pendingWork();
     change(2 * n + 1);
     release();
     expect(await result).toBe(2 * n);
@@ -119,7 +119,7 @@ it('a subscription withholds a result, also an error that would end it, while th
     const release = hold();
     state.result = resultOf(1, code);
     const result = next();
-    await pendingWorkDone();
+    await pendingWork();
     let settle: (isValid: boolean) => void = () => {};
     state.isValid = () => new Promise((response) => (settle = response));
     announce(alice.id, 'ApiToken');
@@ -155,4 +155,292 @@ it('a subscription is complete after an error that the request has caused', asyn
   state.result = resultOf(null, 'BAD_USER_INPUT');
   expect([await next(), await next()]).toEqual([null, 'complete']);
   expect(state.runs).toBe(1);
+});
+
+const bob = 2;
+const maxAge = 300;
+
+function watch(isValid = async () => true, viewer: Viewer = alice) {
+  const fake = createFakeFeed();
+  const viewers = { validUntil: async () => ((await isValid()) ? Number.POSITIVE_INFINITY : 0) };
+  const reports: ('changed' | 'ended')[] = [];
+  const waiting: (() => void)[] = [];
+  const tell = (what: 'changed' | 'ended') => () => {
+    reports.push(what);
+    waiting.shift()?.();
+  };
+  const following = createWatchViewer({ feed: fake.feed, viewers, maxAge, retryDelay: 1 })(viewer, {
+    changed: tell('changed'),
+    ended: tell('ended'),
+  });
+  return {
+    ...fake,
+    following,
+    /** The next report to the subscription. */
+    async next() {
+      if (reports.length === 0) await new Promise<void>((settle) => waiting.push(settle));
+      return reports.shift();
+    },
+    setValid(response: () => Promise<boolean>) {
+      isValid = response;
+    },
+  };
+}
+
+/** A check of the token whose result the test gives later. */
+function pending() {
+  let response: (isValid: boolean) => void = () => {};
+  const checked = new Promise<boolean>((settle) => {
+    response = settle;
+  });
+  return { isValid: () => checked, response: (isValid: boolean) => response(isValid) };
+}
+
+/** Whether the promise is settled after all pending work. */
+async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const settle = () => {
+    settled = true;
+  };
+  promise.then(settle, settle);
+  await pendingWork();
+  return settled;
+}
+
+/** Waits until pending work is done. */
+const pendingWork = () => new Promise((done) => setTimeout(done, 5));
+
+describe('watching a viewer', () => {
+  it('does not report changes of other users', async () => {
+    const { next, announce } = watch();
+    await next();
+    const report = next();
+    announce(bob);
+    announce(bob, 'ApiToken');
+    expect(await isSettled(report)).toBe(false);
+  });
+
+  it('reports when anything may have changed', async () => {
+    const { next, lose, regain } = watch();
+    await next();
+    lose();
+    expect(await next()).toBe('changed');
+    regain();
+    expect(await next()).toBe('changed');
+  });
+
+  it('reports nothing before the token is known to be valid, and then all changes since at once', async () => {
+    const token = pending();
+    const { next, announce } = watch(token.isValid);
+    const first = next();
+    announce(alice.id);
+    expect(await isSettled(first)).toBe(false);
+    token.response(true);
+    expect(await first).toBe('changed');
+    // The data is read after the change.
+    expect(await isSettled(next())).toBe(false);
+  });
+
+  it('reports nothing more once a check finds the token revoked', async () => {
+    const token = pending();
+    const { next, announce, setValid, followers } = watch();
+    await next();
+    const report = next();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    announce(alice.id);
+    expect(await isSettled(report)).toBe(false);
+    token.response(false);
+    expect(await report).toBe('ended');
+    expect(followers()).toBe(0);
+  });
+
+  it('checks the token again when its change is announced during a check', async () => {
+    const token = pending();
+    const { next, announce, setValid } = watch();
+    await next();
+    const report = next();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    setValid(async () => false);
+    announce(alice.id, 'ApiToken');
+    token.response(true);
+    expect(await report).toBe('ended');
+  });
+
+  it('checks the token when any token may have changed, and not when other tables may have', async () => {
+    let asked = 0;
+    const { next, announceAll } = watch(async () => {
+      asked++;
+      return true;
+    });
+    await next();
+    announceAll('DttTemplate');
+    expect(await next()).toBe('changed');
+    expect(asked).toBe(1);
+    announceAll('ApiToken');
+    expect(await next()).toBe('changed');
+    expect(asked).toBe(2);
+  });
+
+  it.each([
+    ['reports the change when the token turns out to be valid', true, 'changed'],
+    ['ends when the token turns out to be revoked', false, 'ended'],
+  ])(
+    'stays open without reports while the token cannot be checked because of the database, and %s',
+    async (_, isValid, expected) => {
+      const { next, lose, announce, setValid } = watch();
+      await next();
+      let asked = 0;
+      setValid(() => {
+        asked++;
+        return Promise.reject(new Error('the database is away'));
+      });
+      lose();
+      announce(alice.id);
+      const report = next();
+      await expect.poll(() => asked).toBeGreaterThan(2);
+      expect(await isSettled(report)).toBe(false);
+      setValid(async () => isValid);
+      expect(await report).toEqual(expected);
+    },
+  );
+
+  it('ends by the maximum age when the token was revoked without an announcement', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { next, setValid } = watch();
+      await next();
+      setValid(async () => false);
+      const report = next();
+      vi.advanceTimersByTime(maxAge * 1_000 - 1);
+      expect(await isSettled(report)).toBe(false);
+      vi.advanceTimersByTime(1);
+      expect(await report).toBe('ended');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('retries after each failure, until an execution succeeds or the subscription ends', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { next, following } = watch();
+    await next();
+    for (let failures = 0; failures < 3; failures++) {
+      following.noteResult(true);
+      expect(following.isTrusted).toBe(true);
+      vi.advanceTimersByTime(1);
+      expect(following.isTrusted).toBe(false);
+      expect(await next()).toBe('changed');
+    }
+    following.noteResult(false);
+    expect(vi.getTimerCount()).toBe(0);
+    // Further failures before the retry do not add timers.
+    for (let failures = 0; failures < 10; failures++) following.noteResult(true);
+    expect(vi.getTimerCount()).toBe(1);
+    following.stop();
+    following.noteResult(true);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('unsubscribes from the feed when the subscription ends, leaves no timer, and reports nothing more', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { next, following, followers, announce, setValid } = watch();
+    await next();
+    expect(followers()).toBe(1);
+    const token = pending();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    following.stop();
+    expect(followers()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+    token.response(false);
+    expect(await isSettled(next())).toBe(false);
+  });
+
+  it('ends at once when the signal for the end of the token is aborted, also if it was before', async () => {
+    for (const isEarly of [false, true]) {
+      const end = new AbortController();
+      if (isEarly) end.abort();
+      const { next, followers } = watch(async () => true, {
+        id: 1,
+        tokenId: undefined,
+        scope: 'activate',
+        ended: end.signal,
+      });
+      if (!isEarly) expect(await next()).toBe('changed');
+      end.abort();
+      expect(await next()).toBe('ended');
+      expect(followers()).toBe(0);
+    }
+  });
+
+  it('ends an idle watch to the millisecond, however far off the time is, and soon after the clock was set', async () => {
+    const days = 86_400_000;
+    for (const isSet of [false, true]) {
+      vi.useFakeTimers();
+      const expiresAt = Date.now() + 26 * days;
+      const reports: string[] = [];
+      const { feed, followers } = createFakeFeed();
+      const viewers = { validUntil: async () => expiresAt };
+      const following = createWatchViewer({ feed, viewers, maxAge: 2e6 })(
+        { ...alice, expiresAt },
+        { changed: () => {}, ended: (problem) => reports.push(problem) },
+      );
+      await vi.advanceTimersByTimeAsync(isSet ? 1_000 : 26 * days - 1);
+      expect([reports, following.isTrusted]).toEqual([[], true]);
+      if (isSet) {
+        vi.setSystemTime(expiresAt);
+        expect(following.isTrusted).toBe(false);
+      }
+      await vi.advanceTimersByTimeAsync(isSet ? 30_000 : 1);
+      expect([reports, followers()]).toEqual([['expired'], 0]);
+      vi.useRealTimers();
+    }
+  });
+});
+
+it('the queue runs work of the same key one after the other, and work of other keys meanwhile', async () => {
+  const inTurn = createKeyedQueue<string>(async () => {});
+  const events: string[] = [];
+  const work = (name: string) => async () => {
+    events.push(`${name} begins`);
+    await sleep(1);
+    events.push(`${name} ends`);
+    return name;
+  };
+  const all = [inTurn('a', work('a1')), inTurn('a', work('a2')), inTurn('b', work('b'))];
+  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b']);
+  expect(events.filter((line) => line.startsWith('a'))).toEqual([
+    'a1 begins',
+    'a1 ends',
+    'a2 begins',
+    'a2 ends',
+  ]);
+  expect(events.indexOf('b begins')).toBeLessThan(events.indexOf('a2 begins'));
+});
+
+it('the queue pauses after work of a key, even if it failed, and is given its duration to choose the pause', async () => {
+  const durations: number[] = [];
+  let resume = () => {};
+  const inTurn = createKeyedQueue<string>((duration) => {
+    durations.push(duration);
+    return new Promise<void>((settle) => {
+      resume = settle;
+    });
+  });
+  await expect(inTurn('a', () => sleep(5).then(() => Promise.reject(new Error('no'))))).rejects.toThrow('no');
+  let hasBegun = false;
+  const second = inTurn('a', async () => {
+    hasBegun = true;
+  });
+  await sleep(5);
+  expect(hasBegun).toBe(false);
+  resume();
+  await second;
+  expect(hasBegun).toBe(true);
+  expect(durations[0]).toBeGreaterThan(1);
+  expect(durations[0]).toBeLessThan(performance.now());
 });

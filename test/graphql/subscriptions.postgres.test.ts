@@ -1,9 +1,13 @@
-/** Subscriptions over SSE: the current result, then each change, while the client is connected and its token valid. */
+/**
+ * Subscriptions by HTTP: the current result, then each change, while the client is connected and its token valid. By event streams, with
+ * the client of their protocol, and by Apollo's multipart protocol.
+ */
 
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from 'graphql-sse';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -23,14 +27,14 @@ import { openTcpProxy } from '../support/tcpProxy.ts';
 let database: TestDatabase;
 let gateway: TestGateway;
 let alice: Account;
-let bob: Account;
 let names = 0;
 const open: Events[] = [];
+/** Aborted after each test, so that its streams end. */
+let left = new AbortController();
 
 beforeAll(async () => {
   gateway = await openTestGateway();
   database = gateway.database;
-  bob = await createAccount(database.client, 'bob');
 });
 afterAll(() => gateway?.close());
 beforeEach(async () => {
@@ -39,6 +43,8 @@ beforeEach(async () => {
 });
 afterEach(() => {
   for (const events of open.splice(0)) events.leave();
+  left.abort();
+  left = new AbortController();
 });
 
 async function follow(
@@ -170,24 +176,6 @@ it('disconnects a client that stops reading', async () => {
   await other.close();
 });
 
-describe('a user', () => {
-  it('may have MAX_SUBSCRIPTIONS subscriptions, and another one when one has ended', async () => {
-    const settings = { MAX_SUBSCRIPTIONS: '2' };
-    const other = await openTestGateway(await openBeside(database), { settings });
-    const [first] = [await follow(activeName, { at: other }), await follow(activeName, { at: other })];
-    await first.next();
-    const third = await subscribe(other, alice.token, activeName);
-    expect(third.response.status).toBe(429);
-    expect(third.response.headers.get('Retry-After')).toBe('1');
-    expect((await subscribe(other, bob.token, activeName)).response.status).toBe(200);
-    first.leave();
-    await expect
-      .poll(async () => (await subscribe(other, alice.token, activeName)).response.status)
-      .toBe(200);
-    await other.close();
-  });
-});
-
 /** Posts a subscription on a socket of its own, so that the test decides when it is read. */
 async function sendSubscription({ url }: TestGateway, token: string, query: string): Promise<Socket> {
   const { hostname, port, host } = new URL(url);
@@ -201,3 +189,91 @@ async function sendSubscription({ url }: TestGateway, token: string, query: stri
   );
   return socket;
 }
+
+interface RequestOptions {
+  readonly method?: string;
+  readonly accept?: string;
+  readonly body?: unknown;
+  readonly at?: TestGateway;
+}
+
+async function ask({ method = 'POST', accept, body, at = gateway }: RequestOptions) {
+  return fetch(`${at.url}/graphql`, {
+    method,
+    signal: left.signal,
+    headers: {
+      Authorization: `Bearer ${alice.token}`,
+      ...(accept !== undefined && { Accept: accept }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+const events = 'text/event-stream';
+
+describe("graphql-sse's client", () => {
+  it('runs queries, mutations and subscriptions', async () => {
+    const dave = await createAccount(gateway.database.client, 'dave');
+    const client = createClient({
+      url: `${gateway.url}/graphql`,
+      headers: { Authorization: `Bearer ${dave.token}` },
+    });
+    const results = client.iterate({ query: '{ viewer { username } }' });
+    expect((await results.next()).value).toEqual({ data: { viewer: { username: 'dave' } } });
+    const changes = client.iterate({ query: activeName });
+    expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: null } });
+    const [databaseId] = dave.dttTemplates;
+    const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { scheduleTypeChanged } }`;
+    expect((await client.iterate({ query }).next()).value).toMatchObject({ data: {} });
+    const name = 'Program 0 of dave';
+    expect((await changes.next()).value).toEqual({ data: { activeDttTemplate: { name } } });
+    await changes.return?.();
+    client.dispose();
+  });
+
+  it('is told to use a stream for each operation if it asks for a single one', async () => {
+    const response = await ask({ method: 'PUT' });
+    expect([response.status, response.headers.get('Allow'), await response.text()]).toEqual([
+      405,
+      'GET, HEAD, POST',
+      expect.stringContaining('singleConnection: false'),
+    ]);
+  });
+});
+
+const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json';
+
+it("Apollo's multipart protocol is not used for the errors of an invalid subscription, which are JSON", async () => {
+  const wrong = await ask({ accept, body: { query: 'subscription { nothing }' } });
+  expect(wrong.headers.get('Content-Type')).toMatch(/^application\/json/);
+  expect((await wrong.json()).errors[0].extensions.code).toBe('BAD_USER_INPUT');
+});
+
+it('the error of an invalid subscription is an event of its stream', async () => {
+  const response = await ask({ accept: events, body: { query: 'subscription { nothing }' } });
+  expect([response.status, response.headers.get('Content-Type')]).toEqual([
+    200,
+    expect.stringContaining(events),
+  ]);
+  expect(await response.text()).toMatch(/event: next\ndata: \{"errors":.*"BAD_USER_INPUT".*event: complete/s);
+});
+
+it('a subscription of a client that accepts no stream is rejected with 406 and the media types of streams', async () => {
+  const response = await ask({ accept: 'application/json', body: { query: activeName } });
+  expect(response.status).toBe(406);
+  expect((await response.json()).errors[0].message).toContain(
+    'text/event-stream or multipart/mixed;subscriptionSpec=1.0 for a subscription',
+  );
+});
+
+it('a stream of a gateway that closes does not look complete', async () => {
+  const closing = new AbortController();
+  const at = await openTestGateway(await openBeside(gateway.database), { closing: closing.signal });
+  const body = { query: activeName };
+  const [stream, parts] = [await ask({ at, accept: events, body }), await ask({ at, accept, body })];
+  closing.abort();
+  await expect(stream.text()).rejects.toThrow('terminated');
+  expect(await parts.text()).toMatch(/"payload":null,"errors":.*"SERVICE_UNAVAILABLE".*--graphql--\r\n$/s);
+  await at.close();
+});

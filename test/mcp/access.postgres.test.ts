@@ -1,35 +1,42 @@
 /** Access to the tools, and the limits of calls, which are those of the request that a call stands for. */
 
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
 import { messages } from '../../src/errors.ts';
+import { blocksOf, readPage } from '../docs/markdown.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { connect, protocolVersions } from './client.ts';
-import { operationsFile } from './operations.ts';
+import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { connect, operationsFile, protocolVersions } from './client.ts';
 
 interface Served {
   readonly gateway: TestGateway;
   readonly account: Account;
 }
 
+/** The gateway that most tests use. None of them changes its data. The others are beside it, on the same database. */
+let shared: Served;
 const open: TestGateway[] = [];
+beforeAll(async () => {
+  const gateway = await openTestGateway(undefined, {
+    settings: { MCP: 'read', CORS_ORIGINS: 'https://app.example.com' },
+  });
+  shared = { gateway, account: await createAccount(gateway.database.client, 'alice') };
+});
 afterAll(async () => {
   for (const gateway of open) await gateway.close();
+  await shared?.gateway.close();
 });
 
 async function serve(settings: Record<string, string> = {}, logLevel = 'error'): Promise<Served> {
-  const gateway = await openTestGateway(undefined, { settings: { MCP: 'read', ...settings }, logLevel });
+  const beside = await openBeside(shared.gateway.database);
+  const gateway = await openTestGateway(beside, { settings: { MCP: 'read', ...settings }, logLevel });
   open.push(gateway);
-  const account = await createAccount(gateway.database.client, 'alice');
-  return { gateway, account };
+  return { gateway, account: shared.account };
 }
-
-/** The gateway that most tests use. None of them changes its data. */
-let shared: Served;
-beforeAll(async () => {
-  shared = await serve({ CORS_ORIGINS: 'https://app.example.com' });
-});
 
 interface RequestOptions {
   readonly token?: string;
@@ -106,8 +113,8 @@ describe('a client without a valid token', () => {
 
 describe('the MCP endpoint', () => {
   it('counts a call as one request, together with requests to the other APIs', async () => {
-    const { gateway, account } = await serve({ RATE_LIMIT: '5' });
-    const { token } = account;
+    const { gateway } = await serve({ RATE_LIMIT: '5' });
+    const { token } = await createAccount(gateway.database.client, 'limited');
     await rest(gateway, token, '/users/me');
     for (let count = 0; count < 4; count++) expect((await ask(gateway, { token })).status).toBe(200);
     const over = await ask(gateway, { token });
@@ -257,4 +264,18 @@ it('a call is logged in one line with its operation, and without text from the c
     { endpoint: 'mcp' },
   ]);
   expect(JSON.stringify(lines)).not.toMatch(/made\/up|nothing/);
+});
+
+it('the example program of docs/tools.md prints the tools and the results of two of them', async () => {
+  const program = blocksOf(readPage('docs/tools.md')).find(({ text }) => text.startsWith('// ask.mjs'));
+  const folder = resolve('test/mcp/generated');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  writeFileSync(`${folder}/ask.mjs`, program?.text ?? '');
+  const { gateway, account } = shared;
+  const env = { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: account.token };
+  const { stdout } = await promisify(execFile)(process.execPath, [`${folder}/ask.mjs`], { env });
+  expect(stdout).toMatch(/^users viewer user dttDevices .* graphqlQuery\n/);
+  expect(stdout).toMatch(/bubble_id: 'alice-/);
+  expect(stdout).toMatch(/totalCount: \d/);
 });

@@ -84,9 +84,11 @@ describe('a record that cannot be read by its id', () => {
       () => ({ id: 30 }),
       () => null,
     ];
-    const broken = responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response] as const);
-    const count = broken.length;
-    instead = (path) => new Map<string, () => unknown>(broken).get(path)?.();
+    const broken = new Map<string, () => unknown>(
+      responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response]),
+    );
+    const count = broken.size;
+    instead = (path) => broken.get(path)?.();
     await refresh();
     expect(await pending()).toBe(count);
     for (let times = 0; times < 3; times++) {

@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
@@ -88,4 +89,10 @@ describe('the OpenAPI document', () => {
     const text = `query X @http(method: GET, path: "/x") { ${selection} } ${fragment}`;
     expect(() => describeText(text)).toThrow(message);
   });
+});
+
+it('the OpenAPI document conforms to the strict rules of Redocly, so that tools for clients can use it', async () => {
+  const config = await createConfig({ extends: ['recommended-strict'] });
+  const problems = await lintFromString({ source: JSON.stringify(describeShipped()), config });
+  expect(problems.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`)).toEqual([]);
 });

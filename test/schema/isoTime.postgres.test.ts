@@ -1,6 +1,8 @@
 /** Times outside of the range of the response format: they are shown as the nearest time in it, and hide no record. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { getDatamodel } from '../../src/database/generated/pothos.ts';
+import { listedTypes } from '../../src/database/models.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -13,22 +15,11 @@ afterAll(() => gateway?.close());
 const first = '0001-01-01T00:00:00.000Z';
 const last = '9999-12-31T23:59:59.999Z';
 
-/** All columns with times in a user's records. */
-const columns = [
-  ['DttDevice', 'lastVisited'],
-  ['DttDevice', 'lastLogAt'],
-  ['DttDevice', 'createdDate'],
-  ['DttTemplate', 'createdDate'],
-  ['DttTemplate', 'updatedAt'],
-  ['DttSession', 'createdAt'],
-  ['LkbxDevice', 'lastVisited'],
-  ['LkbxDevice', 'lastLogAt'],
-  ['LockTemplate', 'createdAt'],
-  ['LockSession', 'startDate'],
-  ['LockSession', 'createdAt'],
-  ['OssmDevice', 'lastVisited'],
-  ['OssmDevice', 'pairingExpires'],
-] as const;
+/** All columns with times in a user's records, but the end of lock sessions: that of an active one is computed. */
+const columns = Object.entries(getDatamodel().datamodel.models)
+  .filter(([model]) => listedTypes.some((type) => type === model))
+  .flatMap(([model, { fields }]) => fields.map(({ name, type }) => [model, name, type] as const))
+  .filter(([, name, type]) => type === 'DateTime' && name !== 'endDate');
 
 const lists = {
   devices: 'lastVisitedAt',
@@ -53,7 +44,6 @@ it.each([
       `UPDATE "${table}" SET "${column}" = $1 WHERE id = (SELECT min(id) FROM "${table}" WHERE "ownerId" = $2)`,
       [time, userId],
     );
-  // Not for the active session, whose end is computed.
   await gateway.database.pool.query(
     'UPDATE "LockSession" SET "endDate" = $1 WHERE "ownerId" = $2 AND NOT "isActive"',
     [time, userId],

@@ -1,8 +1,12 @@
 /** Prepares operations as the gateway does, without a gateway. */
 
 import { readConfig } from '../../src/config/config.ts';
-import { createDocuments, type Rejected } from '../../src/graphql/documents.ts';
-import { createExecution, type Operation } from '../../src/graphql/execution.ts';
+import {
+  createDocuments,
+  createExecution,
+  type Operation,
+  type Rejected,
+} from '../../src/graphql/execution.ts';
 import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 
 interface Asked {

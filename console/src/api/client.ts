@@ -73,7 +73,7 @@ export function createApiClient(token: string, listener: ApiListener): ApiClient
   // A closed client would connect again for a new subscription, with a token that the user has signed out of.
   const subscribe: typeof socket.subscribe = (payload, sink) =>
     isClosed ? () => {} : socket.subscribe(payload, sink);
-  const cache = cacheExchange({ keys: keysOfEmbeddedTypes });
+  const cache = cacheExchange({ keys });
   const { beforeCache, afterCache } = liveExchanges({ subscribe, outageChanged });
   const urql = new UrqlClient({
     url: '/graphql',
@@ -119,29 +119,7 @@ const stateAfter = (event: unknown): Connection =>
     : { state: 'lost' };
 
 /** The cache stores an object without an id as a part of the object that it was read with. */
-const noKey = () => null;
+const keyOf = ({ id }: { id?: unknown }) => (typeof id === 'string' ? id : null);
 
-/** The object types without an id. */
-const keysOfEmbeddedTypes = Object.fromEntries(
-  [
-    'ActivateTemplatePayload',
-    'CreateApiTokenPayload',
-    'DeviceConnection',
-    'DttDeviceConnection',
-    'DttSessionConnection',
-    'DttSessionStats',
-    'DttSessionStatsGroup',
-    'DttSessionStatsTotal',
-    'DttTemplateConnection',
-    'LkbxDeviceConnection',
-    'LockSessionConnection',
-    'LockSessionStats',
-    'LockSessionStatsGroup',
-    'LockSessionStatsTotal',
-    'LockTemplateConnection',
-    'OssmDeviceConnection',
-    'PageInfo',
-    'RevokeApiTokenPayload',
-    'StatsPeriod',
-  ].map((name) => [name, noKey]),
-);
+/** The same for every type, so that no list of types has to be kept. */
+const keys: Record<string, typeof keyOf> = new Proxy({}, { get: () => keyOf });

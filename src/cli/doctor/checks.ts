@@ -48,7 +48,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Found> {
-  const { createDocuments } = await import('../../graphql/documents.ts');
+  const { createDocuments } = await import('../../graphql/execution.ts');
   const { loadPersistedOperations } = await import('../../graphql/persisted.ts');
   const { loadOptionalFeatures } = await import('../../server/options.ts');
   const { schema } = await loadOptionalFeatures(config);

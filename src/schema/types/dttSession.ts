@@ -13,9 +13,9 @@ import {
   toOne,
 } from '../fields.ts';
 import type { RecordRef } from '../loading/rows.ts';
+import { addStatistics, parts, records } from '../statistics.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { addStatistics, parts, records } from './statistics.ts';
 import { ownerField } from './user.ts';
 
 export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {

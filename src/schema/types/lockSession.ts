@@ -12,8 +12,8 @@ import {
   toOne,
 } from '../fields.ts';
 import type { RecordRef } from '../loading/rows.ts';
+import { addStatistics, parts, records } from '../statistics.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { addStatistics, parts, records } from './statistics.ts';
 import { ownerField } from './user.ts';
 
 export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession', {

@@ -108,7 +108,7 @@ async function expectEnds(all: readonly Followed[], id: number): Promise<void> {
 
 describe('an expired token', () => {
   it('ends them within a moment, without a question to the database for each event', async () => {
-    const { token, expiresAt } = await createExpiring(6_000);
+    const { token, expiresAt } = await createExpiring(4_000);
     const all = await followAll(token);
     const asked = vi.spyOn(gateway.database.pool, 'query');
     await activate(0);

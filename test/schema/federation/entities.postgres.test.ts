@@ -1,10 +1,15 @@
 /** The fields for a federation gateway: entities, which are the viewer's records by their keys, and the SDL of the subgraph. */
 
-import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { schema } from '../../../src/schema/schema.ts';
+import { recordTypes } from '../../../src/database/models.ts';
 import { type Account, createAccount, everyType } from '../../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import {
+  graphqlOnce,
+  graphqlOnEveryPath,
+  openBeside,
+  openTestGateway,
+  type TestGateway,
+} from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
 let gateway: TestGateway;
@@ -26,10 +31,7 @@ interface Keys {
   readonly databaseId: number;
 }
 
-const types = schema
-  .getPossibleTypes(assertInterfaceType(schema.getType('Node')))
-  .map(({ name }) => name)
-  .sort();
+const types = recordTypes.toSorted();
 const keys = `__typename ${types.map((type) => `... on ${type} { id databaseId }`).join(' ')}`;
 const entities = (selection = keys) =>
   `query ($representations: [_Any!]!) { _entities(representations: $representations) { ${selection} } }`;
@@ -95,36 +97,26 @@ describe('entities', () => {
     expect(statements).toHaveLength(types.length);
   });
 
+  const noKey = /must have its global id as id/;
   it.each<[what: string, representation: unknown, message: RegExp]>([
     ['is no object', 7, /must have a __typename that is an entity/],
-    ['has no key', { __typename: 'User' }, /must have its global id as id/],
-    [
-      'has a number that is not an integer',
-      { __typename: 'User', databaseId: 1.5 },
-      /must have its global id as id/,
-    ],
+    ['has no key', { __typename: 'User' }, noKey],
+    ['has a number that is not an integer', { __typename: 'User', databaseId: 1.5 }, noKey],
     ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
-    [
-      'has the id of another type',
-      { __typename: 'User', id: 'RHR0RGV2aWNlOjE' },
-      /must have its global id as id/,
-    ],
-    ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, /must have its global id as id/],
-    [
-      'has the keys of two records',
-      { __typename: 'User', id: 'VXNlcjox', databaseId: 2 },
-      /must have its global id as id/,
-    ],
+    ['has the id of another type', { __typename: 'User', id: 'RHR0RGV2aWNlOjE' }, noKey],
+    ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, noKey],
+    ['has the keys of two records', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, noKey],
   ])('are null with an error for a representation that %s', async (_, representation, message) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
     });
     expect(data).toBeNull();
-    expect(errors).toHaveLength(1);
-    expect(errors?.[0]).toMatchObject({
-      message: expect.stringMatching(message),
-      extensions: { code: 'BAD_USER_INPUT', argument: 'representations' },
-    });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: expect.stringMatching(message),
+        extensions: { code: 'BAD_USER_INPUT', argument: 'representations' },
+      }),
+    ]);
   });
 });
 
@@ -146,23 +138,6 @@ describe('the limits', () => {
     // For each of the 900: two fields, the connection, its list and 50 ids. Besides, the field `_entities` itself.
     expect(await messageFor(entities(selection), many(900))).toMatch(/complexity of 48601;/);
   });
-
-  it.each(['{ length: -2000000000 }', '$any'])(
-    'count at least one representation, even if the argument is invalid: %s',
-    async (written) => {
-      const query = `query ($any: [_Any!]! = -2000000000) {
-      _entities(representations: ${written}) @skip(if: true) { __typename }
-      other: _entities(representations: $any) @skip(if: true) { __typename }
-      dttSessions(first: 100) { nodes { trainer { sessions(first: 100) { nodes { id name } } } } }
-    }`;
-      for (const variables of [{}, { any: [] }, { any: -2_000_000_000 }]) {
-        const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
-        expect(data).toBeUndefined();
-        // Twice an entity and its type. Besides, the sessions, their list, and for each of the 100 a device with 100 sessions of two fields.
-        expect(errors?.[0]?.message).toMatch(/complexity of 20306;/);
-      }
-    },
-  );
 });
 
 describe('a request without a valid token', () => {
@@ -183,7 +158,7 @@ describe('a request without a valid token', () => {
 describe('a gateway with INTROSPECTION=off', () => {
   it('returns entities, but not the SDL of the subgraph', async () => {
     const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
-    const closed = await openTestGateway(undefined, { settings });
+    const closed = await openTestGateway(await openBeside(gateway.database), { settings });
     try {
       const { client } = closed.database;
       const dave = await createAccount(client, 'dave');
@@ -201,7 +176,7 @@ describe('a gateway with INTROSPECTION=off', () => {
 
 describe('a gateway with FEDERATION=off', () => {
   it('has neither of the fields for federation', async () => {
-    const plain = await openTestGateway();
+    const plain = await openTestGateway(await openBeside(gateway.database));
     try {
       const { token } = await createAccount(plain.database.client, 'erin');
       for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])

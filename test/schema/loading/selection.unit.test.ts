@@ -82,24 +82,4 @@ describe('a read', () => {
     await graphql({ schema, source, contextValue: context });
     expect(selects).toEqual([{ id: true, lastVisited: true, apiHits: true }]);
   });
-
-  it('selects no columns of fields that the conditions of this execution leave out', async () => {
-    const operation = prepare(
-      parse(`query ($b: Boolean!, $c: Boolean!) { dttSessions { nodes { name ...F @skip(if: $b) ...G } } }
-      fragment F on DttSession { passed ... @include(if: $c) { trainerId } }
-      fragment G on DttSession { ...F @include(if: $c) template @include(if: false) { name } }`),
-    );
-    for (const [b, c] of [false, true, false].flatMap((b) => [false, true].map((c) => [b, c] as const))) {
-      const { selects, context } = recordSelects();
-      await operation?.run({ b, c }, context);
-      const select = {
-        id: true,
-        createdAt: true,
-        name: true,
-        ...((!b || c) && { passed: true }),
-        ...(c && { trainerId: true, goneTrainerId: true }),
-      };
-      expect(selects, `${b} ${c}`).toEqual([select]);
-    }
-  });
 });

@@ -1,18 +1,20 @@
-/** Reads statistics about the viewer's records. PostgreSQL aggregates them in groups. */
+/** Statistics about the viewer's records, which PostgreSQL aggregates in groups: their types, arguments and queries, and how they are read. */
 
 import type { GraphQLResolveInfo } from 'graphql';
-import { type ListedType, visibleTo } from '../../database/models.ts';
+import { type ListedType, visibleTo } from '../database/models.ts';
 import {
   type GroupedRow,
   groupedStatement,
   isUnknownTimeZone,
   type Measure,
   type Period,
-} from '../../database/reader/grouped.ts';
-import { argumentError } from '../../errors.ts';
-import type { Context } from '../context.ts';
-import { type FilterInput, readFilter } from '../filter.ts';
-import { selectFor } from './rows.ts';
+} from '../database/reader/grouped.ts';
+import { argumentError } from '../errors.ts';
+import { builder } from './builder.ts';
+import { type Context, placeOf } from './context.ts';
+import { lowerFirst, nullOnlyWithError, toOne } from './fields.ts';
+import { type FilterInput, filterRef, readFilter } from './filter.ts';
+import { type RecordRef, selectFor } from './loading/rows.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -24,11 +26,15 @@ export const groupLimit = { default: 366, highest: 1_000 } as const;
 export const statisticsWeight = 1_000;
 
 /** A number or time of a group. A mean ignores nulls. */
-export type Figure = Omit<Measure, 'does'> & { readonly does: Measure['does'] | 'mean' };
+interface Figure extends Omit<Measure, 'does'> {
+  readonly does: Measure['does'] | 'mean';
+  readonly description: string;
+}
+
 type Figures = Readonly<Record<string, Figure>>;
 
 /** A kind of records that statistics are about. */
-export interface Subject {
+interface Subject {
   readonly model: ListedType;
   /** The relation to the parts of a record. */
   readonly parts: string;
@@ -37,13 +43,27 @@ export interface Subject {
   readonly figures: Figures;
   /** The keys besides periods. */
   readonly keys: Readonly<Record<string, Key>>;
+  /** The name of the records in descriptions. */
+  readonly noun: string;
+  readonly descriptions: Readonly<Record<'query' | 'figures' | 'total' | 'period', string>>;
 }
 
 /** A key: the first of its columns that is not null, or a column of the parts. */
-export type Key = { readonly columns: readonly string[] } | { readonly partColumn: string };
+type Key = ({ readonly columns: readonly string[] } | { readonly partColumn: string }) & {
+  /** The value of `by`: its name and its description. */
+  readonly by: readonly [string, string];
+  readonly type: 'Int' | 'String';
+  readonly description: string;
+  /** The field for the record whose id it is. */
+  readonly link?: {
+    readonly name: string;
+    type(): RecordRef<ListedType>;
+    readonly description: string;
+  };
+};
 
 /** The types of a group and of the total. Their fields have the names of figures and keys. */
-export const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
+const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
   group: `${model}StatsGroup`,
   total: `${model}StatsTotal`,
 });
@@ -57,7 +77,7 @@ interface StatisticsArguments {
   readonly maxGroups?: number | null | undefined;
 }
 
-export interface StatsPeriod {
+interface StatsPeriod {
   readonly date: string;
   readonly from: Date;
   readonly to: Date;
@@ -67,16 +87,16 @@ export interface StatsPeriod {
  * The figures of a group or of the total. Without values a count is 0, and any other figure is null. A group also has its period
  * and its keys. The fields that show the values have their types, so they have none here.
  */
-export type FigureRow = Readonly<Record<string, never>>;
+type FigureRow = Readonly<Record<string, never>>;
 
-export interface Statistics {
+interface Statistics {
   readonly timeZone: string;
   readonly total: FigureRow;
   readonly groups: FigureRow[];
 }
 
 /** Reads statistics about all records of a kind that the viewer may see. */
-export async function readStatistics(
+async function readStatistics(
   { model, parts, time, figures, keys }: Subject,
   args: StatisticsArguments,
   context: Context,
@@ -233,4 +253,151 @@ function isKnown(timeZone: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * A figure of records or of their parts.
+ * @param does how the column is aggregated. With `is`, a count counts only rows whose column has that value.
+ */
+const figureOf =
+  (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => ({
+    ...{ of, does, description },
+    ...(column !== undefined && { column }),
+    ...(is !== undefined && { is }),
+  });
+export const records = figureOf('rows');
+export const parts = figureOf('parts');
+
+builder.scalarType('LocalDate', {
+  description: 'A day of the calendar, such as `2026-02-17`.',
+  specifiedByURL: 'https://scalars.graphql.org/andimarek/local-date.html',
+});
+
+const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
+  description:
+    'A day, a week or a month by the clocks of a time zone. It is as long as its clocks make it: a day may have 23 or 25 hours.',
+  fields: (t) => ({
+    date: t.expose('date', {
+      type: 'LocalDate',
+      description: 'The day, the Monday that the week begins with, or the first of the month.',
+    }),
+    from: t.expose('from', { type: 'DateTime', description: 'The instant at which it begins.' }),
+    to: t.expose('to', { type: 'DateTime', description: 'The instant at which the next one begins.' }),
+  }),
+});
+
+/** The arguments that all statistics have in common. */
+const statsArguments = builder.args((t) => ({
+  timeZone: t.string({
+    defaultValue: 'UTC',
+    description:
+      'By whose clocks days, weeks and months begin: the name of a time zone, such as `Europe/Berlin`. Weeks begin on Monday.',
+  }),
+  fill: t.boolean({
+    defaultValue: false,
+    description:
+      'Whether periods without sessions have groups too, beside each of the other keys that occur: from the first session to the last, or ' +
+      'from and to where `where` bounds their time.',
+  }),
+  maxGroups: t.int({
+    defaultValue: groupLimit.default,
+    description: `How many groups there may be: more are an error. An integer from 1 to ${groupLimit.highest}.`,
+  }),
+}));
+
+type StatisticsRef = ReturnType<ReturnType<typeof builder.objectRef<Statistics>>['implement']>;
+
+/** The values of `by` that are units of periods. */
+const periodKeys = {
+  DAY: { value: 'day', description: 'By day. At most one of `DAY`, `WEEK` and `MONTH`.' },
+  WEEK: { value: 'week', description: 'By week, from Monday.' },
+  MONTH: { value: 'month', description: 'By month.' },
+} as const;
+
+/**
+ * Adds the query for statistics of a model's records, with its types.
+ * @returns the type of a group.
+ */
+export function addStatistics(options: Subject) {
+  const { model, noun, descriptions } = options;
+  const interfaces = [addFigures(options)];
+  const types = typesOf(options);
+  const total = builder.objectRef<FigureRow>(types.total).implement({
+    description: 'The figures of all sessions together.',
+    interfaces,
+  });
+  const group = builder.objectRef<FigureRow>(types.group).implement({
+    description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
+    interfaces,
+    fields: (t) => ({
+      period: t.expose('period', { type: StatsPeriod, nullable: true, description: descriptions.period }),
+    }),
+  });
+  for (const [name, { type, description, link }] of Object.entries(options.keys))
+    builder.objectFields(group, (t) => ({
+      [name]: t.expose(name, { type, nullable: true, description }),
+      ...(link && {
+        [link.name]: t.field({
+          description: link.description,
+          ...toOne<ListedType, string>(link.type(), name),
+        }),
+      }),
+    }));
+  const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
+    description: `Statistics of ${noun}.`,
+    fields: (t) => ({
+      timeZone: t.exposeString('timeZone', { description: 'The time zone by whose clocks periods begin.' }),
+      total: t.expose('total', { type: total, description: descriptions.total }),
+      groups: t.expose('groups', {
+        type: [group],
+        description:
+          'The groups, none without `by`: from the first period to the last, and then by the other keys in ascending order.',
+      }),
+    }),
+  });
+  addQuery(options, statistics);
+  return group;
+}
+
+const addFigures = ({ model, figures, descriptions }: Subject) =>
+  builder.interfaceRef<FigureRow>(`${model}Figures`).implement({
+    description: descriptions.figures,
+    fields: (t) =>
+      Object.fromEntries(
+        Object.entries(figures).map(([name, { does, description }]) => {
+          if (does === 'count') return [name, t.exposeInt(name, { description })];
+          const type = does === 'first' || does === 'last' ? 'DateTime' : 'Float';
+          return [name, t.expose(name, { type, nullable: true, description })];
+        }),
+      ),
+  });
+
+function addQuery(options: Subject, type: StatisticsRef): void {
+  const { model, noun, descriptions } = options;
+  const values = Object.entries(options.keys).map(
+    ([value, { by }]) => [by[0], { value, description: by[1] }] as const,
+  );
+  const keys = builder.enumType(`${model}StatsKey`, {
+    description: `What ${noun} can be grouped by.`,
+    values: { ...periodKeys, ...Object.fromEntries(values) },
+  });
+  builder.queryField(`${lowerFirst(model)}Stats`, (t) =>
+    t.field({
+      type,
+      nullable: true,
+      description: descriptions.query,
+      extensions: { ...nullOnlyWithError },
+      args: {
+        where: t.arg({ type: filterRef(model), description: 'Only sessions that meet these conditions.' }),
+        by: t.arg({
+          type: [keys],
+          defaultValue: [],
+          description: 'What the sessions are grouped by: each group has one of each.',
+        }),
+        ...statsArguments,
+      },
+      resolve: (_root, args, context, info) =>
+        context.loaders.once(placeOf(info), () => readStatistics(options, args, context, info)),
+    }),
+  );
 }
