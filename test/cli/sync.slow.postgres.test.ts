@@ -37,15 +37,19 @@ const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionStr
 const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: source.token });
 const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
 
-it('mirrors an account, with only the table on standard output, and fetches only changes the next time', async () => {
-  const first = await sync();
+it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes the next time, and nothing beside another run', async () => {
+  const first = await runHere(['sync', '--from', proxy.base], {
+    ...settings(),
+    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+  });
   expect(first.stderr).toMatch(
-    /^Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
+    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\n.*\ndetails of DTT sessions: 60 fetched, 0 created, 60 updated\nDone, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);
 
-  const second = await sync('--json');
+  const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
+  const second = await runHere(['sync', '--json'], upstream);
   expect(second.stderr).toMatch(/^Nothing has changed, with \d+ requests\.\n/);
   expect(JSON.parse(second.stdout)).toEqual({
     username: 'demo',
@@ -56,6 +60,14 @@ it('mirrors an account, with only the table on standard output, and fetches only
     }),
   });
   expect(second.code).toBe(0);
+
+  await mirror.pool.query(
+    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '30 seconds'`,
+  );
+  expect(await sync()).toMatchObject({
+    code: 1,
+    stderr: 'Another run is under way. Try again when it has ended.\n',
+  });
 });
 
 it('fetches every session again with --full, and has a note about what is missing', async () => {
@@ -71,14 +83,6 @@ it('fetches every session again with --full, and has a note about what is missin
   expect(proxy.requests.filter((request) => /\/dtt\/sessions\/\d+$/.test(request))).toHaveLength(60);
 });
 
-it('mirrors the account of UPSTREAM_URL, unless --from names another', async () => {
-  const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
-  expect(await runHere(['sync'], upstream)).toMatchObject({ code: 0 });
-  const elsewhere = 'http://127.0.0.1:1/api/v1';
-  const args = ['sync', '--from', proxy.base];
-  expect(await runHere(args, { ...upstream, UPSTREAM_URL: elsewhere })).toMatchObject({ code: 0 });
-});
-
 it.each([
   [
     'a token that the upstream rejects',
@@ -90,17 +94,6 @@ it.each([
   const given = { ...ofMirror(), UPSTREAM_URL: proxy.base, UPSTREAM_TOKEN };
   const stderr = expect.stringMatching(line);
   expect(await runHere(['sync'], given)).toEqual({ code: 1, stdout: '', stderr });
-});
-
-it('says that another run is under way', async () => {
-  await sync();
-  await mirror.pool.query(
-    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '30 seconds'`,
-  );
-  expect(await sync()).toMatchObject({
-    code: 1,
-    stderr: 'Another run is under way. Try again when it has ended.\n',
-  });
 });
 
 it('exits with 130 when it is interrupted', async () => {

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { copyTemplate, copyUnmigrated, withClient } from '../support/gateway.ts';
+import { copyTemplate, copyUnmigrated, type TestDatabase, withClient } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
 const open = async (folder: string) =>
@@ -50,51 +50,57 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
     ]);
   });
 
-  const blank = 'cannot be used: it takes visible characters, and no space at either end.';
-  it.each([
-    [1, ['user', 'create', 'ZOE'], 'There is already a user named "zoe".'],
-    [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
-    [1, ['user', 'tier', 'nobody', 'ultra'], 'There is no user named "nobody".'],
-    [
-      2,
-      ['user', 'tier', 'zoe', 'gold'],
-      "error: command-argument value 'gold' is invalid for argument 'tier'. Allowed choices are free, ultra.",
-    ],
-    [
-      1,
-      ['demo'],
-      expect.stringMatching(/^This database has users or records of its own, and the demo account/),
-    ],
-    [1, ['demo', '--reset'], expect.stringMatching(/^This database has users or records of its own/)],
-  ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
-    const { stderr, ...exit } = await dovetail(...args);
-    expect(exit).toEqual({ code, stdout: '' });
-    expect(stderr.trimEnd()).toEqual(message);
-    expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toHaveLength(2);
-  });
+  describe('while another process has the database open', () => {
+    let database: TestDatabase;
+    beforeAll(async () => {
+      database = await open(folder);
+      return () => database.close();
+    });
 
-  it('does not change the accounts of a mirror, also while another process has it open', async () => {
-    const database = await open(folder);
-    onTestFinished(database.close);
-    await database.client.mirror.create({ data: { source: 'https://example.com' } });
-    for (const args of [
-      ['user', 'create', 'amy'],
-      ['user', 'tier', 'zoe', 'ultra'],
-    ])
-      expect(await dovetail(...args)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr:
-          'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
-      });
-    const { stderr } = await dovetail('token', 'create', '--user', 'nobody', '--name', 'x');
-    expect(stderr).toBe(
-      'There is no user named "nobody". This is a mirror, whose accounts come from the upstream.\n',
-    );
-    await database.client.user.deleteMany();
-    expect((await dovetail('user', 'list')).stderr).toContain(
-      `There are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail sync\n`,
-    );
+    const blank = 'cannot be used: it takes visible characters, and no space at either end.';
+    it.each([
+      [1, ['user', 'create', 'ZOE'], 'There is already a user named "zoe".'],
+      [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
+      [1, ['user', 'tier', 'nobody', 'ultra'], 'There is no user named "nobody".'],
+      [
+        2,
+        ['user', 'tier', 'zoe', 'gold'],
+        "error: command-argument value 'gold' is invalid for argument 'tier'. Allowed choices are free, ultra.",
+      ],
+      [
+        1,
+        ['demo'],
+        expect.stringMatching(/^This database has users or records of its own, or mirrors accounts/),
+      ],
+      [1, ['demo', '--reset'], expect.stringMatching(/^This database has users or records of its own/)],
+    ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
+      const { stderr, ...exit } = await dovetail(...args);
+      expect(exit).toEqual({ code, stdout: '' });
+      expect(stderr.trimEnd()).toEqual(message);
+      expect(await database.client.user.count()).toBe(2);
+    });
+
+    it('does not change the accounts of a mirror', async () => {
+      await database.client.mirror.create({ data: { source: 'https://example.com' } });
+      for (const args of [
+        ['user', 'create', 'amy'],
+        ['user', 'tier', 'zoe', 'ultra'],
+      ])
+        expect(await dovetail(...args)).toEqual({
+          code: 1,
+          stdout: '',
+          stderr:
+            'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
+        });
+      const { stderr } = await dovetail('token', 'create', '--user', 'nobody', '--name', 'x');
+      expect(stderr).toBe(
+        'There is no user named "nobody". This is a mirror, whose accounts come from the upstream.\n',
+      );
+      await database.client.user.deleteMany();
+      expect((await dovetail('user', 'list')).stderr).toContain(
+        `There are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail sync\n`,
+      );
+    });
   });
 });
 

@@ -7,7 +7,7 @@ import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 
-const timeouts = { head: 1_500, request: 2_500, silence: 5_000, idle: 5_000, closing: 500 };
+const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
 
 let gateway: TestGateway;
 let alice: Account;
@@ -384,7 +384,7 @@ describe('closing the gateway', () => {
   });
 
   it('loses no request on a connection that is used again, and says in the response that it was the last', async () => {
-    const { other, close } = await openClosing(1_500);
+    const { other, close } = await openClosing(1_000);
     const { socket, received, ended } = await openRaw(other.url);
     const idle = await openRaw(other.url);
     const activate = post(activation(), '{"isActive":true}');

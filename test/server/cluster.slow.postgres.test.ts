@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 
 const timeouts = { timeout: 30_000, interval: 50 };
@@ -55,9 +55,7 @@ async function countWaiting() {
 }
 
 describe('several workers', () => {
-  needsEngine('postgres', 'the embedded database belongs to one process');
-
-  it('share the port, announce changes to each other, have common metrics, replace one that dies, and stop together', async () => {
+  it('share the port, announce changes to each other, have common metrics, replace one that dies, and stop together once their requests have responses', async () => {
     const gateway = await serve(
       {
         DATABASE_URL: database.pool.options.connectionString ?? '',
@@ -113,27 +111,13 @@ describe('several workers', () => {
 
     await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
 
-    gateway.child.kill('SIGTERM');
-    expect(await gateway.exit).toMatchObject({ code: 0 });
-    for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
-  });
-});
-
-describe('several workers that get SIGTERM themselves, as does the process that started them', () => {
-  needsEngine('postgres', 'the embedded database belongs to one process');
-
-  it('finish the requests in flight', async () => {
-    const settings = {
-      DATABASE_URL: database.pool.options.connectionString ?? '',
-      LOG_LEVEL: 'info',
-    };
-    const gateway = await serve(settings, '--workers', '2');
-    const workers = await askUntilServedBy(gateway, 2);
+    // All processes get the signal, as from a terminal, and finish the requests in flight.
     const holder = await database.pool.connect();
     try {
       await holder.query('BEGIN; LOCK TABLE "DttSession"');
       const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
       await expect.poll(countWaiting, timeouts).toBeGreaterThan(0);
+      const workers = [...responding(gateway)].filter((pid) => pid !== first);
       for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
       await sleep(200);
       await holder.query('ROLLBACK');
@@ -143,6 +127,7 @@ describe('several workers that get SIGTERM themselves, as does the process that 
     }
     expect(await gateway.exit).toMatchObject({ code: 0 });
     expect(linesOf(gateway).filter(({ msg }) => msg === 'closed')).toHaveLength(2);
+    for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   });
 });
 

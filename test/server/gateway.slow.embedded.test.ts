@@ -98,7 +98,7 @@ describe('a gateway that closes', () => {
   it('sends a large response to its end to a client that is still reading it', async () => {
     const gateway = await open({});
     await gateway.database.pool.query(
-      `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 2000000)`,
+      `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 800000)`,
     );
     const { hostname, port } = new URL(gateway.url);
     const asking = request({

@@ -132,7 +132,7 @@ describe('the destination of the log', () => {
 
   it('has a line a moment later, although none follows it', async () => {
     const lines = await written(
-      `logger.info('one'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 2_000);`,
+      `logger.info('one'); setTimeout(() => process.kill(process.pid, 'SIGKILL'), 800);`,
       '|| true',
     );
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['one']);
@@ -145,7 +145,7 @@ describe('the destination of the log', () => {
       `import { writeFileSync } from 'node:fs';
        for (let n = 0; n < 20_000; n++) logger.info({ n }, 'x'.repeat(100));
        writeFileSync('${folder}/written', '');
-       setTimeout(() => { logger.info('last'); process.exit(); }, 3_500);`,
+       setTimeout(() => { logger.info('last'); process.exit(); }, 2_500);`,
       `2>&1 | (until [ -e ${folder}/written ]; do sleep 0.1; done; cat) >&2`,
     );
     const entries = lines.map((line) => JSON.parse(line));
@@ -156,8 +156,8 @@ describe('the destination of the log', () => {
 
   it('ends no process whose reader has gone', async () => {
     const lines = await written(
-      `setTimeout(() => logger.error('gone'), 500);
-       setTimeout(() => { console.log('{"is":"alive"}'); process.exit(); }, 1_500);`,
+      `setTimeout(() => logger.error('gone'), 200);
+       setTimeout(() => { console.log('{"is":"alive"}'); process.exit(); }, 600);`,
       '3>&2 2>&1 >&3 3>&- | true',
     );
     expect(lines).toEqual(['{"is":"alive"}']);

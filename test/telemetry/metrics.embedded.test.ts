@@ -145,7 +145,7 @@ describe('/metrics', () => {
     await expect.poll(open).toEqual([0, 0]);
   });
 
-  it('has no more series after hundreds of requests with names of their own', async () => {
+  it('has no more series after many requests with names of their own', async () => {
     /** A request of each kind that can carry a text of the client. */
     const hostile = (tag: string) => [
       ask(`/${tag}`),
@@ -168,7 +168,7 @@ describe('/metrics', () => {
     await Promise.all(hostile('a'));
     await Promise.all(hostile('a'));
     const before = await count();
-    for (let round = 0; round < 30; round++) await Promise.all(hostile(`x${round}`));
+    for (let round = 0; round < 10; round++) await Promise.all(hostile(`x${round}`));
     expect(await count()).toEqual(before);
   });
 

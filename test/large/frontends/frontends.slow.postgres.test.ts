@@ -164,11 +164,9 @@ it.each(Object.keys(trusted))('%s runs on a gateway that accepts nothing else', 
   await only.close();
 });
 
-/** Opens all pages with a subscription, each in a tab. @returns the tabs, by the names of the pages and what is added to them. */
-const openAll = (options: Parameters<typeof open>[1], addition = '') =>
-  Promise.all(
-    Object.keys(livePages).map(async (name) => ({ name: name + addition, ...(await open(name, options)) })),
-  );
+/** Opens all pages with a subscription, each in a tab. */
+const openAll = (options: Parameters<typeof open>[1]) =>
+  Promise.all(Object.keys(livePages).map(async (name) => ({ name, ...(await open(name, options)) })));
 
 const attemptsOf = (tabs: Awaited<ReturnType<typeof openAll>>) =>
   tabs.map(({ name, attempts }) => `${name}: ${attempts()}`);
@@ -241,27 +239,6 @@ const longestDelay = 15_000;
 
 it('every page is live again after a short and a long outage, however the gateway ended', async () => {
   await activateElsewhere(0);
-  const opened = await Promise.all((['SIGTERM', 'SIGKILL'] as const).map(openBeforeOutage));
-  const tabs = opened.flatMap(({ tabs }) => tabs);
-  const expectAll = (index: number) => Promise.all(tabs.map(({ page }) => expectActive(page, index)));
-  await expectAll(0);
-  for (const seconds of [2, 12]) {
-    await Promise.all(opened.map(({ end }) => end()));
-    await activateElsewhere(1);
-    await sleep(seconds * 1_000);
-    for (const { page } of tabs) expect(await activeOn(page)).toEqual([program(0)]);
-
-    const late = await Promise.all(opened.map(({ start }) => start()));
-    expect(Object.assign({}, ...late), `after ${seconds} seconds`).toEqual({});
-    // They receive later changes as well, and show no error any more.
-    await activateElsewhere(0);
-    await expectAll(0);
-    for (const { page } of tabs) expect(await alertOf(page).count()).toBe(0);
-  }
-});
-
-/** Opens all pages of a gateway that a signal will end. */
-async function openBeforeOutage(signal: 'SIGTERM' | 'SIGKILL') {
   const settings = {
     DATABASE_URL: database.pool.options.connectionString ?? '',
     PORT: String(await freePort()),
@@ -269,24 +246,31 @@ async function openBeforeOutage(signal: 'SIGTERM' | 'SIGKILL') {
     RATE_LIMIT: '1000000000',
     RATE_LIMIT_ANONYMOUS: '1000000000',
   };
-  let gateway = await serve(settings);
-  const { url } = gateway;
-  const tabs = await openAll({ url }, `, ${signal}`);
-  return {
-    tabs,
-    async end() {
-      gateway.child.kill(signal);
-      await gateway.exit;
-    },
-    /** Starts it again. @returns after how many milliseconds pages show the change, where that is too late. */
-    async start() {
-      gateway = await serve(settings);
-      const start = Date.now();
-      const delays = tabs.map(async ({ name, page }) => {
-        await expectActive(page, 1).catch(() => {});
-        return [name, Date.now() - start] as const;
-      });
-      return Object.fromEntries((await Promise.all(delays)).filter(([, delay]) => delay > longestDelay));
-    },
-  };
-}
+  let own = await serve(settings);
+  const tabs = await openAll({ url: own.url });
+  const expectAll = (index: number) => Promise.all(tabs.map(({ page }) => expectActive(page, index)));
+  await expectAll(0);
+  for (const [signal, seconds] of [
+    ['SIGTERM', 2],
+    ['SIGKILL', 12],
+  ] as const) {
+    own.child.kill(signal);
+    await own.exit;
+    await activateElsewhere(1);
+    await sleep(seconds * 1_000);
+    for (const { page } of tabs) expect(await activeOn(page)).toEqual([program(0)]);
+
+    own = await serve(settings);
+    const start = Date.now();
+    const delays = tabs.map(async ({ name, page }) => {
+      await expectActive(page, 1).catch(() => {});
+      return [name, Date.now() - start] as const;
+    });
+    const late = (await Promise.all(delays)).filter(([, delay]) => delay > longestDelay);
+    expect(late, `after ${signal} and ${seconds} seconds`).toEqual([]);
+    // They receive later changes as well, and show no error any more.
+    await activateElsewhere(0);
+    await expectAll(0);
+    for (const { page } of tabs) expect(await alertOf(page).count()).toBe(0);
+  }
+});
