@@ -120,11 +120,11 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
-    /** Whether the token of a viewer is still valid, as far as the gateway knows. This is a use of the token. */
+    /** Whether the token of a viewer is still valid, as far as the gateway knows. */
     async isValid(viewer: Viewer): Promise<boolean> {
-      const token = known.of(viewer)?.token;
-      const entry = token === undefined ? undefined : known.get(token);
-      return entry?.viewer === viewer && (await confirm(entry)) === 'valid';
+      const entry = known.of(viewer);
+      const held = entry && known.hold(entry);
+      return held?.viewer.id === viewer.id && (await confirm(held)) === 'valid';
     },
 
     /**
@@ -162,13 +162,14 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
+function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, KnownCredential>({
     ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
-    dispose(entry) {
-      entry.end.abort();
+    dispose(entry, _digest, reason) {
+      // One that makes room for others has not ended: an open stream brings it back.
+      if (reason !== 'evict') entry.end.abort();
       onEnd(entry);
     },
   });
@@ -184,6 +185,14 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
     noteInvalid,
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
+    /** The entry of a token that an open stream goes on using. Undefined if the token is invalid. */
+    hold(entry: KnownCredential): KnownCredential | undefined {
+      const digest = digestOf(entry.token);
+      if (entries.has(digest) || invalid.has(digest)) return entries.get(digest);
+      entries.set(digest, entry);
+      onBegin(entry);
+      return entry;
+    },
     /** This is no use of the token. */
     byDigest: (digest: string) => entries.peek(digest),
     /** The entry of a viewer whose token has not ended. */
@@ -219,6 +228,7 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
       } else {
         if (said === 'another') onOther();
         noteInvalid(entry.token);
+        entry.end.abort();
       }
     },
     purge: () => entries.purgeStale(),
