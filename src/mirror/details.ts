@@ -82,6 +82,15 @@ export function createDetailsOnDemand({
   logger,
   accountOf,
 }: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+  /** The records that are being fetched, so that no two requests fetch the same one. */
+  const underWay = new Map<string, ReturnType<typeof fetchRecord>>();
+  function fetchOnce(upstream: Upstream, kind: Kind, accountId: number, id: number) {
+    // Two accounts that see the same template send different tokens.
+    const key = `${accountId} ${kind.table} ${id}`;
+    const fetching = underWay.get(key) ?? fetchRecord(upstream, kind, id).finally(() => underWay.delete(key));
+    underWay.set(key, fetching);
+    return fetching;
+  }
   return async (viewer, model, ids) => {
     const found = await accountOf(viewer);
     if (!found?.upstream) throw detailsNotHere(ids.length);
@@ -94,7 +103,7 @@ export function createDetailsOnDemand({
       pool,
       accountId: viewer.id,
       transaction: (write) => inTransaction(pool, write),
-      fetch: (id, signal) => fetchRecord(upstream, kind, id, signal),
+      fetch: (id) => fetchOnce(upstream, kind, viewer.id, id),
     };
     try {
       await readDetails(reader, kind, affordable);

@@ -13,7 +13,7 @@ import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { addWriteCounts, type OnProgress, type RunReport } from './report.ts';
 import { findDiffering } from './rows.ts';
-import { removeRecords, type Transaction, writeRecords } from './writer.ts';
+import { isAboutData, removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 /** One run through an account. No other run writes the account meanwhile. */
 export interface Run {
@@ -107,8 +107,14 @@ async function findNews(
     if (full) await transaction((client) => notePending(client, kind, idsOf(records.filter(isSame))));
     return records.filter((record) => !isSame(record));
   }
-  const differing = await findDiffering(pool, kind, records);
-  return records.filter(({ row }) => differing.has(row.id));
+  try {
+    const differing = await findDiffering(pool, kind, records);
+    return records.filter(({ row }) => differing.has(row.id));
+  } catch (error) {
+    // Writing them one by one finds the value that the database rejects.
+    if (isAboutData(error)) return records;
+    throw error;
+  }
 }
 
 async function write(

@@ -54,6 +54,7 @@ async function pullUser({ account, isNew, transaction, report }: Run): Promise<v
 /** Pulls templates, and finds the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
+  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -65,9 +66,9 @@ async function pullTemplates(run: Run): Promise<void> {
   // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
-  if (isKnown && (await readActive(pool, account.id)) !== id) {
+  if (isKnown && (await readActive(pool, account.id)).id !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id);
+    await setActiveTemplate(transaction, account.id, id, version);
   }
 }
 
