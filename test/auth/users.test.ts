@@ -1,6 +1,7 @@
 /** Users of a database of one's own. The commands that use this are tested in `test/cli`. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { createUser, findTier, hasUsers, listUsers, setTier } from '../../src/auth/users.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -17,9 +18,12 @@ it('users are created, found, listed by name and moved to another tier', async (
   const zoe = await createUser(client, 'zoe', 'free');
   expect(await hasUsers(sql)).toBe(true);
   const bob = await createUser(client, 'Bob', 'ultra');
+  const { id: revoked } = await createToken(database.pool, 'Bob', 'revoked');
+  await createToken(database.pool, 'Bob', 'active');
+  await revokeToken(database.pool, revoked);
   await setTier(client, 'zoe', 'premium');
   expect(await listUsers(client)).toEqual([
-    { id: bob, username: 'Bob', tier: 'ultra', tokens: 0 },
+    { id: bob, username: 'Bob', tier: 'ultra', tokens: 1 },
     { id: zoe, username: 'zoe', tier: 'premium', tokens: 0 },
   ]);
   expect(await findTier(client, 'zoe')).toBe('premium');

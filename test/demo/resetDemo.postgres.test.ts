@@ -85,6 +85,9 @@ it('checkOnlyDemo and resetDemo reject users that have only the names of the dem
       await expect(resetDemo(other.pool)).rejects.toThrow('This database has users or records of its own');
     }
     expect(await other.client.user.count()).toBe(2);
+    await other.client.user.deleteMany();
+    await other.client.mirror.create({ data: { source: 'https://example.com' } });
+    await expect(resetDemo(other.pool)).rejects.toThrow('or mirrors accounts');
   } finally {
     await other.close();
   }
