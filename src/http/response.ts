@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
-import { gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gzip, gzipSync } from 'node:zlib';
 import type { Exchange } from './exchange.ts';
 
 export interface HttpResponse {
@@ -168,25 +169,33 @@ export async function sendStream(
 /** The forms of a response that were made so far. */
 export interface Forms {
   plain?: HttpResponse;
-  gzip?: HttpResponse;
+  /** A promise while it is being compressed. */
+  gzip?: HttpResponse | Promise<HttpResponse> | undefined;
 }
 
 /** The smallest body that is compressed, in bytes. A smaller one fits into a single packet anyway. */
 const smallestCompressed = 1024;
 
+/** The largest body, in bytes, that is compressed in this thread: handing it to another thread would take longer. */
+const largestGzippedHere = 64 * 1024;
+
 /** The request header that the form depends on. */
 const codingHeader = 'Accept-Encoding';
 
-/** The response in the form for the client. */
-export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse {
+/** The response in the form for the client. It is not made if the client already has it (`If-None-Match`). */
+export function formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse> {
   // A response that is sent more than once stores its forms.
   const forms: Forms = response.forms ?? {};
   if (!forms.plain && !mayCompress(exchange, response)) return response;
   forms.plain ??= varied(response);
   const { plain } = forms;
   if (plain.body.length < smallestCompressed || !acceptsGzip(exchange)) return plain;
-  forms.gzip ??= compressed(plain);
-  return forms.gzip;
+  if (forms.gzip) return forms.gzip;
+  const condition = exchange.request.headers['if-none-match'];
+  const validator = plain.validator && validatorOfGzip(plain.validator);
+  return condition !== undefined && validator && matches(condition, validator.etag)
+    ? { ...plain, validator }
+    : compressed(plain, forms);
 }
 
 /**
@@ -216,9 +225,26 @@ function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpRespo
 
 /** A higher level takes more time and saves little. All responses use the same level, since a tag identifies exact bytes. */
 const gzipOptions = { level: 3 };
+const gzipLater = promisify<Buffer, typeof gzipOptions, Buffer>(gzip);
 
-function compressed(plain: HttpResponse): HttpResponse {
-  const body = withOwnMemory(gzipSync(plain.body, gzipOptions));
+/** Compresses the response, in another thread if it would delay other requests. */
+function compressed(plain: HttpResponse, forms: Forms): HttpResponse | Promise<HttpResponse> {
+  const finish = (body: Buffer): HttpResponse => {
+    const form = encoded(plain, withOwnMemory(body));
+    forms.gzip = form;
+    return form;
+  };
+  if (plain.body.length <= largestGzippedHere) return finish(gzipSync(plain.body, gzipOptions));
+  const making = gzipLater(plain.body, gzipOptions).then(finish);
+  forms.gzip = making;
+  // After a failure the next request tries again.
+  making.catch(() => {
+    forms.gzip = undefined;
+  });
+  return making;
+}
+
+function encoded(plain: HttpResponse, body: Buffer): HttpResponse {
   const headers = { ...plain.headers, 'Content-Encoding': 'gzip', 'Content-Length': body.length };
   if (!plain.validator) return { ...plain, headers, body };
   const validator = validatorOfGzip(plain.validator);

@@ -42,7 +42,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   async function serve(exchange: Exchange): Promise<void> {
     const response = await pipeline.respond(exchange);
     if ('stream' in response) return sendStream(exchange, response);
-    send(exchange, config.COMPRESSION === 'on' ? formFor(exchange, response) : response);
+    const form = config.COMPRESSION === 'on' ? formFor(exchange, response) : response;
+    send(exchange, form instanceof Promise ? await form : form);
   }
 
   const handle = endAfterIgnoredOffers((request, response) => {

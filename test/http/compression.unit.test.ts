@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Endpoint, Exchange } from '../../src/http/exchange.ts';
 import {
+  type Forms,
   formFor,
   type HttpResponse,
   jsonResponse,
@@ -21,9 +22,9 @@ const long = JSON.stringify('x'.repeat(2_000));
 const gzip = { 'accept-encoding': 'gzip' };
 
 describe('a response', () => {
-  it('is compressed for a client that accepts it, with the headers that change by it', () => {
+  it('is compressed for a client that accepts it, with the headers that change by it', async () => {
     const plain = revalidated(jsonResponse(200, long), 'Authorization', { Deprecation: '@1' });
-    const form = formOf(plain, gzip);
+    const form = await formOf(plain, gzip);
     expect(textOf(form)).toBe(long);
     const tag = String(plain.headers.ETag);
     const headers = { ETag: `${tag.slice(0, -1)}-gz"`, Vary: 'Authorization, Accept-Encoding' };
@@ -40,13 +41,13 @@ describe('a response', () => {
     });
   });
 
-  it('is compressed from 1 KiB up, errors as well', () => {
-    const made = (length: number, status: number) =>
-      formOf(jsonResponse(status, '"'.padEnd(length, 'x')), gzip, 'graphql').headers;
+  it('is compressed from 1 KiB up, errors as well', async () => {
+    const made = async (length: number, status: number) =>
+      (await formOf(jsonResponse(status, '"'.padEnd(length, 'x')), gzip, 'graphql')).headers;
     for (const status of [200, 400, 500]) {
-      expect(made(1_023, status)).not.toHaveProperty('Content-Encoding');
-      expect(made(1_023, status)).toHaveProperty('Vary', 'Accept-Encoding');
-      expect(made(1_024, status)).toHaveProperty('Content-Encoding', 'gzip');
+      expect(await made(1_023, status)).not.toHaveProperty('Content-Encoding');
+      expect(await made(1_023, status)).toHaveProperty('Vary', 'Accept-Encoding');
+      expect(await made(1_024, status)).toHaveProperty('Content-Encoding', 'gzip');
     }
   });
 
@@ -61,21 +62,21 @@ describe('a response', () => {
       { ...given, headers: { ...given.headers, 'cache-control': 'private,no-transform' } },
     ],
     ['without a body', { status: 204, headers: {}, body: Buffer.alloc(0) }],
-  ])('%s is not changed', (_, response, headers = gzip, endpoint = 'rest') => {
-    expect(formOf(response, headers, endpoint)).toBe(response);
+  ])('%s is not changed', async (_, response, headers = gzip, endpoint = 'rest') => {
+    expect(await formOf(response, headers, endpoint)).toBe(response);
   });
 
-  it('is not compressed if the request has no-transform, since a page cannot set Accept-Encoding', () => {
-    const form = formOf(given, { ...gzip, 'cache-control': 'max-age=0, No-Transform' });
+  it('is not compressed if the request has no-transform, since a page cannot set Accept-Encoding', async () => {
+    const form = await formOf(given, { ...gzip, 'cache-control': 'max-age=0, No-Transform' });
     expect(form.headers).not.toHaveProperty('Content-Encoding');
-    expect(formOf(given, { ...gzip, 'cache-control': 'x-no-transform' }).headers).toHaveProperty(
+    expect((await formOf(given, { ...gzip, 'cache-control': 'x-no-transform' })).headers).toHaveProperty(
       'Content-Encoding',
     );
   });
 
-  it('made by a library with header names in lower case has no header twice', () => {
+  it('made by a library with header names in lower case has no header twice', async () => {
     const headers = { 'content-type': 'application/graphql-response+json', vary: 'Origin' };
-    const form = formOf({ status: 200, headers, body: Buffer.from(long) }, gzip);
+    const form = await formOf({ status: 200, headers, body: Buffer.from(long) }, gzip);
     expect(form.headers).toEqual({
       'content-type': 'application/graphql-response+json',
       Vary: 'Origin, Accept-Encoding',
@@ -84,10 +85,27 @@ describe('a response', () => {
     });
   });
 
-  it('from the cache is compressed once', () => {
-    const cached = { ...jsonResponse(200, long), forms: {} };
-    expect(formOf(cached, gzip)).toBe(formOf(cached, gzip));
-    expect(formOf(cached)).toBe(formOf(cached));
+  it('from the cache is compressed once, also for requests at the same time', async () => {
+    const text = JSON.stringify('x'.repeat(100_000));
+    for (const body of [long, text]) {
+      const cached = { ...jsonResponse(200, body), forms: {} };
+      const forms = await Promise.all([formOf(cached, gzip), formOf(cached, gzip)]);
+      expect(forms[1]).toBe(forms[0]);
+      expect(await formOf(cached, gzip)).toBe(forms[0]);
+      expect(await formOf(cached)).toBe(await formOf(cached));
+    }
+  });
+
+  it('from the cache is compressed anew after a failure', async () => {
+    const forms: Forms = {};
+    const body = Buffer.alloc(100_000);
+    const failing = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation(() => {
+      throw new Error('no memory');
+    });
+    const making = expect(formOf({ ...jsonResponse(200, long), body, forms }, gzip)).rejects.toThrow();
+    await making;
+    failing.mockRestore();
+    expect(forms.gzip).toBeUndefined();
   });
 });
 
@@ -98,20 +116,36 @@ it.each([
   ['gzip;q=0, *', undefined],
   ['deflate, br', undefined],
   [';;q=,,=;', undefined],
-])('the coding for a client that accepts %j is %j', (accept, coding) => {
-  const { headers } = formOf(jsonResponse(200, long), { 'accept-encoding': accept });
+])('the coding for a client that accepts %j is %j', async (accept, coding) => {
+  const { headers } = await formOf(jsonResponse(200, long), { 'accept-encoding': accept });
   expect(headers['Content-Encoding']).toBe(coding);
 });
 
-it('a body is compressed always to the same bytes, without a larger buffer', () => {
+describe('a body', () => {
   const large = JSON.stringify(Array.from({ length: 5_000 }, (_, id) => ({ id, name: 'x' })));
-  for (const size of [1_024, large.length]) {
-    const make = () => formOf(jsonResponse(200, large.slice(0, size)), gzip);
-    const { body } = make();
-    expect(body.buffer.byteLength).toBe(body.length);
-    expect(String(decoded(body, 'gzip'))).toBe(large.slice(0, size));
-    // Deterministic, since an ETag stands for exact bytes.
-    expect(body.equals(make().body)).toBe(true);
-    expect(body.length).toBeLessThan(size / 4);
-  }
+
+  it('is compressed at once or in another thread, always to the same bytes, without a larger buffer', async () => {
+    for (const size of [1_024, 65_536, 65_537, large.length]) {
+      const make = () => formOf(jsonResponse(200, large.slice(0, size)), gzip);
+      expect(make() instanceof Promise).toBe(size > 65_536);
+      const { body } = await make();
+      expect(body.buffer.byteLength).toBe(body.length);
+      expect(String(decoded(body, 'gzip'))).toBe(large.slice(0, size));
+      // Deterministic, since an ETag stands for exact bytes.
+      expect(body.equals((await make()).body)).toBe(true);
+      expect(body.length).toBeLessThan(size / 4);
+    }
+  });
+});
+
+it('a response that the client has in the preferred form is not compressed', async () => {
+  const forms: Forms = {};
+  const cached = { ...revalidated(jsonResponse(200, long), 'Authorization'), forms };
+  const etag = `${String(cached.headers.ETag).slice(0, -1)}-gz"`;
+  const { validator } = await formOf(cached, {
+    'accept-encoding': 'gzip',
+    'if-none-match': `"x", ${etag}`,
+  });
+  expect(validator).toMatchObject({ etag, headers: { ETag: etag, Vary: 'Authorization, Accept-Encoding' } });
+  expect(Object.keys(forms)).toEqual(['plain']);
 });

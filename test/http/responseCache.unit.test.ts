@@ -341,7 +341,7 @@ describe('compression', () => {
     const computed = await responseCache.compute(alice, '/dtt', long);
     const usage = responseCache.usage();
     // The client that it was computed for gets the same form.
-    const first = formFor(exchangeFor('gzip'), computed);
+    const first = await formFor(exchangeFor('gzip'), computed);
     expect(first.headers['Content-Encoding']).toBe('gzip');
     expect(await cachedIn(opened, alice, '/dtt', 'gzip')).toBe(first);
     expect(first.body.length).toBeLessThan(size / 2);
