@@ -22,7 +22,7 @@ import { drawRequest, type FuzzRequest, type Names, namesOf } from './requests.t
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const inFlight = 16;
-const minRequests = 2_500;
+const minRequests = 3_000;
 
 /** How many connections to the database the gateway has at most, beside those of its change feed. */
 const databaseConnections = 10;
@@ -185,7 +185,7 @@ it(`responds to random requests without internal errors or data of other account
   timeout: minutes * 60_000 + 120_000,
 }, async () => {
   const began = performance.now();
-  await fuzz(seed, { requests: minRequests / 2, time: began + minutes * 30_000 });
+  await fuzz(seed, { requests: (2 * minRequests) / 3, time: began + minutes * 30_000 });
   const before = await readIdleUsage();
   await fuzz(seed + 1_000_000, { requests: minRequests, time: began + minutes * 60_000 });
   const after = await readIdleUsage();

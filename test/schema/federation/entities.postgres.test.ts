@@ -147,6 +147,10 @@ describe('a request without a valid token', () => {
     expect(data._service.sdl).toContain(
       'type DttSession implements Node @key(fields: "id") @key(fields: "databaseId")',
     );
+    // Composition does not know it.
+    expect(data._service.sdl).not.toContain('@oneOf');
+    expect(data._service.sdl).toContain('type PageInfo @shareable {');
+    expect(data._service.sdl).toMatch(/^schema @link\(url: "https:\/\/specs/m);
     expect((await ask('{ _service { sdl } viewer { id } }')).status).toBe(401);
     const often = Array.from({ length: 5 }, (_, index) => `a${index}: _service { sdl }`).join(' ');
     const texts = Array.from({ length: 5 }, (_, index) => `a${index}: sdl`).join(' ');
