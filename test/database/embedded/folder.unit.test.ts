@@ -114,7 +114,7 @@ it('claims of several processes have one winner in each round, even beside the l
 });
 
 it('claims within one process have one winner, and at most one while the folder is released', async () => {
-  for (let round = 0; round < 50; round++) {
+  for (let round = 0; round < 20; round++) {
     const won = await claimAtOnce(8);
     expect(won).toHaveLength(1);
     // These are made while the holder releases the folder: at most one of them may win.
