@@ -2,9 +2,8 @@
 
 import { Command } from 'commander';
 import { maxActiveTokens } from '../auth/tokens.ts';
-import { prepareDemo } from '../demo/demoAccount.ts';
+import { checkOnlyDemo, prepareDemo, resetDemo } from '../demo/demoAccount.ts';
 import { demoUsername } from '../demo/demoData.ts';
-import { checkOnlyDemo, resetDemo } from '../demo/resetDemo.ts';
 import { SetupError } from '../errors.ts';
 import { nextCommand, withDatabase } from './database.ts';
 import { say } from './output.ts';

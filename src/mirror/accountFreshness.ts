@@ -4,7 +4,7 @@
  */
 
 import { createSharedRuns } from '../database/waiting.ts';
-import { allParts, type Part } from './pullAccount.ts';
+import { allParts, type Part } from './pull.ts';
 import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
 
 /** The parts of an account that a write may have changed. */

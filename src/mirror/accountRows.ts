@@ -1,8 +1,7 @@
 /** The rows of an account itself: the ids of its records, its active templates, and how far it was read. */
 
 import type pg from 'pg';
-import type { Kind } from './records.ts';
-import { selectIds } from './rows.ts';
+import { type Kind, selectIds } from './rows.ts';
 import type { Transaction } from './writer.ts';
 
 /** The ids of all records of a kind that the account can read. */

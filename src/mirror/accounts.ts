@@ -13,8 +13,8 @@ import {
   type MirroredAccount,
   type MirroredAccountOptions,
 } from './mirroredAccount.ts';
-import { createRuns } from './runs.ts';
 import { createFreshnessStore } from './storedFreshness.ts';
+import { createRuns } from './sync.ts';
 
 export interface AccountsOptions extends MirroredAccountOptions {
   readonly pool: pg.Pool;

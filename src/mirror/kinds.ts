@@ -19,7 +19,7 @@ import {
   withTitle,
 } from './fields.ts';
 import { pendingRecord } from './pending.ts';
-import type { Kind } from './records.ts';
+import type { Kind } from './rows.ts';
 
 /** The owner of a record: only the id of the account is valid. */
 type OwnerId = z.ZodType<number>;

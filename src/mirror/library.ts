@@ -4,8 +4,7 @@
  */
 
 import type pg from 'pg';
-import type { MirrorRecord, Row } from './records.ts';
-import { selectIds } from './rows.ts';
+import { type MirrorRecord, type Row, selectIds } from './rows.ts';
 
 /**
  * Returns a template with the owner that it has here. The list of an account decides who owns a template only if the account is

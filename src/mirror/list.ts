@@ -11,7 +11,7 @@ import {
   unreadable,
 } from '../upstream/upstream.ts';
 import { numeric, recordId } from './fields.ts';
-import type { Kind, MirrorRecord } from './records.ts';
+import type { Kind, MirrorRecord } from './rows.ts';
 
 /** The largest page of the REST interface (docs/rest.md#paging). */
 const pageSize = 100;

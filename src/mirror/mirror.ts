@@ -6,9 +6,8 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import type { Row } from './records.ts';
 import type { WriteCounts } from './report.ts';
-import { acquireSharedLock, findDiffering, upsert } from './rows.ts';
+import { acquireSharedLock, findDiffering, type Row, upsert } from './rows.ts';
 
 /**
  * Adds an account to the mirror if it is not here yet. An empty database becomes a mirror.

@@ -13,8 +13,8 @@ import {
   UpstreamError,
 } from '../upstream/upstream.ts';
 import { type AccountFreshness, createAccountFreshness, type WriteScope } from './accountFreshness.ts';
-import type { AccountRuns } from './runs.ts';
 import type { FreshnessStore } from './storedFreshness.ts';
+import type { AccountRuns } from './sync.ts';
 
 export interface MirroredAccountOptions {
   readonly base: string;

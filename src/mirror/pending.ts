@@ -6,8 +6,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { withOwner } from './library.ts';
-import type { Kind, MirrorRecord, Row } from './records.ts';
-import { selectIds } from './rows.ts';
+import { type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 
 /** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
 export const readPending = (pool: pg.Pool, { table }: Pick<Kind, 'table'>, accountId: number) =>

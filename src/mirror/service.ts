@@ -24,7 +24,7 @@ import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import { allParts } from './pullAccount.ts';
+import { allParts } from './pull.ts';
 import { announceWrite } from './storedFreshness.ts';
 
 export interface MirrorService {

@@ -6,9 +6,16 @@
 import pg from 'pg';
 import { addImports, dereference, inLibrary, link, removeTemplates, takeTemplates } from './library.ts';
 import { asStored, type HeldRecords, isUnchanged } from './pending.ts';
-import type { Kind, MirrorRecord, Row } from './records.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
-import { acquireSharedLock, findDiffering, insert, upsert } from './rows.ts';
+import {
+  acquireSharedLock,
+  findDiffering,
+  insert,
+  type Kind,
+  type MirrorRecord,
+  type Row,
+  upsert,
+} from './rows.ts';
 
 /** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
 export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;

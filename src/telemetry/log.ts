@@ -99,31 +99,23 @@ const maxCauses = 3;
 
 /**
  * Describes an error by what may be logged: its type, its code, its stack, and its message without values. Other properties
- * are left out: errors of the database carry the row at fault, and those of Prisma the arguments of the call.
+ * are left out: errors of the database carry the row at fault.
  */
 export function describeError(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' };
-  const { name, stack = '', cause } = error;
+  const { name, message, stack = '', cause } = error;
   // JSON leaves out what is undefined.
   return {
     type: name === 'error' ? error.constructor.name : name,
     code: systemCodeOf(error),
-    message: messageOf(error),
+    message: message.replace(quoted, (_, kept = '…') => kept),
     stack: (stack.match(/^\s+at .*$/gm) ?? []).join('\n'),
     cause: cause instanceof Error && depth < maxCauses ? describeError(cause, depth + 1) : undefined,
   };
 }
 
-/** The beginning of Prisma's messages: the call with its arguments, or the lines of source that made it. */
-const preface = /^.*(?:\n→[^\n]*|invocation:)\n+/s;
-
 /** Text in quotes. It is a value, unless the word before says that it is the name of something in the database. */
 const quoted = /(\b(?:relation|table|column|constraint|index|type|enum|function) "[^"]*")|["'].*["']/gs;
-
-function messageOf({ message }: Error): string {
-  const safe = message.replace(preface, '').replace(quoted, (_, name = '…') => name);
-  return safe.split('\n\n').at(-1) ?? '';
-}
 
 /** The levels of these lines, as pino numbers them. */
 const info = 30;

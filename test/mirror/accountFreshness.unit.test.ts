@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../src/database/waiting.ts';
 import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
-import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
+import { allParts, type Part } from '../../src/mirror/pull.ts';
 import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
 /** What the database stores; its clock is `ahead` of the one here by so many milliseconds. */

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { identifyByAnyRoute } from '../../src/mirror/account.ts';
-import type { FailedDetails } from '../../src/mirror/pullDetails.ts';
+import type { FailedDetails } from '../../src/mirror/details.ts';
 import { syncDetails } from '../../src/mirror/sync.ts';
 import { createUpstream } from '../../src/upstream/upstream.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../support/gateway.ts';

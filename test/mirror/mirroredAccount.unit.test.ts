@@ -3,9 +3,9 @@
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMirroredAccount, type MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
-import { allParts, type Part } from '../../src/mirror/pullAccount.ts';
-import type { AccountRuns } from '../../src/mirror/runs.ts';
+import { allParts, type Part } from '../../src/mirror/pull.ts';
 import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import type { AccountRuns } from '../../src/mirror/sync.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 
 const interval = 60_000;

@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
-import { type AccountRuns, createRuns } from '../../src/mirror/runs.ts';
 import { createFreshnessStore, readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { type AccountRuns, createRuns } from '../../src/mirror/sync.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';

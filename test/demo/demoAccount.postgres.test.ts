@@ -2,8 +2,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken, findToken } from '../../src/auth/tokens.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { checkOnlyDemo, resetDemo } from '../../src/demo/resetDemo.ts';
+import { checkOnlyDemo, prepareDemo, resetDemo } from '../../src/demo/demoAccount.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
