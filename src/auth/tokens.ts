@@ -3,7 +3,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type pg from 'pg';
-import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
@@ -153,11 +152,7 @@ export function activeTokens(sql: Sql, userId: number): Promise<Token[]> {
   );
 }
 
-/**
- * Creates a token. This is SQL, since the first start creates one for the demo account, and would take a
- * quarter of a second longer with Prisma's client. The client cannot lock a row either.
- * @throws {TokenError} for what `addToken` rejects.
- */
+/** Creates a token. @throws {TokenError} for what `addToken` rejects. */
 export const createToken = (
   pool: pg.Pool,
   username: string,
@@ -258,26 +253,13 @@ export function stateOf({
  * The user's tokens without their secrets, newest first.
  * @throws {TokenError} for an unknown user.
  */
-export async function listTokens(database: PrismaClient, username: string) {
-  const user = await database.user.findUnique({
-    where: { username },
-    select: {
-      tokens: {
-        select: {
-          id: true,
-          name: true,
-          scope: true,
-          createdAt: true,
-          lastUsedAt: true,
-          expiresAt: true,
-          revokedAt: true,
-        },
-        orderBy: { id: 'desc' },
-      },
-    },
-  });
+export async function listTokens(sql: Sql, username: string) {
+  const [user] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [username]);
   if (!user) throw unknownUser(username);
-  return user.tokens;
+  return sql.run<Token & { readonly revokedAt: Date | null }>(
+    `SELECT ${columns}, "revokedAt" FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC`,
+    [user.id],
+  );
 }
 
 const unknownUser = (username: string) =>

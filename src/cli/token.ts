@@ -101,8 +101,8 @@ tokenCommand
   .requiredOption('--user <username>', 'whose tokens')
   .option('--json', 'as JSON')
   .action(({ user, json }: { user: string; json?: true }) =>
-    withDatabase(async ({ client }) => {
-      const listed = await listTokens(client, user);
+    withDatabase(async ({ sql }) => {
+      const listed = await listTokens(sql, user);
       const tokens = listed.map((token) => ({ ...token, state: stateOf(token) }));
       if (json) return printJson(tokens);
       const rows = tokens.map(({ state, ...token }) => [

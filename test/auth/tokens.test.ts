@@ -96,7 +96,7 @@ describe('rotateToken', () => {
     const third = await rotateToken(database.pool, id, 60_000);
     expect(await isFound(token, second.token, third.token)).toEqual([false, true, true]);
     expect((await findToken(database.sql, third.token))?.scope).toBe('read');
-    expect(await listTokens(database.client, user)).toHaveLength(5);
+    expect(await listTokens(database.sql, user)).toHaveLength(5);
     await revokeToken(database.pool, id);
     expect(await isFound(token, second.token, third.token)).toEqual([false, false, false]);
     await expect(rotateToken(database.pool, id, 0)).rejects.toThrow('There is no active token with the id');
@@ -151,9 +151,9 @@ describe('createToken', () => {
       await expect(createToken(database.pool, other, 'test')).rejects.toThrow(
         `Creating a token needs the ultra tier; the account has ${JSON.stringify(tier)}`,
       );
-      expect(await listTokens(database.client, other)).toEqual([]);
+      expect(await listTokens(database.sql, other)).toEqual([]);
     }
-    expect(await listTokens(database.client, user)).toEqual([]);
+    expect(await listTokens(database.sql, user)).toEqual([]);
     await createToken(database.pool, user, ` Zoë’s ${'📱'.repeat(94)} `);
     await createToken(database.pool, user, 'Zoë');
     await expect(createToken(database.pool, user, 'Zoe\u0308')).rejects.toThrow(
@@ -172,7 +172,7 @@ describe('createToken', () => {
     for (const reason of reasons) {
       expect(reason.message).toBe('The account already has 5 active tokens; revoke one first');
     }
-    expect(await listTokens(database.client, user)).toHaveLength(5);
+    expect(await listTokens(database.sql, user)).toHaveLength(5);
 
     await revokeToken(database.pool, created[0] ?? 0);
     await createToken(database.pool, user, 'in its place');
@@ -182,14 +182,14 @@ describe('createToken', () => {
 
 it('the tokens of a user are listed newest first, without secrets, and revoked once', async () => {
   const [user, other] = [await createUser('lister'), await createUser('other')];
-  expect(await listTokens(database.client, user)).toEqual([]);
+  expect(await listTokens(database.sql, user)).toEqual([]);
   const first = await createToken(database.pool, user, 'first');
   await createToken(database.pool, other, 'not mine');
   const second = await createToken(database.pool, user, 'second');
   // The database has the row that was written last at the end.
   await revokeToken(database.pool, second.id);
   const fresh = { scope: 'activate', createdAt: expect.any(Date), lastUsedAt: null, expiresAt: null };
-  const listed = await listTokens(database.client, user);
+  const listed = await listTokens(database.sql, user);
   expect(listed).toEqual([
     { id: second.id, name: 'second', revokedAt: expect.any(Date), ...fresh },
     { id: first.id, name: 'first', revokedAt: null, ...fresh },
@@ -199,6 +199,6 @@ it('the tokens of a user are listed newest first, without secrets, and revoked o
       `There is no active token with the id ${missing}`,
     );
   // The time of the first revocation is unchanged.
-  expect(await listTokens(database.client, user)).toEqual(listed);
-  await expect(listTokens(database.client, 'nobody')).rejects.toThrow(TokenError);
+  expect(await listTokens(database.sql, user)).toEqual(listed);
+  await expect(listTokens(database.sql, 'nobody')).rejects.toThrow(TokenError);
 });

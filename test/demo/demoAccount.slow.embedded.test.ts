@@ -130,7 +130,7 @@ describe('the demo account', () => {
     const count = await database.client.dttSession.count();
     expect(await prepare()).toBe(token);
     expect(await database.client.dttSession.count()).toBe(count);
-    expect(await listTokens(database.client, 'demo')).toHaveLength(1);
+    expect(await listTokens(database.sql, 'demo')).toHaveLength(1);
   });
 
   it.each([
