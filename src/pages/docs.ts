@@ -10,8 +10,7 @@ import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
 import { type PageHandler, pageByToken, staticFile } from './page.ts';
-import { card, referencePage, section, table } from './reference.ts';
-import { escapeHtml, prose } from './template.ts';
+import { card, escapeHtml, prose, referencePage, section, table } from './template.ts';
 
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {

@@ -1,5 +1,6 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
+import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, hasConsole } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
@@ -7,14 +8,15 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRead } from '../http/request.ts';
+import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { withErrorPage } from './errorPage.ts';
 import { homePage } from './home.ts';
-import { bundledFiles, type PageHandler, staticResponse } from './page.ts';
+import { headerFor, linksFor, listOf, type PageSettings, pages } from './links.ts';
+import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
+import { escapeHtml, readTemplate } from './template.ts';
 
 interface PagesOptions {
   readonly config: Config;
@@ -108,4 +110,25 @@ function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, wat
     if (mirror) lines.push(`upstream: ${mirror.status()}`);
     return textResponse(isReady ? 200 : 503, lines.join('\n'));
   };
+}
+
+const errorPage = readTemplate('error.html');
+
+/** The error, as a page if a browser has asked for one. @param response the error as text. */
+function withErrorPage(
+  exchange: Exchange,
+  { status, headers: given, ...response }: HttpResponse,
+  settings: PageSettings,
+): HttpResponse {
+  const headers = { ...given, Vary: 'Accept, Authorization' };
+  if (!isFromBrowser(exchange)) return { ...response, status, headers };
+  const title = STATUS_CODES[status] ?? '';
+  const text = response.body.toString().replace('Not found.', 'There is no page at this address.');
+  const lines = text.replace(' The home page lists all pages.', '').trim().split('\n');
+  if (status >= 500) lines.push(`Try again in a moment. The log names this request \`${exchange.id}\`.`);
+  const says = lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('\n');
+  const links = listOf(linksFor(settings, pages));
+  const html = errorPage.fill({ header: headerFor(settings), status: String(status), title, says, links });
+  const page = pageResponse(html, errorPage.policy);
+  return { ...page, status, headers: { ...headers, ...page.headers, 'Cache-Control': 'no-store' } };
 }

@@ -5,8 +5,7 @@ import { writeGlobalId } from '../schema/globalId.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { hasGraphiql, headerFor, type PageSettings } from './links.ts';
 import { type PageHandler, staticResponse } from './page.ts';
-import { card, referencePage, section, table } from './reference.ts';
-import { escapeHtml, prose } from './template.ts';
+import { card, escapeHtml, prose, referencePage, section, table } from './template.ts';
 
 export const createSchemaPage = (settings: PageSettings): PageHandler =>
   staticResponse(async () => {
