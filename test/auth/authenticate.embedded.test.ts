@@ -75,11 +75,12 @@ it('requests whose token is revoked while their bodies are being received are re
   await revokeToken(database.pool, id);
   // The token is looked up again only if the body took more than a second.
   await sleep(1_100);
-  const statusesOf = connections.map(async ({ socket, rest, ended }) => {
+  const responsesOf = connections.map(async ({ socket, rest, ended }) => {
     socket.write(rest);
-    return parseResponses(await ended()).map(({ status }) => status);
+    return parseResponses(await ended()).map(({ status, headers }) => [status, headers['www-authenticate']]);
   });
-  expect(await Promise.all(statusesOf)).toEqual(requests.map(() => [401]));
+  const revoked = 'Bearer error="invalid_token", error_description="the token is unknown or revoked"';
+  expect(await Promise.all(responsesOf)).toEqual(requests.map(() => [[401, revoked]]));
   await gateway.close();
 });
 

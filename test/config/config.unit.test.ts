@@ -176,6 +176,7 @@ describe('readConfig', () => {
   it.each([
     ['mysql://me:hunter2@host/app', 'mysql://me:***@host/app'],
     ['MySQL://host/app?user=me&Password=hunter2&x=1', 'MySQL://host/app?user=me&Password=***&x=1'],
+    ['mysql://host/app?password=hunter2&sslpassword=x', 'mysql://host/app?password=***&sslpassword=***'],
     ['me:hunter2@host/app', '***@host/app'],
     ['postgresql:me:hunter2@host', '***@host'],
     ['postgresql://me:hun\nter2@a b', 'postgresql://me:***@a b'],

@@ -12,6 +12,7 @@ const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
 
 const lists = vi.fn<AccountRuns['lists']>();
+const details = vi.fn<AccountRuns['details']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
 const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
 const onFailure = vi.fn();
@@ -41,6 +42,7 @@ beforeEach(() => {
   vi.advanceTimersByTime(10_000);
   vi.resetAllMocks();
   lists.mockImplementation(succeed);
+  details.mockResolvedValue();
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
   mark = undefined;
   noteStoredWrite.mockImplementation(async () => {
@@ -54,7 +56,7 @@ beforeEach(() => {
     timing: {},
     budget: createBudget(0),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, skipped: () => 0, progress: () => 0 },
+    runs: { lists, details, skipped: () => 0, progress: () => 0 },
     stored: { read: readStored, noteWrite: noteStoredWrite },
     interval,
     idle: 10 * interval,
@@ -88,6 +90,18 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(11);
     await account.touch();
     expect(lists).toHaveBeenCalledTimes(12);
+  });
+
+  it('has no more details read either when there was no request for a while', async () => {
+    details.mockImplementation(
+      (_, signal) => new Promise((end) => signal.addEventListener('abort', () => end())),
+    );
+    await account.touch();
+    const isReadUntil = () => details.mock.lastCall?.[1].aborted;
+    await vi.advanceTimersByTimeAsync(10 * interval);
+    expect([details.mock.calls.length, isReadUntil()]).toEqual([11, false]);
+    await vi.advanceTimersByTimeAsync(interval);
+    expect([details.mock.calls.length, isReadUntil()]).toEqual([11, true]);
   });
 
   it('is not read while another process refreshes it', async () => {

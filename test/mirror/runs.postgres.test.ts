@@ -5,9 +5,11 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
+import { createDetailsOnDemand } from '../../src/mirror/details.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
 import { createFreshnessStore, readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/sync.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -16,6 +18,7 @@ import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '
 const sessions = 30;
 const failed = { failure: 'failed' };
 const { signal } = new AbortController();
+const logger = pino({ level: 'silent' });
 
 let database: TestDatabase;
 let memoryUpstream: MemoryUpstream;
@@ -45,7 +48,6 @@ beforeEach(async () => {
       return other === undefined ? response : other;
     },
   };
-  const logger = pino({ level: 'silent' });
   runs = createRuns({ pool: database.pool, userId: 1, logger, identify: identifyByUsersMe });
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
@@ -74,6 +76,28 @@ const fail = (error: Error) => () => {
   throw error;
 };
 const missing = fail(new UpstreamRejection('no', { ...failed, status: 404 }, 'not found'));
+
+it('a list is read to its end if the upstream states a larger page than it may send', async () => {
+  addSessions(sessions + 1, 250);
+  const { get } = upstream;
+  const pagination = { limit: 500 };
+  upstream = { ...upstream, get: async (path) => Object.assign(Object(await get(path)), { pagination }) };
+  await readLists();
+  expect(await database.client.dttSession.count()).toBe(250);
+});
+
+it('details beyond the budget are not requested for a client, who is told when all of them may be', async () => {
+  await readLists();
+  requests.length = 0;
+  const budget = { ...createBudget(0), available: () => 2, delayFor: (count: number) => count * 7_000 };
+  const accountOf = async () => ({ upstream, budget });
+  const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
+  const viewer = { id: 1, tokenId: undefined, scope: 'activate' } as const;
+  await expect(fetchDetails(viewer, 'DttSession', [1, 2, 3, 4, 5])).rejects.toThrow(
+    'The details of 3 records are not here yet; try again in 21 s',
+  );
+  expect(requests.toSorted()).toEqual(['/dtt/sessions/1', '/dtt/sessions/2']);
+});
 
 describe('a record that cannot be read by its id', () => {
   it('is not requested again for an hour, while the others are read', async () => {

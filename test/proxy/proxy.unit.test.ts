@@ -338,6 +338,7 @@ describe('a stored response', () => {
     let number = 0;
     proxied.respond = (request, response) => {
       const isKnown = request.headers['if-none-match'] === '"v1"';
+      if (!isKnown) response.setHeader('Age', '20');
       response
         .writeHead(isKnown ? 304 : 200, { ETag: '"v1"', 'X-Number': `${++number}` })
         .end(isKnown ? '' : 'whole');

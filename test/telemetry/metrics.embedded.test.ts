@@ -1,5 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AggregatorRegistry, Registry } from 'prom-client';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
@@ -54,17 +55,20 @@ const post = (query: string) => ({
   body: JSON.stringify({ query }),
 });
 
+/** What the metrics read. */
+const parts: MetricsOptions = {
+  // No more of these two is used.
+  pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
+  responseCache: {
+    counters: { hits: 11, misses: 12, shared: 13, overtaken: 14 },
+    usage: () => ({ entries: 15, bytes: 16 }),
+  } as unknown as MetricsOptions['responseCache'],
+  feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
+};
+
 describe('/metrics', () => {
   it('has exactly these metrics, with the same values in each scrape', async () => {
-    const metrics = createMetrics({
-      // The parts that the metrics read.
-      pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
-      responseCache: {
-        counters: { hits: 11, misses: 12, shared: 13, overtaken: 14 },
-        usage: () => ({ entries: 15, bytes: 16 }),
-      } as unknown as MetricsOptions['responseCache'],
-      feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
-    });
+    const metrics = createMetrics(parts);
     const given = [
       { endpoint: 'rest', operation: 'GET /dtt' },
       { endpoint: 'page' },
@@ -127,6 +131,22 @@ describe('/metrics', () => {
       ]),
     );
     expect(durations.filter((line) => line.includes('subscription'))).toEqual([]);
+  });
+
+  it('has the sums of all workers, and of each state the lowest', async () => {
+    const print = vi.spyOn(Registry.prototype, 'metrics');
+    const standby = { name: 'a', isHealthy: true, status: 'ready', reads: 3 };
+    const replicas = { figures: () => ({ primary: 4, retried: 0, standbys: [standby] }) };
+    const feed = { ...parts.feed, listening: true, kind: 'logical' } as const;
+    await createMetrics({ ...parts, feed, replicas }).print();
+    const [registry] = print.mock.contexts;
+    print.mockRestore();
+    if (!(registry instanceof Registry)) throw new Error('nothing was printed');
+    const ofWorker = await registry.getMetricsAsJSON();
+    const text = await AggregatorRegistry.aggregate([ofWorker, ofWorker]).metrics();
+    expect(text.match(/(?<=^dovetail_)(database_w|feed_l|standby_up).*/gm)).toEqual([
+      ...['database_waiting 10', 'feed_listening 1', 'feed_logical 1', 'standby_up{server="a"} 1'],
+    ]);
   });
 
   it('counts no request any more whose client has left, also if it was sent behind another on the same connection', async () => {

@@ -250,6 +250,7 @@ describe('the client of an upstream', () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } });
     const end = new AbortController();
     const response = upstream.get('/dtt', end.signal);
+    await expect.poll(() => server.requests).toHaveLength(1);
     setTimeout(() => end.abort(), 50);
     await expect(response).rejects.toThrow('aborted');
     expect(server.requests).toHaveLength(1);
