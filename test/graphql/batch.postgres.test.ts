@@ -81,6 +81,8 @@ describe('a batch', () => {
       expect(status).toBe(200);
       expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
       expect(body).toEqual(alone);
+      const { headers: ofOne } = await post(viewer);
+      for (const name of ['Vary', 'Cache-Control']) expect(headers.get(name)).toBe(ofOne.get(name));
     }
   });
 

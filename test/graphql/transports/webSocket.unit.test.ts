@@ -59,14 +59,14 @@ const createExchange = () =>
   }) as unknown as Exchange;
 
 /** Opens a socket for a client that has not sent anything. */
-function open(given: Partial<PipelineAccess> = {}) {
+function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQuota(1)) {
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
   const connection = createGraphqlSocket(socket as unknown as WebSocket, opening);
   const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given };
   createProtocol({
     operations: operations as PipelineAccess,
-    connectionQuota: createUserQuota(1),
+    connectionQuota,
   }).opened(connection, connection);
   const receive = async (message: object) => {
     socket.emit('message', JSON.stringify(message), false);
@@ -143,6 +143,22 @@ it('is closed with 4408 when its client does not initialise it in time, but not 
   await vi.advanceTimersByTimeAsync(5_000);
   expect(silent.socket.close).toHaveBeenCalledWith(4408, 'Connection initialisation timeout');
   expect(known.socket.close).not.toHaveBeenCalled();
+});
+
+it('does not count if its client leaves while its token is checked', async () => {
+  const quota = createUserQuota(1);
+  let leave = () => {};
+  const identify = async () => {
+    leave();
+    return { viewer: { id: 1, tokenId: 1, scope: 'read' } } as const;
+  };
+  const { socket, receive } = open({ identify }, quota);
+  leave = () => {
+    socket.readyState = 3;
+    socket.emit('close');
+  };
+  await receive({ type: 'connection_init' });
+  expect([socket.close.mock.calls.length, quota.acquire(1)]).toEqual([1, true]);
 });
 
 it('when the gateway closes, a running query gets its result, and a subscription ends without a message', async () => {
