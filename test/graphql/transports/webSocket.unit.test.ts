@@ -76,11 +76,13 @@ function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQ
   return { socket, connection, receive, subscribe, ...others };
 }
 
+const identified = { viewer: { id: 1, tokenId: 1, scope: 'read' } } as const;
+
 /** A socket of an authenticated client, whose operations get their responses from the test, in their order. */
 async function openKnown() {
   const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
   const socket = open({
-    identify: async () => ({ viewer: { id: 1, tokenId: 1, scope: 'read' } }),
+    identify: async () => identified,
     run: () => ({ exchange: createExchange(), response: new Promise((done) => settle.push(done)) }),
   });
   await socket.receive({ type: 'connection_init' });
@@ -145,12 +147,21 @@ it('is closed with 4408 when its client does not initialise it in time, but not 
   expect(known.socket.close).not.toHaveBeenCalled();
 });
 
+it('no longer watches its token once it is closed', async () => {
+  const stop = vi.fn();
+  const { socket, receive } = open({ identify: async () => identified, watch: () => stop });
+  await receive({ type: 'connection_init' });
+  expect(stop).not.toHaveBeenCalled();
+  socket.emit('close');
+  expect(stop).toHaveBeenCalledOnce();
+});
+
 it('does not count if its client leaves while its token is checked', async () => {
   const quota = createUserQuota(1);
   let leave = () => {};
   const identify = async () => {
     leave();
-    return { viewer: { id: 1, tokenId: 1, scope: 'read' } } as const;
+    return identified;
   };
   const { socket, receive } = open({ identify }, quota);
   leave = () => {
