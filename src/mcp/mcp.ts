@@ -142,12 +142,13 @@ function createServer(
 /** A function that gives the current tools. They change with the file of persisted operations. */
 function createTools({ config, persistedFile }: McpOptions): () => readonly Tool[] {
   const mayWrite = config.MCP === 'write';
+  const queryTool = createQueryTool(config);
   const own = [
     ...restTools.filter(({ annotations }) => mayWrite || annotations.readOnlyHint),
-    ...(config.PERSISTED_OPERATIONS === 'only' ? [] : [createQueryTool(config)]),
+    ...(config.PERSISTED_OPERATIONS === 'only' ? [] : [queryTool]),
   ];
   // The name of a tool that the settings leave out stays reserved.
-  const taken = new Set([...own, ...restTools].map(({ name }) => name));
+  const taken = new Set([...restTools, queryTool].map(({ name }) => name));
   let known: { readonly generation: number; readonly tools: readonly Tool[] } | undefined;
   return () => {
     const { generation } = persistedFile;

@@ -83,6 +83,22 @@ describe('a token', () => {
     expect((await ask(secret, '{ viewer { databaseId } }')).status).toBe(401);
   });
 
+  it('sees after each of several changes in one request what has changed', async () => {
+    const account = await open();
+    const tokens = '{ viewer { apiTokens { name } } }';
+    const { data } = await ask(
+      account.manager,
+      `mutation { one: createApiToken(name: "a") ${tokens} two: revokeApiToken(id: ${(await tokensOf(account))[0]?.id}) ${tokens}
+        three: createApiToken(name: "b") ${tokens} }`,
+    );
+    const named = (...names: string[]) => ({ viewer: { apiTokens: names.map((name) => ({ name })) } });
+    expect(data).toEqual({
+      one: named('a', 'manager', 'test'),
+      two: named('a', 'manager'),
+      three: named('b', 'a', 'manager'),
+    });
+  });
+
   it('may revoke itself, and changes nothing after that', async () => {
     const account = await open();
     const { manager, managerId } = account;

@@ -81,15 +81,19 @@ describe('a batch', () => {
       expect(status).toBe(200);
       expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
       expect(body).toEqual(alone);
+      const { headers: ofOne } = await post(viewer);
+      for (const name of ['Vary', 'Cache-Control']) expect(headers.get(name)).toBe(ofOne.get(name));
     }
   });
 
-  it('has one line in the log, which names none of its operations', async () => {
+  it('has one line in the log, which names none of its operations, with the code of the first error', async () => {
     const settings = { BATCHING: 'on' };
     const logged = await openTestGateway(await openBeside(gateway.database), { settings, logLevel: 'info' });
     onTestFinished(() => logged.close());
-    await post([viewer, active], { to: logged });
-    await expect.poll(() => logged.log.map((line) => JSON.parse(line).operation)).toEqual(['batch']);
+    await post([viewer, { query: '{ nobody }' }, active], { to: logged });
+    await expect
+      .poll(() => logged.log.map((line) => JSON.parse(line)))
+      .toMatchObject([{ operation: 'batch', code: 'BAD_USER_INPUT' }]);
   });
 
   it('runs its mutations in order, and a query after a mutation sees the change', async () => {

@@ -170,7 +170,7 @@ describe('the MCP endpoint', () => {
     const body = { jsonrpc: '2.0', id: 1, method: 'unknown', ...forged };
     const { status, headers, text } = await ask(gateway, { token: account.token, body });
     expect(status).not.toBe(299);
-    expect(headers.has('X-Forged')).toBe(false);
+    expect([headers.has('X-Forged'), headers.get('Cache-Control')]).toEqual([false, 'no-store']);
     expect(JSON.parse(text)).toHaveProperty('jsonrpc', '2.0');
   });
 

@@ -54,6 +54,9 @@ query Devices { devices { nodes { databaseId ... on OssmDevice { chip } } } }
 "Not a tool, since another tool has this name."
 query viewer { viewer { username } }
 
+"Nor one, also where the settings leave that tool out."
+query graphqlQuery { viewer { username } }
+
 query WithoutDescription { viewer { username } }
 
 "Not a tool, since it is a subscription."

@@ -96,6 +96,7 @@ describe('a token', () => {
     const open = async (path: string, headers: Record<string, string>, { url } = gateway, method = 'GET') => {
       const response = await fetch(`${url}/api/v1${path}`, { method, headers, redirect: 'manual' });
       await response.text();
+      if (response.status === 302) expect(response.headers.get('Vary')).toContain('Accept, Authorization');
       return [response.status, response.headers.get('Location')];
     };
     for (const target of ['', '?x=1']) expect(await open(target, { Accept: accept })).toEqual([302, '/docs']);

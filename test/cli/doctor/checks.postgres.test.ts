@@ -185,6 +185,11 @@ it.each([
     'SELECT on "LockSegment"; SELECT on "_prisma_migrations"',
   ],
   ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"'],
+  ['INSERT, UPDATE ON "User", "ApiToken"', 'INSERT on "ApiToken"; UPDATE on "ApiToken"; UPDATE on "User"'],
+  [
+    'ALL ON "RateLimit"',
+    'DELETE on "RateLimit"; INSERT on "RateLimit"; SELECT on "RateLimit"; UPDATE on "RateLimit"',
+  ],
   // Either right suffices.
   ['UPDATE ON "ApiToken_id_seq"', 'USAGE on "ApiToken_id_seq"'],
 ])('finds that the role lacks %s, which requests need, and its advice fixes that', async (right, lacks) => {

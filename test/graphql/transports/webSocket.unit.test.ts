@@ -59,14 +59,14 @@ const createExchange = () =>
   }) as unknown as Exchange;
 
 /** Opens a socket for a client that has not sent anything. */
-function open(given: Partial<PipelineAccess> = {}) {
+function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQuota(1)) {
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
   const connection = createGraphqlSocket(socket as unknown as WebSocket, opening);
   const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given };
   createProtocol({
     operations: operations as PipelineAccess,
-    connectionQuota: createUserQuota(1),
+    connectionQuota,
   }).opened(connection, connection);
   const receive = async (message: object) => {
     socket.emit('message', JSON.stringify(message), false);
@@ -76,11 +76,13 @@ function open(given: Partial<PipelineAccess> = {}) {
   return { socket, connection, receive, subscribe, ...others };
 }
 
+const identified = { viewer: { id: 1, tokenId: 1, scope: 'read' } } as const;
+
 /** A socket of an authenticated client, whose operations get their responses from the test, in their order. */
 async function openKnown() {
   const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
   const socket = open({
-    identify: async () => ({ viewer: { id: 1, tokenId: 1, scope: 'read' } }),
+    identify: async () => identified,
     run: () => ({ exchange: createExchange(), response: new Promise((done) => settle.push(done)) }),
   });
   await socket.receive({ type: 'connection_init' });
@@ -143,6 +145,31 @@ it('is closed with 4408 when its client does not initialise it in time, but not 
   await vi.advanceTimersByTimeAsync(5_000);
   expect(silent.socket.close).toHaveBeenCalledWith(4408, 'Connection initialisation timeout');
   expect(known.socket.close).not.toHaveBeenCalled();
+});
+
+it('no longer watches its token once it is closed', async () => {
+  const stop = vi.fn();
+  const { socket, receive } = open({ identify: async () => identified, watch: () => stop });
+  await receive({ type: 'connection_init' });
+  expect(stop).not.toHaveBeenCalled();
+  socket.emit('close');
+  expect(stop).toHaveBeenCalledOnce();
+});
+
+it('does not count if its client leaves while its token is checked', async () => {
+  const quota = createUserQuota(1);
+  let leave = () => {};
+  const identify = async () => {
+    leave();
+    return identified;
+  };
+  const { socket, receive } = open({ identify }, quota);
+  leave = () => {
+    socket.readyState = 3;
+    socket.emit('close');
+  };
+  await receive({ type: 'connection_init' });
+  expect([socket.close.mock.calls.length, quota.acquire(1)]).toEqual([1, true]);
 });
 
 it('when the gateway closes, a running query gets its result, and a subscription ends without a message', async () => {
