@@ -1,14 +1,15 @@
 /** Opening a database on a server: what is rejected, how its sessions are configured, and that they are closed. */
 
 import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
+import { message } from '../../src/database/embedded/server.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
 import { openTestDatabase } from '../support/gateway.ts';
-import { openSilentServer } from '../support/silent.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
 const database = await openTestDatabase();
@@ -194,3 +195,34 @@ it('a session is closed by the client when the server does not close its connect
   await closing;
   expect(client.connection.stream.destroyed).toBe(true);
 });
+
+/**
+ * A server that accepts connections and then never responds, like a paused pooler. It does not respond to their end either.
+ * @param greets whether clients can connect. Otherwise they get nothing at all, and `asked` settles when the first connects.
+ */
+async function openSilentServer(greets = true) {
+  const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
+  const sockets = new Set<Socket>();
+  let ask = () => {};
+  const asked = new Promise<void>((settle) => {
+    ask = settle;
+  });
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    if (greets) socket.once('data', () => socket.write(greeting, () => socket.once('data', ask)));
+    else ask();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  // It listens on a port, and not on a pipe.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `postgres://me:secret@127.0.0.1:${port}/none`,
+    asked,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -12,8 +12,6 @@ import pg from 'pg';
 import { freePort } from './freePort.ts';
 import { findPostgresPrograms } from './postgresPrograms.ts';
 
-export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
-
 const user = 'postgres';
 const password = 'postgres';
 

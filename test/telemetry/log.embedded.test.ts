@@ -8,7 +8,6 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { setProperty } from '../support/property.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -178,3 +177,13 @@ it.each<[object, string, string]>([
     for (const undo of restore) undo();
   }
 });
+
+/** @returns a function that restores the property. */
+function setProperty(object: object, name: string, value: unknown): () => void {
+  const before = Object.getOwnPropertyDescriptor(object, name);
+  Object.defineProperty(object, name, { value, configurable: true, writable: true });
+  return () => {
+    if (before) Object.defineProperty(object, name, before);
+    else Reflect.deleteProperty(object, name);
+  };
+}
