@@ -1,5 +1,6 @@
 /**
- * Errors and their messages. The messages that a client may see are in one table; any other error is masked and logged.
+ * Errors and their messages. Those that several parts of the gateway send are in one table. A client sees only errors that are meant
+ * for it; any other is masked and logged.
  * Errors for the operator of Dovetail say what to change.
  */
 

@@ -79,6 +79,7 @@ const census = `
     records AS (${recorded.join(' UNION ALL ')})
   SELECT NOT EXISTS (SELECT FROM "Mirror") AND (NOT EXISTS (SELECT FROM "User") OR
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
+      AND NOT EXISTS (SELECT FROM "LockTemplate" WHERE name NOT IN ('Weekend Lock', 'Evening', 'One Week'))
       AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known))) AS "isOnlyDemo"`;
 
 /** @throws {SetupError} for a database that has any other data. Nothing is changed. */

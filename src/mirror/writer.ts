@@ -1,5 +1,5 @@
 /**
- * The only module that writes and removes records of the mirror. Each write is one transaction: a run that is cut off leaves nothing
+ * Writes and removes records of the mirror, for all runs and requests. Each write is one transaction: a run that is cut off leaves nothing
  * half-written. A record that became outdated after it was requested is not written.
  */
 

@@ -103,7 +103,7 @@ function targetOf({
   needs,
 }: Readonly<Record<string, unknown>>): FilterTarget | undefined {
   if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
-  // Only `fields.ts` and `devices.ts` write this extension.
+  // Only `fields.ts` and the files in `types` write this extension.
   const filter = (needs as FieldRequirements | undefined)?.filter;
   // The viewer sees no other user than themselves, so a filter by a user would be pointless.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;

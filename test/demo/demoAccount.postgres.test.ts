@@ -38,7 +38,7 @@ it('resetDemo loads the account with the ids of a new database, and leaves its t
 });
 
 it('resetDemo rejects a database with data of others, and leaves the account as it is when loading fails', async () => {
-  const { user, dttTemplate } = database.client;
+  const { user, dttTemplate, lockTemplate } = database.client;
   const rejection = 'This database has users or records of its own';
   await user.create({ data: { username: 'alice' } });
   await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
@@ -49,6 +49,9 @@ it('resetDemo rejects a database with data of others, and leaves the account as 
   const { id } = await dttTemplate.create({ data: { ...own, bubbleId: 'own', ownerId } });
   await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
   await dttTemplate.delete({ where: { id } });
+  const lock = await lockTemplate.create({ data: { name: 'Own', duration: 60, ownerId } });
+  await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
+  await lockTemplate.delete({ where: { id: lock.id } });
   await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
   await expect(resetDemo(database.pool)).rejects.toThrow();
   await database.pool.query('ALTER TABLE away RENAME TO "OssmDevice"');

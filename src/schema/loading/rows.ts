@@ -288,7 +288,7 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequir
   const extensions = type.getFields()[fieldName]?.extensions ?? {};
   const exposed = extensions.pothosExposedField;
   if (typeof exposed === 'string') return { columns: [exposed] };
-  // Only `fields.ts` and `devices.ts` write this extension, and they write values of this type.
+  // Only `fields.ts` and the files in `types` write this extension, and they write values of this type.
   if (extensions.needs) return extensions.needs as FieldRequirements;
   if (fieldName === 'id') return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
