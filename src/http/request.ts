@@ -76,7 +76,8 @@ export function acceptedOf<Type extends string>(
   types: readonly Type[],
   accept: string | undefined,
 ): readonly Type[] {
-  const known = accept?.replace(/;(?!\s*(?:q|charset)\s*=)[^,;]*/gi, '');
+  // Some clients leave out the hyphen.
+  const known = accept?.replace(/;(?!\s*(?:q|charset)\s*=)[^,;]*/gi, '').replace(/=("?utf)8\b/gi, '=$1-8');
   const accepted = new Negotiator({ headers: { accept: known || undefined } }).mediaTypes(
     types.map((type) => `${type};charset=utf-8`),
   );

@@ -18,15 +18,15 @@ import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';
 import type { Run } from './pull.ts';
 import { addWriteCounts } from './report.ts';
-import type { Kind, MirrorRecord } from './rows.ts';
+import type { Kind, MirrorRecord, Row } from './rows.ts';
 import { type Transaction, writeRecords } from './writer.ts';
 
 export interface DetailsReader {
   readonly pool: pg.Pool;
   readonly accountId: number;
   readonly transaction: Transaction;
-  /** As `fetchRecord` does. An error ends the other requests as well, by the signal. */
-  fetch(id: number, signal: AbortSignal): ReturnType<typeof fetchRecord>;
+  /** As `fetchRecord` does. An error ends the other requests as well, by the signal. @param held the record as it is here. */
+  fetch(id: number, signal: AbortSignal, held: Row | undefined): ReturnType<typeof fetchRecord>;
 }
 
 /**
@@ -48,7 +48,7 @@ export async function readDetails(
   const read = async (id: number) => {
     if (end.signal.aborted) return;
     try {
-      const found = await fetch(id, end.signal);
+      const found = await fetch(id, end.signal, asked.get(id));
       if (found === undefined) missing.push(id);
       else if (typeof found === 'string') unusable.set(id, found);
       else records.push(found);
@@ -87,9 +87,9 @@ export function createDetailsOnDemand({
 }: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
   /** The records that are being fetched, so that no two requests fetch the same one. */
   const underWay = new Map<string, ReturnType<typeof fetchRecord>>();
-  function fetchOnce(upstream: Upstream, kind: Kind, accountId: number, id: number) {
-    // Two accounts that see the same template send different tokens.
-    const key = `${accountId} ${kind.table} ${id}`;
+  function fetchOnce(upstream: Upstream, kind: Kind, accountId: number, id: number, held: Row | undefined) {
+    // Two accounts that see the same template send different tokens. A record that has changed here since a request needs another one.
+    const key = `${accountId} ${kind.table} ${id} ${held?.listedDigest}`;
     const fetching = underWay.get(key) ?? fetchRecord(upstream, kind, id).finally(() => underWay.delete(key));
     underWay.set(key, fetching);
     return fetching;
@@ -106,7 +106,7 @@ export function createDetailsOnDemand({
       pool,
       accountId: viewer.id,
       transaction: (write) => inTransaction(pool, write),
-      fetch: (id) => fetchOnce(upstream, kind, viewer.id, id),
+      fetch: (id, _, held) => fetchOnce(upstream, kind, viewer.id, id, held),
     };
     try {
       await readDetails(reader, kind, affordable);

@@ -87,16 +87,18 @@ const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
 
 /**
  * Stores what a run has read.
- * @param age how many milliseconds ago the run began, if it has read all lists.
+ * @param began when the run began, by `performance.now()`, if it has read all lists.
  * @param mark of the last write before it began. If there was none since, all writes are read back, and all gateways are told.
  * @returns when all lists were last read, as in `StoredFreshness`.
  */
 export const storeRead = (
   transaction: Transaction,
   userId: number,
-  { age, mark }: { readonly age: number | undefined; readonly mark: number | undefined },
+  { began, mark }: { readonly began: number | undefined; readonly mark: number | undefined },
 ): Promise<number | undefined> =>
   transaction(async (client) => {
+    // Only now: the transaction may have waited.
+    const age = began === undefined ? undefined : performance.now() - began;
     const { rows } = await client.query<{ refreshedAt: Date | null }>(
       `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce(clock_timestamp() - $2 * interval '1 ms', "refreshedAt"),
          "writtenAt" = nullif("writtenAt", $3) WHERE "userId" = $1 RETURNING "refreshedAt"`,

@@ -66,8 +66,8 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     await pullLists(leasedRun, parts);
     // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
     if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
-    const age = isWhole ? performance.now() - began : undefined;
-    refreshedAt = await storeRead(leasedRun.transaction, account.id, { age, mark });
+    const whole = isWhole ? began : undefined;
+    refreshedAt = await storeRead(leasedRun.transaction, account.id, { began: whole, mark });
   });
   if (!isRead) return undefined;
   // Repeats if another process takes over the lease to read details or lists.

@@ -72,19 +72,19 @@ function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): strin
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
   if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
     return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
-  if (!hasUsers && UPSTREAM_URL !== undefined)
-    return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
-  const lines = hasUsers
-    ? ['A token for a user:', '', `  ${createToken('NAME')}`]
-    : [
-        'Nobody has an account in this database yet. There are two ways to one:',
-        '',
-        '  the demo account, which takes a database without users',
-        `    ${commandLine(config, 'demo')}`,
-        '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
-        `    ${commandLine(config, 'user create me --tier ultra')}`,
-        `    ${createToken('me')}`,
-      ];
+  const mirrored = `The account of ${UPSTREAM_URL} is being mirrored. A token for it, once the log says "mirror in step":`;
+  const lines =
+    hasUsers || UPSTREAM_URL !== undefined
+      ? [hasUsers ? 'A token for a user:' : mirrored, '', `  ${createToken('NAME')}`]
+      : [
+          'Nobody has an account in this database yet. There are two ways to one:',
+          '',
+          '  the demo account, which takes a database without users',
+          `    ${commandLine(config, 'demo')}`,
+          '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
+          `    ${commandLine(config, 'user create me --tier ultra')}`,
+          `    ${createToken('me')}`,
+        ];
   if (lines.some((line) => line.includes('***'))) lines.push('', 'Write the password in the place of ***.');
   return `\n${lines.map((line) => `${line && `  ${line}`}\n`).join('')}`;
 }

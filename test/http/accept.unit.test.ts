@@ -10,6 +10,7 @@ it.each<[string | undefined, string[]]>([
   [undefined, [json, plain, html]],
   ['*/*', [json, plain, html]],
   [' Application/JSON ; charset="UTF-8" ', [json]],
+  ['text/html;charset=utf8, application/json;charset="UTF8";q=0.5', [html, json]],
   ['application/json;charset=iso-8859-1', []],
   ['application/json;profile=x', [json]],
   ['text/*', [plain, html]],

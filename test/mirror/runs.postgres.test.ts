@@ -3,12 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { inTransaction } from '../../src/database/transaction.ts';
 import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { createDetailsOnDemand } from '../../src/mirror/details.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
-import { createFreshnessStore, readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
+import { createFreshnessStore, readStoredFreshness, storeRead } from '../../src/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/sync.ts';
+import type { Transaction } from '../../src/mirror/writer.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -25,8 +27,8 @@ let memoryUpstream: MemoryUpstream;
 let requests: string[];
 let upstream: Upstream;
 let runs: AccountRuns;
-/** The response to a path in place of the upstream's own; undefined leaves that. */
-let instead: (path: string) => unknown;
+/** The response or the error for a path in place of the upstream's own; undefined leaves that. */
+let instead: (path: string, own: unknown) => unknown;
 
 beforeAll(async () => {
   database = await openTestDatabase();
@@ -43,9 +45,11 @@ beforeEach(async () => {
   upstream = {
     ...healthy,
     async get(path) {
-      const response = await healthy.get(path);
-      const other = instead(path);
-      return other === undefined ? response : other;
+      const own = await healthy.get(path).catch((error: Error) => error);
+      const other = await instead(path, own);
+      const given = other === undefined ? own : other;
+      if (given instanceof Error) throw given;
+      return given;
     },
   };
   runs = createRuns({ pool: database.pool, userId: 1, logger, identify: identifyByUsersMe });
@@ -55,9 +59,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function addSessions(from: number, to: number): void {
+function addSessions(from: number, to: number, version = 1): void {
   for (let id = from; id <= to; id++)
-    memoryUpstream.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    memoryUpstream.dttSessions.set(id, { version, ownerId: 1, trainerId: 1, templateId: null });
 }
 
 const readLists = () => runs.lists(upstream, signal, {});
@@ -71,48 +75,62 @@ async function refresh(): Promise<void> {
 const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
 const anHour = 60 * 60_000;
 
-/** Makes a response that throws this error. */
-const fail = (error: Error) => () => {
-  throw error;
-};
-const missing = fail(new UpstreamRejection('no', { ...failed, status: 404 }, 'not found'));
+const unavailable = new Unavailable('no', failed);
+const missing = new UpstreamRejection('no', { ...failed, status: 404 }, 'not found');
+
+/** The id of the session that a path is of; NaN for any other path. */
+const idOf = (path: string) => Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]);
 
 it('a list is read to its end if the upstream states a larger page than it may send', async () => {
   addSessions(sessions + 1, 250);
-  const { get } = upstream;
-  const pagination = { limit: 500 };
-  upstream = { ...upstream, get: async (path) => Object.assign(Object(await get(path)), { pagination }) };
+  instead = (_, own) => Object.assign(Object(own), { pagination: { limit: 500 } });
   await readLists();
   expect(await database.client.dttSession.count()).toBe(250);
 });
 
-it('details beyond the budget are not requested for a client, who is told when all of them may be', async () => {
-  await readLists();
-  requests.length = 0;
+describe('details that a client asks for', () => {
   const budget = { ...createBudget(0), available: () => 2, delayFor: (count: number) => count * 7_000 };
-  const accountOf = async () => ({ upstream, budget });
-  const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
-  const viewer = { id: 1, tokenId: undefined, scope: 'activate' } as const;
-  await expect(fetchDetails(viewer, 'DttSession', [1, 2, 3, 4, 5])).rejects.toThrow(
-    'The details of 3 records are not here yet; try again in 21 s',
-  );
-  expect(requests.toSorted()).toEqual(['/dtt/sessions/1', '/dtt/sessions/2']);
+  let fetch: (...ids: number[]) => Promise<void>;
+  beforeEach(async () => {
+    const accountOf = async () => ({ upstream, budget });
+    const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
+    fetch = (...ids) => fetchDetails({ id: 1, tokenId: undefined, scope: 'activate' }, 'DttSession', ids);
+    await readLists();
+    requests.length = 0;
+  });
+
+  it('are not requested beyond the budget, and the client is told when all of them may be', async () => {
+    await expect(fetch(1, 2, 3, 4, 5)).rejects.toThrow(
+      'The details of 3 records are not here yet; try again in 21 s',
+    );
+    expect(requests.toSorted()).toEqual(['/dtt/sessions/1', '/dtt/sessions/2']);
+  });
+
+  it('are requested once for all who ask at once, and again for those who ask after a write', async () => {
+    const { promise, settle } = createSignal();
+    instead = () => promise;
+    const before = [fetch(1), fetch(1)];
+    await sleep(100);
+    addSessions(1, 1, 2);
+    await createFreshnessStore(database.pool, 1).noteWrite(1);
+    const after = fetch(1);
+    await sleep(100);
+    settle();
+    await Promise.all([...before, after]);
+    const segment = await database.client.trainerSegment.findFirst({ where: { sessionId: 1 } });
+    expect([await pending(), segment?.repsMeasured]).toEqual([sessions - 1, 2]);
+    expect(requests).toEqual(Array(2).fill('/dtt/sessions/1'));
+  });
 });
 
 describe('a record that cannot be read by its id', () => {
   it('is not requested again for an hour, while the others are read', async () => {
-    const responses: readonly (() => unknown)[] = [
-      fail(new Unauthorized('no', failed)),
-      fail(new Unavailable('no', failed)),
-      missing,
-      () => ({ id: 30 }),
-      () => null,
-    ];
-    const broken = new Map<string, () => unknown>(
+    const responses = [new Unauthorized('no', failed), unavailable, missing, { id: 30 }, null];
+    const broken = new Map<string, unknown>(
       responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response]),
     );
     const count = broken.size;
-    instead = (path) => broken.get(path)?.();
+    instead = (path) => broken.get(path);
     await refresh();
     expect(await pending()).toBe(count);
     for (let times = 0; times < 3; times++) {
@@ -131,7 +149,7 @@ describe('a record that cannot be read by its id', () => {
   });
 
   it('is given up if the upstream responds with 404 again an hour later, and not before', async () => {
-    instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) ? missing() : undefined);
+    instead = (path) => (idOf(path) > 0 ? missing : undefined);
     await refresh();
     vi.advanceTimersByTime(anHour / 2);
     await refresh();
@@ -157,13 +175,8 @@ describe('a record that cannot be read by its id', () => {
   it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
     await refresh();
     memoryUpstream.dttSessions.delete(sessions);
-    instead = (path) =>
-      path === `/dtt/sessions/${sessions}` ? fail(new Unavailable('no', failed))() : undefined;
-    const { get } = upstream;
-    // The upstream in memory has no such record any more and would respond with 404, so it is not asked.
-    upstream = { ...upstream, get: async (path) => instead(path) ?? get(path) };
-    const report = await readLists();
-    expect(report).toBeDefined();
+    instead = (path) => (idOf(path) === sessions ? unavailable : undefined);
+    expect(await readLists()).toBeDefined();
     expect(await database.client.dttSession.count()).toBe(sessions);
     instead = () => undefined;
     await refresh();
@@ -172,28 +185,21 @@ describe('a record that cannot be read by its id', () => {
 
   it('does not prevent older records from being read, even if it is one of several among the newest', async () => {
     const broken = sessions - 8;
-    instead = (path) =>
-      Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]) > broken
-        ? fail(new Unavailable('no', failed))()
-        : undefined;
+    instead = (path) => (idOf(path) > broken ? unavailable : undefined);
     for (let times = 0; times < 4; times++) await refresh();
     expect(await pending()).toBe(sessions - broken);
   });
 
   it('does not end the run if others can be read between it and the next', async () => {
-    instead = (path) =>
-      Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]) % 5 === 0
-        ? fail(new Unavailable('no', failed))()
-        : undefined;
+    instead = (path) => (idOf(path) % 5 === 0 ? unavailable : undefined);
     await refresh();
     expect(await pending()).toBe(sessions / 5);
   });
 
   it('ends the run after a few requests if no other record can be read either', async () => {
-    instead = (path) =>
-      /\/dtt\/sessions\/\d+$/.test(path) ? fail(new Unavailable('no', failed))() : undefined;
+    instead = (path) => (idOf(path) > 0 ? unavailable : undefined);
     await refresh();
-    expect(requests.filter((path) => /\/dtt\/sessions\/\d+$/.test(path)).length).toBeLessThan(10);
+    expect(requests.filter((path) => idOf(path) > 0).length).toBeLessThan(10);
     expect(await pending()).toBe(sessions);
   });
 });
@@ -214,16 +220,8 @@ describe('a session that is missing from the list', () => {
 
   it('stays if the upstream still has it by its id, and the run checks no other missing session then', async () => {
     await refresh();
-    const rest = upstream.get;
-    upstream = {
-      ...upstream,
-      async get(path, signal) {
-        const response = await rest(path, signal);
-        if (!path.startsWith('/dtt/sessions?')) return response;
-        const { data } = Object(response);
-        return { data: data.slice(10) };
-      },
-    };
+    instead = (path, own) =>
+      path.startsWith('/dtt/sessions?') ? { data: Object(own).data.slice(10) } : undefined;
     requests.length = 0;
     await refresh();
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(1);
@@ -234,7 +232,7 @@ describe('a session that is missing from the list', () => {
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
   addSessions(sessions + 1, 150);
   // Points are whole numbers.
-  memoryUpstream.dttSessions.set(7, { version: 0.5, ownerId: 1, trainerId: 1, templateId: null });
+  addSessions(7, 7, 0.5);
   for (let times = 0; times < 2; times++) {
     requests.length = 0;
     await refresh();
@@ -244,12 +242,7 @@ it('a session that is not valid counts as left out, also after runs that read on
 });
 
 describe('a list that the upstream forbids', () => {
-  const forbid = (what: RegExp) => {
-    instead = (path) =>
-      what.test(path)
-        ? fail(new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden'))()
-        : undefined;
-  };
+  const forbidden = new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden');
   const wasRefreshed = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
 
   it('is skipped if it is optional, and its stored records stay', async () => {
@@ -259,7 +252,7 @@ describe('a list that the upstream forbids', () => {
     }
     await refresh();
     for (const [index, path] of ['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'].entries()) {
-      forbid(new RegExp(`^${path}(\\?|$)`));
+      instead = (each) => (each.split('?', 1)[0] === path ? forbidden : undefined);
       addSessions(sessions + 1, sessions + 1 + index);
       requests.length = 0;
       await refresh();
@@ -271,13 +264,21 @@ describe('a list that the upstream forbids', () => {
   });
 
   it('fails the run if it is required', async () => {
-    forbid(/^\/dtt\?/);
+    instead = (path) => (path.startsWith('/dtt?') ? forbidden : undefined);
     await expect(readLists()).rejects.toThrow('no');
     expect(await wasRefreshed()).toBe(false);
     instead = () => undefined;
     await refresh();
     expect(await wasRefreshed()).toBe(true);
   });
+});
+
+it('lists count as read when their run began, however long the database takes to store that', async () => {
+  await readLists();
+  const transaction: Transaction = (write) =>
+    vi.advanceTimersByTimeAsync(5_000).then(() => inTransaction(database.pool, write));
+  await storeRead(transaction, 1, { began: performance.now(), mark: undefined });
+  expect((await readStoredFreshness(database.pool, 1)).age).toBeGreaterThanOrEqual(5_000);
 });
 
 it('a write has another mark than the one before, whatever the clock says', async () => {

@@ -52,7 +52,8 @@ describe('the banner', () => {
         '  Start here  http://127.0.0.1:4000',
         '  Database    d on h:5432',
         '  Workers     2',
-        '  The account of https://example.com/api/v1 is being mirrored. The log says when it is here, and how to get a token.',
+        '  The account of https://example.com/api/v1 is being mirrored. A token for it, once the log says "mirror in step":',
+        '    DATABASE_URL=postgresql://h/d npx dovetail token create --user NAME --name laptop',
       ],
     ],
     [
