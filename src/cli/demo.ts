@@ -21,7 +21,7 @@ export const demoCommand = new Command('demo')
         if (reset) await resetDemo(database.pool);
         const onServer = DATABASE_URL !== undefined;
         const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
-        if (onServer && reset) return say(`${state}. Its tokens are as before.`);
+        if (onServer && reset) return say(`${state}. Its tokens stay valid, and none is printed.`);
         // The token for a server's database is stored nowhere, so it is printed this once.
         const token = await prepareDemo(database, onServer ? undefined : DATA_DIR);
         if (token === undefined)

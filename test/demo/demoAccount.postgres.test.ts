@@ -37,9 +37,10 @@ it('resetDemo loads the account with the ids of a new database, and leaves its t
   expect(await isValid((await createToken(database.pool, 'demo', 'next')).token)).toBe(true);
 });
 
+const rejection = 'This database has users or records of its own';
+
 it('resetDemo rejects a database with data of others, and leaves the account as it is when loading fails', async () => {
   const { user, dttTemplate, lockTemplate } = database.client;
-  const rejection = 'This database has users or records of its own';
   await user.create({ data: { username: 'alice' } });
   await expect(resetDemo(database.pool)).rejects.toThrow(rejection);
   await user.delete({ where: { username: 'alice' } });
@@ -66,9 +67,7 @@ it('resetDemo rejects a database in which foreign tables refer to its users, and
     INSERT INTO crm.customer SELECT id FROM "User" WHERE username = 'demo'`);
   try {
     const before = await users();
-    await expect(resetDemo(database.pool)).rejects.toThrow(
-      'cannot truncate a table referenced in a foreign key constraint',
-    );
+    await expect(resetDemo(database.pool)).rejects.toThrow('referenced in a foreign key');
     expect(await database.sql.run('SELECT user_id FROM crm.customer', [])).toHaveLength(1);
     expect(await users()).toEqual(before);
   } finally {
@@ -81,10 +80,8 @@ it('checkOnlyDemo and resetDemo reject users that have only the names of the dem
   try {
     for (const username of ['coach', 'demo']) {
       await other.client.user.create({ data: { username } });
-      await expect(checkOnlyDemo(other.pool)).rejects.toThrow(
-        'This database has users or records of its own',
-      );
-      await expect(resetDemo(other.pool)).rejects.toThrow('This database has users or records of its own');
+      await expect(checkOnlyDemo(other.pool)).rejects.toThrow(rejection);
+      await expect(resetDemo(other.pool)).rejects.toThrow(rejection);
     }
     expect(await other.client.user.count()).toBe(2);
     await other.client.user.deleteMany();
