@@ -103,7 +103,9 @@ const longestOpening = 10_000;
 export const whileInUse = <Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> =>
   pRetry(open, {
     retries: Number.POSITIVE_INFINITY,
-    ...{ maxRetryTime: longest, minTimeout: 100, factor: 1 },
+    maxRetryTime: longest,
+    minTimeout: 100,
+    factor: 1,
     shouldRetry: ({ error }) => error instanceof FolderInUse,
   });
 

@@ -23,7 +23,8 @@ export const inTransaction = <T>(pool: pg.Pool, run: (client: pg.PoolClient) => 
  */
 export const retryOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
   pRetry(run, {
-    ...{ retries: 1, minTimeout: pause },
+    retries: 1,
+    minTimeout: pause,
     shouldRetry: ({ error }) => error instanceof pg.DatabaseError && givenUp.has(error.code),
   });
 

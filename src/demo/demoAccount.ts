@@ -12,7 +12,7 @@ import type { ConnectedDatabase } from '../database/database.ts';
 import { hasField, tables } from '../database/models.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import { demoUsername, loadDemoData } from './demoData.ts';
+import { demoUsername, loadDemoData, lockTemplates } from './demoData.ts';
 
 /** The name of the token that this module creates, unlike those that users create for the account. */
 const tokenName = 'demo-token';
@@ -79,7 +79,7 @@ const census = `
     records AS (${recorded.join(' UNION ALL ')})
   SELECT NOT EXISTS (SELECT FROM "Mirror") AND (NOT EXISTS (SELECT FROM "User") OR
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
-      AND NOT EXISTS (SELECT FROM "LockTemplate" WHERE name NOT IN ('Weekend Lock', 'Evening', 'One Week'))
+      AND NOT EXISTS (SELECT FROM "LockTemplate" WHERE name <> ALL ('{${lockTemplates}}'))
       AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known))) AS "isOnlyDemo"`;
 
 /** @throws {SetupError} for a database that has any other data. Nothing is changed. */
@@ -96,27 +96,24 @@ export async function checkOnlyDemo(database: Pick<pg.ClientBase, 'query'>): Pro
  * one of them, and others may be in use.
  * @throws {SetupError} for a database that has any other data. Nothing is changed then.
  */
-export async function resetDemo(pool: pg.Pool): Promise<void> {
-  await inTransaction(pool, replaceAll);
-}
-
-async function replaceAll(client: pg.PoolClient): Promise<void> {
-  // The locks keep others from adding users or mirrors until the transaction ends.
-  await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
-  await checkOnlyDemo(client);
-  // As JSON, so that all columns are restored.
-  const { rows: tokens } = await client.query<{ token: string }>(
-    `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
-    [demoUsername],
-  );
-  // The ids begin again, as those of a new database do.
-  await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`);
-  await loadDemoData(client, new Date());
-  for (const { token } of tokens)
-    await client.query(
-      `INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", $1::jsonb || jsonb_build_object(
-        'id', nextval(pg_get_serial_sequence('"ApiToken"', 'id')),
-        'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
-      [token, demoUsername],
+export const resetDemo = (pool: pg.Pool): Promise<void> =>
+  inTransaction(pool, async (client) => {
+    // The locks keep others from adding users or mirrors until the transaction ends.
+    await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
+    await checkOnlyDemo(client);
+    // As JSON, so that all columns are restored.
+    const { rows: tokens } = await client.query<{ token: string }>(
+      `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
+      [demoUsername],
     );
-}
+    // The ids begin again, as those of a new database do.
+    await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`);
+    await loadDemoData(client, new Date());
+    for (const { token } of tokens)
+      await client.query(
+        `INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", $1::jsonb || jsonb_build_object(
+          'id', nextval(pg_get_serial_sequence('"ApiToken"', 'id')),
+          'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
+        [token, demoUsername],
+      );
+  });

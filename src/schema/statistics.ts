@@ -260,11 +260,10 @@ function isKnown(timeZone: string): boolean {
  * @param does how the column is aggregated. With `is`, a count counts only rows whose column has that value.
  */
 const figureOf =
-  (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => ({
-    ...{ of, does, description },
-    ...(column !== undefined && { column }),
-    ...(is !== undefined && { is }),
-  });
+  (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => {
+    const figure: Figure = { of, does, description, column, is };
+    return figure;
+  };
 export const records = figureOf('rows');
 export const parts = figureOf('parts');
 

@@ -22,12 +22,7 @@ const positionHeader = 'Dovetail-Position';
 
 type LogPlace = Pick<PrimaryPosition, 'timeline' | 'position'>;
 
-export interface Positions {
-  /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
-  receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
-  /** Adds the position after the write to its response. */
-  addTo(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
-}
+export type Positions = ReturnType<typeof createPositions>;
 
 /** How many viewers have their reached position remembered. */
 const maxViewers = 100_000;
@@ -40,7 +35,7 @@ export function createPositions(
   sql: Pick<Sql, 'run'>,
   feed: ChangeFeed,
   onKnown: (viewerId: number) => void,
-): Positions {
+) {
   const take = createPositionReader(sql);
   /** The position that reads of each viewer are known to include. */
   const reached = new LRUCache<number, LogPlace>(atMost(maxViewers));
@@ -59,7 +54,8 @@ export function createPositions(
   }
 
   return {
-    receive(exchange, viewer) {
+    /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
+    receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
       const place = parseLogPlace(String(given));
@@ -68,7 +64,8 @@ export function createPositions(
       return known && includes(known, place) ? undefined : reach(exchange, viewer.id, place);
     },
 
-    async addTo(exchange, { status }) {
+    /** Adds the position after the write to its response. */
+    async addTo(exchange: Exchange, { status }: HttpResponse | StreamedResponse): Promise<void> {
       // A rejected request has written nothing.
       if (status >= 400) return;
       // The write has succeeded, even if its position cannot be read.

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { useBrowser } from './browser.ts';
 import { expectView, signIn } from './console.ts';
 
@@ -11,9 +11,8 @@ const browser = useBrowser();
 let gateway: TestGateway;
 let alice: Account;
 beforeAll(async () => {
-  const database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  gateway = await openTestGateway(database);
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
 });
 afterAll(() => gateway?.close());
 

@@ -5,13 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vit
 import type { Scope } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  openDemoGateway,
-  openTestDatabase,
-  openTestGateway,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { graphqlOnce, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectAccessible } from './axe.ts';
 import { type Tab, useBrowser } from './browser.ts';
 import { expectView, signIn, signInToDemo } from './console.ts';
@@ -20,9 +14,8 @@ const browser = useBrowser();
 let gateway: TestGateway;
 let alice: Account;
 beforeAll(async () => {
-  const database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  gateway = await openTestGateway(database);
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
 });
 beforeEach(async () => {
   await gateway.database.client.apiToken.deleteMany({ where: { userId: alice.userId } });

@@ -15,9 +15,9 @@ export interface Measure {
   readonly of: 'rows' | 'parts';
   readonly does: 'count' | 'sum' | 'first' | 'last';
   /** The column with the values; without one, all rows or parts are counted. */
-  readonly column?: string;
+  readonly column?: string | undefined;
   /** Counts only where the column has this value. */
-  readonly is?: boolean;
+  readonly is?: boolean | undefined;
 }
 
 /** Groups by days, weeks from Monday, or months, in the local time of a time zone. */

@@ -82,7 +82,9 @@ function copiesOf(table: string, account: Account, first: number, count: number)
       order: '100 + n',
     },
     // A row that moves refers to nothing of its owner.
-    ...{ isActive: 'false', trainerId: 'NULL', goneTrainerId: '1' },
+    isActive: 'false',
+    trainerId: 'NULL',
+    goneTrainerId: '1',
     templateId: table === 'DttLibraryEntry' ? `(ARRAY[${carol.dttTemplates}])[n]` : template,
   };
   const pairs = Object.entries(changed).map(([name, value]) => `'${name}', ${value}`);

@@ -130,7 +130,8 @@ describe('a page of devices', () => {
     const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
     // The position of a device that exists, was deleted, or never existed.
     const place = fc.record({
-      ...{ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) },
+      kind: fc.constantFrom(...kinds),
+      time: fc.constantFrom(...times),
       nth: fc.nat(15),
     });
     const request = fc.record({
