@@ -1,7 +1,7 @@
 /**
  * GraphQL over HTTP: handles requests to `/graphql`. Promises that `execution.ts` executes every well-formed request, by POST or
  * GET, and that an error says why any other cannot be executed. Browsers get GraphiQL. A batch has several operations in one request, as
- * Apollo's BatchHttpLink sends them. Each runs as if it came alone.
+ * Apollo's BatchHttpLink sends them. Each runs as if it came alone. GraphQL Yoga sends event streams (`yoga.ts`).
  *
  * May be replaced by GraphQL Yoga, with `execution.ts` as its executor, but without cached responses, without batches, and at
  * half the speed.
@@ -55,6 +55,7 @@ import {
   type PersistedOperations,
 } from './persisted.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
+import { contentTypeOf, type StreamType, streamOf } from './transports/streams.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: a browser sends a CORS
@@ -199,7 +200,11 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
   const subscribe = createSubscribe(options);
 
   return ({ exchange, viewer, type }: Received, operation: Operation | Rejected): Work => {
-    const respond = (result: ExecutionResult) => responseOf(result, type, exchange.report);
+    const { report } = exchange;
+    const respond = async (result: ExecutionResult) =>
+      isWholeType(type)
+        ? responseOf(result, type, report)
+        : streamOnce(responseOf(result, jsonType, report), type);
     if ('errors' in operation) return other(async () => respond(operation));
     const { label } = operation;
     exchange.operation = label;
@@ -215,7 +220,7 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
       async run() {
         const result = await execute();
         // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
-        const response = { ...respond(result), operation: label };
+        const response = { ...(await respond(result)), operation: label };
         const isCacheable = mayCache && !result.errors;
         // A GET may be conditional (`If-None-Match`).
         return {
@@ -226,6 +231,21 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
     };
     return query;
   };
+}
+
+/** The response to a query or mutation as a stream with its one result. */
+async function streamOnce(response: HttpResponse, type: StreamType): Promise<HttpResponse> {
+  const stream = await streamOf(type, textOf(response));
+  const body = Buffer.from(await new Response(stream).arrayBuffer());
+  return {
+    ...response,
+    headers: { ...response.headers, 'Content-Type': contentTypeOf(type), 'Content-Length': body.length },
+    body,
+  };
+}
+
+async function* textOf({ body }: HttpResponse) {
+  yield body.toString();
 }
 
 const other = (run: OtherWork['run'], writes = false): OtherWork => ({

@@ -19,7 +19,7 @@ import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf } from '../http/request.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { Values } from '../schema/compile.ts';
-import { type Framing, framingFor } from './transports/framing.ts';
+import { type StreamType, streamTypeFor } from './transports/streams.ts';
 
 /** A well-formed request. It sends the text of its document, or names it in one of two ways. */
 export interface OperationRequest {
@@ -169,16 +169,13 @@ export function forClient({ data, errors }: ExecutionResult, report: Report): Fo
   };
 }
 
-/** The response that has the result: as JSON, or as a stream with one result. */
-export function responseOf(result: ExecutionResult, type: ResultType, report: Report): HttpResponse {
+/** The response that has the result, as JSON. */
+export function responseOf(result: ExecutionResult, type: WholeType, report: Report): HttpResponse {
   const shown = forClient(result, report);
-  const text = JSON.stringify(shown);
   const [first] = shown.errors ?? [];
-  const own = isWholeType(type) ? { 'Content-Type': `${type}; charset=utf-8` } : type.headers;
-  const { status, headers } = httpOf(result, isWholeType(type) ? type : jsonType);
-  const body = isWholeType(type) ? text : `${type.opening}${type.result(text)}${type.closing(undefined)}`;
-  const response = jsonResponse(status, body, {
-    ...own,
+  const { status, headers } = httpOf(result, type);
+  const response = jsonResponse(status, JSON.stringify(shown), {
+    'Content-Type': `${type}; charset=utf-8`,
     'Cache-Control': 'no-store',
     Vary: vary,
     ...headers,
@@ -219,9 +216,9 @@ const wholeTypes = [jsonType, graphqlType] as const;
 
 type WholeType = (typeof wholeTypes)[number];
 /** The response to a query or mutation can also be a stream with one result. */
-export type ResultType = WholeType | Framing;
+export type ResultType = WholeType | StreamType;
 
-export const isWholeType = (type: ResultType): type is WholeType => typeof type === 'string';
+export const isWholeType = (type: ResultType): type is WholeType => type === jsonType || type === graphqlType;
 
 /** The media types of subscriptions, as error messages name them. */
 const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
@@ -240,7 +237,7 @@ export function resultTypeFor(accept = ''): ResultType | undefined {
   const found = knownTypes.get(accept);
   if (found) return found.type;
   const [whole] = acceptedOf(wholeTypes, accept);
-  const type = whole ?? framingFor(accept);
+  const type = whole ?? streamTypeFor(accept);
   knownTypes.set(accept, { type });
   return type;
 }

@@ -16,14 +16,12 @@ import type { Context } from '../schema/context.ts';
 import type { Operation } from './execution.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import { exactText, jsonType, notAcceptable, requestFailure, responseOf, vary } from './overHttp.ts';
-import { type Ending, framingFor, plain, type Results, streamOf } from './transports/framing.ts';
+import { type Ending, errorsOf, OperationFailed } from './transports/endings.ts';
+import { contentTypeOf, plain, streamOf, streamTypeFor } from './transports/streams.ts';
 import { createUserQuota } from './userQuota.ts';
 
 /** The longest pause between two executions for a viewer, in milliseconds. */
 const longestRest = 1_000;
-
-/** How often, in milliseconds, a stream without results sends a heartbeat. */
-const heartbeat = 12_000;
 
 export interface SubscribeOptions {
   /** The parts that make the results. Their context may be another one than that of requests. */
@@ -71,18 +69,37 @@ export function createSubscribe(options: SubscribeOptions) {
     operation: Operation,
   ): Promise<HttpResponse | StreamedResponse> => {
     const { transport, request, report } = exchange;
-    const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
-    if (!framing) return requestFailure(406, notAcceptable);
+    const isHttp = transport === undefined;
+    const type = isHttp ? streamTypeFor(request.headers.accept) : plain;
+    if (!type) return requestFailure(406, notAcceptable);
     if (!open.acquire(viewer.id))
       return requestFailure(429, tooMany, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
     const results = followChanges({
       run: createRun(exchange, viewer, operation),
       watch: (observer) => changes.watchViewer(viewer, observer),
-      reason: async () => ((await isValid(viewer)) ? 'closing' : 'revoked'),
+      async reason() {
+        try {
+          return (await isValid(viewer)) ? 'closing' : 'revoked';
+        } catch (error) {
+          report(error);
+          return 'failed';
+        }
+      },
+      report,
+      // A WebSocket closes by itself.
+      closing: isHttp ? closing : undefined,
     });
-    const stream = streamOf(results, { framing, heartbeat, report, closing });
-    const ended = () => open.release(viewer.id);
-    return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
+    const headers = {
+      'Content-Type': contentTypeOf(type),
+      'Cache-Control': 'no-cache',
+      Connection: 'keep-alive',
+    };
+    return {
+      status: 200,
+      headers: { Vary: vary, ...headers },
+      stream: await streamOf(type, results),
+      ended: () => open.release(viewer.id),
+    };
   };
 }
 
@@ -90,35 +107,45 @@ interface FollowOptions {
   /** Returns the current result. */
   run(): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
   watch(observer: ViewerObserver): ReturnType<WatchViewer>;
-  /** Why the results have ended with a token that has not expired. */
+  /** Why the results have ended with a token that has not expired. Never rejects. */
   reason(): Promise<Ending>;
+  /** Called with each error that is hidden from the client. */
+  report(error: unknown): void;
+  /** Aborted when the results have to end because the gateway closes. */
+  readonly closing: AbortSignal | undefined;
 }
 
 /**
- * The results of a subscription, never the same twice in a row. A client that reads slowly misses results, and gets the newest.
- * After a temporary failure the operation is executed again later. The results end with the token, and after a result with
- * the error that the request is wrong: it would come again each time.
+ * The JSON texts of a subscription's results, never the same twice in a row. A client that reads slowly misses results, and gets the
+ * newest. After a temporary failure the operation is executed again later. The results end with the token, and after a result with
+ * the error that the request is wrong: it would come again each time. `return` ends them at once: a pending `next` settles as well.
+ * @throws {OperationFailed} by `next`, once, if the results do not end in order.
  */
-export function followChanges({ run, watch: watchBy, reason }: FollowOptions): Results {
+export function followChanges(options: FollowOptions): AsyncIterator<string, undefined> {
+  const { run, reason, report, closing } = options;
   /** Whether something may have changed since the last execution began. */
   let isDue = false;
   let isOver = false;
-  let tokenProblem: TokenProblem | undefined;
+  /** Why they have ended, if not in order. */
+  let ending: Ending | Promise<Ending> | undefined;
   let seen: string | undefined;
   let wake = () => {};
-  const watch = watchBy({
+  const watch = options.watch({
     changed() {
       isDue = true;
       wake();
     },
-    ended(problem) {
-      tokenProblem = problem;
-      stop();
-    },
+    ended: (problem) => stop(problem === 'expired' ? problem : reason()),
   });
+  const close = () => stop('closing');
+  closing?.addEventListener('abort', close);
+  if (closing?.aborted) close();
 
-  function stop(): void {
+  function stop(why?: typeof ending): void {
+    if (isOver) return;
     isOver = true;
+    ending = why;
+    closing?.removeEventListener('abort', close);
     watch.stop();
     wake();
   }
@@ -138,20 +165,30 @@ export function followChanges({ run, watch: watchBy, reason }: FollowOptions): R
     return text;
   }
 
+  const untilWoken = () =>
+    new Promise<undefined>((settle) => {
+      wake = () => settle(undefined);
+    });
+
   return {
-    stop,
     async next() {
-      while (!isOver) {
-        if (isDue && watch.isTrusted) {
-          const value = await runOnce();
-          if (value !== undefined) return { done: false, value };
-        } else {
-          await new Promise<void>((settle) => {
-            wake = settle;
-          });
+      try {
+        while (!isOver) {
+          const text = isDue && watch.isTrusted ? await runOnce() : await untilWoken();
+          if (text !== undefined) return { done: false, value: text };
         }
+      } catch (error) {
+        report(error);
+        stop('failed');
       }
-      return { done: true, value: tokenProblem === 'expired' ? 'expired' : tokenProblem && (await reason()) };
+      const why = await ending;
+      ending = undefined;
+      if (why) throw new OperationFailed(errorsOf(why));
+      return { done: true, value: undefined };
+    },
+    async return() {
+      stop();
+      return { done: true, value: undefined };
     },
   };
 }

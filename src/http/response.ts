@@ -31,7 +31,7 @@ export interface HttpResponse {
 export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly stream: ReadableStream<Uint8Array> | null;
+  readonly stream: ReadableStream<Uint8Array | string> | null;
   /** Called once nothing more is sent. */
   ended(): void;
 }

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
 import { createWatchViewer, followChanges } from '../../src/graphql/subscribe.ts';
+import type { OperationFailed } from '../../src/graphql/transports/endings.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
@@ -23,6 +24,8 @@ function open() {
     held: undefined as Promise<void> | undefined,
     isValid: async () => true,
   };
+  const report = vi.fn();
+  const closing = new AbortController();
   const results = followChanges({
     async run() {
       state.runs++;
@@ -38,14 +41,21 @@ function open() {
         retryDelay: 1,
       })(alice, observer),
     reason: async () => 'revoked',
+    report,
+    closing: closing.signal,
   });
   return {
     ...fake,
     state,
     results,
+    report,
+    closing,
     /** The number in the next result, or why there is none. */
     next: () =>
-      results.next().then(({ done, value }) => (done ? (value ?? 'complete') : JSON.parse(value).data.n)),
+      results.next().then(
+        ({ done, value }) => (done ? 'complete' : JSON.parse(value).data.n),
+        ({ errors }: OperationFailed) => errors[0]?.extensions?.code,
+      ),
     change(n: number) {
       state.result = resultOf(n);
       fake.announce(alice.id);
@@ -108,9 +118,23 @@ it('a subscription ends at once when its reader leaves, and follows the feed no 
   const { results, next, followers } = open();
   await next();
   const waiting = next();
-  results.stop();
+  void results.return?.();
   expect([await waiting, await next()]).toEqual(['complete', 'complete']);
   expect(followers()).toBe(0);
+});
+
+it('a subscription ends with an error when the gateway closes, and after a failure, which is reported', async () => {
+  const closed = open();
+  await closed.next();
+  const last = closed.next();
+  closed.closing.abort();
+  expect([await last, await closed.next()]).toEqual(['SERVICE_UNAVAILABLE', 'complete']);
+  const failed = open();
+  const failure = new Error('secret');
+  failed.state.held = Promise.reject(failure);
+  expect([await failed.next(), await failed.next()]).toEqual(['INTERNAL_SERVER_ERROR', 'complete']);
+  expect([closed.report.mock.calls, failed.report.mock.calls]).toEqual([[], [[failure]]]);
+  expect([closed.followers(), failed.followers()]).toEqual([0, 0]);
 });
 
 it('a subscription withholds a result, also an error that would end it, while the token is checked', async () => {
@@ -126,7 +150,7 @@ it('a subscription withholds a result, also an error that would end it, while th
     release();
     expect(await soon(result)).toBe('nothing');
     settle(code === undefined);
-    expect(await result).toBe(code === undefined ? 1 : 'revoked');
+    expect(await result).toBe(code === undefined ? 1 : 'UNAUTHENTICATED');
   }
 });
 
@@ -136,7 +160,7 @@ it('a subscription ends with the reason when its token ends', async () => {
   const last = next();
   state.isValid = async () => false;
   announce(alice.id, 'ApiToken');
-  expect([await last, await next()]).toEqual(['revoked', 'revoked']);
+  expect([await last, await next()]).toEqual(['UNAUTHENTICATED', 'complete']);
 });
 
 it.each(['INTERNAL_SERVER_ERROR', 'SERVICE_UNAVAILABLE'])(

@@ -24,7 +24,7 @@ import { type TokenProblem, tokenProblems } from '../../errors.ts';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
 import type { UserQuota } from '../userQuota.ts';
-import { errorsOf, OperationFailed } from './framing.ts';
+import { errorsOf, OperationFailed } from './endings.ts';
 
 interface WebSocketsOptions extends ProtocolOptions {
   /** How many bytes a message may have. */

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { OperationFailed } from '../../../src/graphql/transports/framing.ts';
+import { OperationFailed } from '../../../src/graphql/transports/endings.ts';
 import {
   createGraphqlSocket,
   createProtocol,

@@ -1,0 +1,60 @@
+/**
+ * GraphQL Yoga, which sends results as event streams (GraphQL over SSE, distinct connections mode): the result of a query or mutation, and
+ * the results of a subscription as they come. It executes nothing, since `execution.ts` executes the operations of all transports. It is
+ * loaded when the first client asks for an event stream.
+ *
+ * May be replaced by a stream of our own beside that in `transports/streams.ts`.
+ */
+
+import type { Plugin } from 'graphql-yoga';
+import { OperationFailed } from './transports/endings.ts';
+
+/** The media type of server-sent events. */
+export const eventStream = 'text/event-stream';
+
+interface Context {
+  readonly results: AsyncIterable<object>;
+}
+
+/** The request was read before, and its results are made elsewhere. */
+const resultsOfContext: Plugin<Context, Context> = {
+  onRequestParse: ({ setRequestParser }) => setRequestParser(() => ({ query: '' })),
+  onParams: ({ setParamsHandler, context }) => setParamsHandler(() => context.results),
+};
+
+async function startYoga() {
+  const { createYoga, mapAsyncIterator } = await import('graphql-yoga');
+  const yoga = createYoga<Context>({
+    // The pipeline does this for all media types.
+    ...{ cors: false, graphiql: false, landingPage: false, logging: false, maskedErrors: false },
+    // Those that Yoga would bring along do not end when their reader cancels them.
+    fetchAPI: { Response, ReadableStream },
+    plugins: [resultsOfContext],
+  });
+
+  /** @param texts the JSON texts of the results. */
+  return async (texts: AsyncIterator<string>) => {
+    const results = mapAsyncIterator(texts, withText, (error: unknown) => withText(lastText(error)));
+    const init = { headers: { accept: eventStream } };
+    const { body } = await yoga.fetch('http://gateway/graphql', init, { results });
+    return body;
+  };
+}
+
+/** A result whose text Yoga need not make. */
+const withText = (text: string) => ({ stringify: () => text });
+
+/** The last result of a client whose token has ended. Other streams break off, after which clients open them again. */
+function lastText(error: unknown): string {
+  const errors = error instanceof OperationFailed ? error.errors : [];
+  if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') throw error;
+  return JSON.stringify({ errors });
+}
+
+let starting: ReturnType<typeof startYoga> | undefined;
+
+/** The body of a response that sends results, given as their JSON texts. */
+export async function eventStreamOf(texts: AsyncIterator<string>) {
+  starting ??= startYoga();
+  return (await starting)(texts);
+}

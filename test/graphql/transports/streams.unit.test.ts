@@ -1,0 +1,96 @@
+/** How results are written for each media type, and which media type a client gets. */
+
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type Ending, errorsOf, OperationFailed } from '../../../src/graphql/transports/endings.ts';
+import { plain, type StreamType, streamOf, streamTypeFor } from '../../../src/graphql/transports/streams.ts';
+
+const events = 'text/event-stream';
+const multipart = 'multipart/mixed';
+
+/** Results of which each is a text, and then their end. */
+async function* resultsOf(each: readonly string[], ending?: Ending) {
+  yield* each;
+  if (ending) throw new OperationFailed(errorsOf(ending));
+}
+
+async function written(type: StreamType, results: AsyncIterator<string>): Promise<string> {
+  const body = await streamOf(type, results);
+  return body ? text(body) : '';
+}
+
+const apollo = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
+it.each([
+  [undefined, events],
+  ['*/*', events],
+  ['Text/Event-Stream; charset=utf-8', events],
+  ['multipart/mixed; boundary="graphql"; subscriptionSpec="1.0", application/json', multipart],
+  [`${apollo}, text/event-stream`, multipart],
+  [`text/event-stream, ${apollo}`, events],
+  [`text/event-stream;q=0.5, ${apollo}`, multipart],
+  ['multipart/mixed', undefined],
+  ['text/event-stream;q=0', undefined],
+])('a client that accepts %s gets the media type that it prefers, if there is one', (accept, type) => {
+  expect(streamTypeFor(accept)).toBe(type);
+});
+
+it.each([
+  [events, ':\n\nevent: next\ndata: {"n":1}\n\nevent: next\ndata: {"n":2}\n\nevent: complete\ndata:\n\n'],
+  [
+    multipart,
+    `\r\n--graphql${[1, 2].map((n) => `\r\nContent-Type: application/json\r\n\r\n{"payload":{"n":${n}}}\r\n--graphql`).join('')}--\r\n`,
+  ],
+  [plain, '{"n":1}{"n":2}'],
+] as const)('results are written as the protocol of %s says, with their end', async (type, body) => {
+  expect(await written(type, resultsOf(['{"n":1}', '{"n":2}']))).toBe(body);
+});
+
+const partOf = (code: string) =>
+  new RegExp(
+    `\\{"payload":null,"errors":\\[\\{"message":"[^"]+","extensions":\\{"code":"${code}"\\}\\}\\]\\}\\r\\n--graphql--\\r\\n$`,
+  );
+const lastEvent =
+  /event: next\ndata: \{"errors":\[\{.*"code":"UNAUTHENTICATED"\}\}\]\}\n\nevent: complete\ndata:\n\n$/;
+
+it.each<[type: StreamType, ending: Ending, RegExp | string]>([
+  [events, 'revoked', lastEvent],
+  [events, 'expired', lastEvent],
+  [events, 'closing', 'The gateway closes'],
+  [events, 'failed', 'Internal server error'],
+  [multipart, 'revoked', partOf('UNAUTHENTICATED')],
+  [multipart, 'closing', partOf('SERVICE_UNAVAILABLE')],
+  [multipart, 'failed', partOf('INTERNAL_SERVER_ERROR')],
+  [plain, 'revoked', 'Unauthorized'],
+])('what ends for a reason that is not its own does not look complete: %s, %s', async (type, ending, end) => {
+  const reading = written(type, resultsOf(['{"n":1}'], ending));
+  // A string is the error with which the stream breaks off.
+  if (typeof end === 'string')
+    await expect(reading).rejects.toMatchObject({
+      name: 'OperationFailed',
+      message: expect.stringContaining(end),
+    });
+  else expect(await reading).toMatch(end);
+});
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+it.each([
+  [events, ':\n\n'],
+  [multipart, '\r\nContent-Type: application/json\r\n\r\n{}\r\n--graphql'],
+] as const)('%s has heartbeats while there are no results, until the client leaves', async (type, beat) => {
+  const never = {
+    next: () => new Promise<never>(() => {}),
+    return: vi.fn(async () => ({ done: true, value: undefined }) as const),
+  };
+  const body = await streamOf(type, never);
+  if (!body) throw new Error('there is no body');
+  const reader = body.getReader();
+  await reader.read();
+  const next = reader.read();
+  await vi.advanceTimersByTimeAsync(12_000);
+  expect(Buffer.from((await next).value ?? '').toString()).toBe(beat);
+  await reader.cancel();
+  expect(never.return).toHaveBeenCalledOnce();
+  expect(vi.getTimerCount()).toBe(0);
+});
