@@ -34,21 +34,31 @@ async function startYoga() {
 
   /** @param texts the JSON texts of the results. */
   return async (texts: AsyncIterator<string>) => {
-    const results = mapAsyncIterator(texts, withText, (error: unknown) => withText(lastText(error)));
+    const broken = new AbortController();
+    const results = mapAsyncIterator(texts, withText, (error: unknown) => {
+      const last = lastText(error);
+      if (last === undefined) broken.abort(error);
+      return last === undefined ? untilCancelled : withText(last);
+    });
     const init = { headers: { accept: eventStream } };
     const { body } = await yoga.fetch('http://gateway/graphql', init, { results });
-    return body;
+    // An error of the results themselves would leave Yoga's heartbeat running, which keeps the process alive.
+    return (
+      body?.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: broken.signal }) ?? null
+    );
   };
 }
 
 /** A result whose text Yoga need not make. */
 const withText = (text: string) => ({ stringify: () => text });
 
-/** The last result of a client whose token has ended. Other streams break off, after which clients open them again. */
-function lastText(error: unknown): string {
+/** The result after which a stream breaks off. */
+const untilCancelled = new Promise<never>(() => {});
+
+/** The last result of a client whose token has ended. Undefined for streams that break off, after which clients open them again. */
+function lastText(error: unknown): string | undefined {
   const errors = error instanceof OperationFailed ? error.errors : [];
-  if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') throw error;
-  return JSON.stringify({ errors });
+  return errors[0]?.extensions?.code === 'UNAUTHENTICATED' ? JSON.stringify({ errors }) : undefined;
 }
 
 let starting: ReturnType<typeof startYoga> | undefined;
