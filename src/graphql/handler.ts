@@ -235,7 +235,7 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
 
 /** The response to a query or mutation as a stream with its one result. */
 async function streamOnce(response: HttpResponse, type: StreamType): Promise<HttpResponse> {
-  const stream = await streamOf(type, textOf(response));
+  const { stream } = await streamOf(type, textOf(response));
   const body = Buffer.from(await new Response(stream).arrayBuffer());
   return {
     ...response,

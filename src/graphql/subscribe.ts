@@ -97,7 +97,7 @@ export function createSubscribe(options: SubscribeOptions) {
     return {
       status: 200,
       headers: { Vary: vary, ...headers },
-      stream: await streamOf(type, results),
+      ...(await streamOf(type, results)),
       ended: () => open.release(viewer.id),
     };
   };

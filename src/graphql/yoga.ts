@@ -37,15 +37,13 @@ async function startYoga() {
     const broken = new AbortController();
     const results = mapAsyncIterator(texts, withText, (error: unknown) => {
       const last = lastText(error);
+      // An error of the results themselves would leave Yoga's heartbeat running, which keeps the process alive.
       if (last === undefined) broken.abort(error);
       return last === undefined ? untilCancelled : withText(last);
     });
     const init = { headers: { accept: eventStream } };
     const { body } = await yoga.fetch('http://gateway/graphql', init, { results });
-    // An error of the results themselves would leave Yoga's heartbeat running, which keeps the process alive.
-    return (
-      body?.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: broken.signal }) ?? null
-    );
+    return { stream: body, signal: broken.signal };
   };
 }
 
@@ -63,7 +61,7 @@ function lastText(error: unknown): string | undefined {
 
 let starting: ReturnType<typeof startYoga> | undefined;
 
-/** The body of a response that sends results, given as their JSON texts. */
+/** The body of a response that sends results, given as their JSON texts, and the signal to break off. */
 export async function eventStreamOf(texts: AsyncIterator<string>) {
   starting ??= startYoga();
   return (await starting)(texts);

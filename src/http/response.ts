@@ -32,6 +32,8 @@ export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly stream: ReadableStream<Uint8Array | string> | null;
+  /** Aborted when the stream has to break off. */
+  readonly signal?: AbortSignal;
   /** Called once nothing more is sent. */
   ended(): void;
 }
@@ -146,7 +148,7 @@ export function matches(condition: string, etag: string): boolean {
  */
 export async function sendStream(
   exchange: Exchange,
-  { status, headers: own, stream, ended }: StreamedResponse,
+  { status, headers: own, stream, signal, ended }: StreamedResponse,
 ): Promise<void> {
   const { request, response } = exchange;
   const isSentBefore = response.headersSent;
@@ -155,7 +157,7 @@ export async function sendStream(
     // The response to a HEAD has no body (RFC 9110, section 9.3.2).
     if (stream && !isSentBefore && request.method !== 'HEAD')
       // The same class, whose types of the DOM and of Node differ.
-      await pipeline(Readable.fromWeb(stream as NodeReadableStream), response);
+      await pipeline(Readable.fromWeb(stream as NodeReadableStream), response, { ...(signal && { signal }) });
     // Not awaited: it may never settle while a read is pending.
     else void stream?.cancel().catch(() => {});
     if (!isSentBefore) response.end();

@@ -1,6 +1,7 @@
 /** Streams of results: event streams, which Yoga writes, Apollo's multipart streams, and plain ones for WebSockets. */
 
 import { acceptedOf } from '../../http/request.ts';
+import type { StreamedResponse } from '../../http/response.ts';
 import { eventStream, eventStreamOf } from '../yoga.ts';
 import { OperationFailed } from './endings.ts';
 
@@ -18,10 +19,16 @@ export function streamTypeFor(accept = ''): StreamType | undefined {
   return type;
 }
 
-/** The body of a response that has results, given as JSON texts. `return` of them is called if the client leaves. */
-export async function streamOf(type: StreamType, texts: AsyncIterator<string>) {
+/**
+ * The body of a response that has results, given as JSON texts, and the signal to break off. `return` of the results is called if the
+ * client leaves.
+ */
+export async function streamOf(
+  type: StreamType,
+  texts: AsyncIterator<string>,
+): Promise<Pick<StreamedResponse, 'stream' | 'signal'>> {
   if (type === eventStream) return eventStreamOf(texts);
-  return type === multipart ? multipartOf(texts) : plainOf(texts);
+  return { stream: type === multipart ? multipartOf(texts) : plainOf(texts) };
 }
 
 function plainOf(texts: AsyncIterator<string>): ReadableStream<string> {
