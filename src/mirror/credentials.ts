@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { createSignal, resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { type Credential, createUpstreamTokens, type TokenCheck } from '../upstream/tokens.ts';
 import {
@@ -42,6 +43,9 @@ export type Credentials = ReturnType<typeof openCredentials>;
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
+/** How long, in milliseconds, a request waits for the first check of the configured token. */
+const longestFirstCheck = 3_000;
+
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
   const hasConfiguredToken = configured !== undefined;
@@ -71,6 +75,7 @@ export function openCredentials(options: CredentialsOptions) {
   });
 
   let own: Viewer | undefined;
+  const firstCheck = createSignal();
   /** Checks the configured token as long as the gateway runs. Its account is refreshed even if no client uses it. */
   async function follow(token: string): Promise<void> {
     while (!closing.signal.aborted) {
@@ -78,6 +83,7 @@ export function openCredentials(options: CredentialsOptions) {
       if ('viewer' in found) own = found.viewer ?? undefined;
       if ('viewer' in found && !own)
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
+      firstCheck.settle();
       if (own) accounts.getOrAdd(own.id).touch();
       await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
     }
@@ -87,8 +93,12 @@ export function openCredentials(options: CredentialsOptions) {
   return {
     /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens: hasConfiguredToken ? undefined : tokens,
-    /** The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. */
-    of(viewer: Viewer): Credential | undefined {
+    /**
+     * The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. Requests that come
+     * right after the start wait for the first check of the configured token.
+     */
+    async of(viewer: Viewer): Promise<Credential | undefined> {
+      if (hasConfiguredToken) await resultWithin(longestFirstCheck, firstCheck.promise);
       const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },

@@ -160,10 +160,10 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
     longest: waits.forwarding,
     onWrite: writes.add,
     unreachable: credentials.unreachable,
-    accessFor(viewer) {
-      const account = accounts.known(viewer.id);
+    async accessFor(viewer) {
       // A request is never sent with the token of another client, which may be another account's by now.
-      const credential = credentials.of(viewer);
+      const credential = await credentials.of(viewer);
+      const account = accounts.known(viewer.id);
       if (!account || !credential) return undefined;
       const { token } = credential;
       const id = digestOf(token);
@@ -183,8 +183,8 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
 function createUpstreamAccount(parts: Parts): UpstreamAccount {
   const { pool, logger, timing, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {
+    const token = await credentials.of(viewer);
     const account = await accounts.of(viewer.id);
-    const token = credentials.of(viewer);
     return (
       account && {
         upstream: account.upstreamFor(token, 'demand', { ...activationTiming, ...timing }),

@@ -57,7 +57,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
     if (writes && !allows(viewer.scope, 'activate')) return restErrorResponse(403, scopeNeeded('activate'));
     const { unreachable } = accounts;
-    const access = accounts.accessFor(viewer);
+    const access = await accounts.accessFor(viewer);
     if (!access) return restErrorResponse(unreachable.status, unreachable.message, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;

@@ -34,7 +34,7 @@ export interface UpstreamAccounts {
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** The access of a viewer; undefined if there is no token for the account. */
-  accessFor(viewer: Viewer): UpstreamAccess | undefined;
+  accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
   /** The error for a viewer without such a token. */
   readonly unreachable: { readonly status: number; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */

@@ -62,7 +62,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
       longest: options.longest ?? 5_000,
       unreachable: { status: 503, message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
-      accessFor(viewer) {
+      async accessFor(viewer) {
         const { id } = viewer;
         const budget = budgets.get(id);
         const token = tokensOf.get(viewer) ?? '';
