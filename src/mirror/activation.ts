@@ -7,17 +7,7 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import {
-  isMissing,
-  type Timing,
-  Unavailable,
-  type Upstream,
-  UpstreamBusy,
-  UpstreamError,
-} from '../upstream/upstream.ts';
-
-/** A client is waiting: one retry, and no long pause. */
-export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
+import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
 
 /** The longest that an activation takes, in milliseconds. The account may have to be read first. */
 export const longestActivation = 50_000;

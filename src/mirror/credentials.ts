@@ -4,7 +4,6 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
@@ -20,22 +19,17 @@ import {
   UpstreamError,
 } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, readAccountId } from './account.ts';
-import type { Accounts } from './accounts.ts';
+import type { Accounts, AccountsOptions } from './accounts.ts';
 
-export interface CredentialsOptions {
+export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
   readonly accounts: Accounts;
-  readonly base: string;
   /** The one token, if the settings name it. */
   readonly configured: string | undefined;
   readonly sql: Sql;
-  readonly logger: Logger;
-  readonly timing: Partial<Timing>;
   /** For how long after its last use a token is remembered, in milliseconds. */
   readonly idle: number;
   /** After how many milliseconds a token is checked upstream again. */
   readonly maxAge: number;
-  /** The pause, in milliseconds, between two checks of the configured token until the upstream accepts it. */
-  readonly interval: number;
 }
 
 export type Credentials = ReturnType<typeof openCredentials>;
@@ -85,6 +79,7 @@ export function openCredentials(options: CredentialsOptions) {
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
       firstCheck.settle();
       if (own) accounts.getOrAdd(own.id).touch();
+      // Until the upstream accepts it, the token is checked as often as the account would be read.
       await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
     }
   }
@@ -103,7 +98,7 @@ export function openCredentials(options: CredentialsOptions) {
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
     noteStatus: tokens.noteStatus,
-    isConfirmedSince: tokens.isConfirmedSince,
+    confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
       ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)

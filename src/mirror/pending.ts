@@ -90,7 +90,7 @@ export type HeldRecords = ReadonlyMap<number, Row>;
 
 const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
 
-/** Whether it is the digest that a write has set (`noteWrite`): a UUID, which is shorter than the others. */
+/** Whether it is the digest that a write has set (`storeWrite`): a UUID, which is shorter than the others. */
 const isOfWrite = (digest = '') => digest.length === 36;
 
 /**

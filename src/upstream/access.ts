@@ -23,8 +23,8 @@ export interface UpstreamAccess {
 export interface Reader {
   /** The digest of the token. */
   readonly id: string;
-  /** Whether the upstream has confirmed the token since then, or confirms it now. @param since a time by `performance.now()`. */
-  isConfirmedSince(since: number): Promise<boolean>;
+  /** Asks the upstream to confirm the token, unless it has since then. @param since a time by `performance.now()`. */
+  confirmSince(since: number): Promise<boolean>;
 }
 
 /** The accounts of the upstream. */

@@ -71,7 +71,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
             accountId: id,
             token: `token of ${token}`,
             budget,
-            reader: { id: token, isConfirmedSince: async () => proxied.isConfirmed() },
+            reader: { id: token, confirmSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
             async noteWrite(path) {
               written.push(path);
