@@ -16,9 +16,9 @@ import { noteSessions } from './accountRows.ts';
 import { kindsOf } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';
-import type { Run } from './pull.ts';
 import { addWriteCounts } from './report.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
+import type { Run } from './run.ts';
 import { type Transaction, writeRecords } from './writer.ts';
 
 export interface DetailsReader {
