@@ -127,6 +127,15 @@ it('a value is null until the upstream sends it, and once the upstream sends nul
   expect(await device()).toMatchObject({ apiHits: null });
 });
 
+it('a column that a newer release has added beside this one is left to its default', async () => {
+  await database.pool.query('ALTER TABLE "DttSession" ADD COLUMN later INT NOT NULL DEFAULT 4');
+  memoryUpstream.dttSessions.set(3, { ownerId: 1, version: 1, trainerId: 4, templateId: null });
+  await pull(1, {});
+  const { rows } = await database.pool.query('SELECT later FROM "DttSession"');
+  await database.pool.query('ALTER TABLE "DttSession" DROP COLUMN later');
+  expect(rows).toEqual([{ later: 4 }]);
+});
+
 describe('a record whose list says less of it than the upstream does by its id', () => {
   /** Responds with these fields in the list of templates, and with others by the ids. */
   const rewritten = (listed: object, whole: object) => (path: string, data: unknown) => {
