@@ -174,7 +174,8 @@ async function pull(
       } else view.records.delete(key);
     }
     if (view.active !== null && !view.records.has(`template ${view.active}`)) view.active = null;
-    if (view.username.toLowerCase() === own.username.toLowerCase()) view.username += ` (id ${other})`;
+    if (view.username === own.username) view.username += ` (id ${other})`;
+    if (view.username.toLowerCase() === own.username.toLowerCase()) own.username += ` (id ${account})`;
   }
   views.set(account, own);
   const report = await sync({
