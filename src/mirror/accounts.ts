@@ -84,7 +84,6 @@ export function createAccounts(options: AccountsOptions) {
     if (known) return known;
     const account = createMirroredAccount({
       ...options,
-      id,
       inTurn,
       budget: createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),

@@ -35,13 +35,8 @@ export interface ActivationOptions {
  * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
  * them. Then the mirror and the upstream have the same active template.
  */
-export function createActivation({
-  pool,
-  logger,
-  accountOf,
-  onActivated,
-  unreachable,
-}: ActivationOptions): UpstreamAccount['activate'] {
+export function createActivation(options: ActivationOptions): UpstreamAccount['activate'] {
+  const { pool, logger, accountOf, onActivated, unreachable } = options;
   return async (viewer, templateId, activateHere) => {
     const found = await accountOf(viewer);
     if (!found) return undefined;

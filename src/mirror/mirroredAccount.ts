@@ -31,7 +31,6 @@ export interface MirroredAccountOptions {
 }
 
 interface Surroundings extends MirroredAccountOptions {
-  readonly id: number;
   readonly budget: Budget;
   /** Limits the background requests in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
@@ -70,7 +69,7 @@ interface AccountState extends Surroundings {
 export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
 
 export function createMirroredAccount(options: Surroundings) {
-  const { id, budget, runs, stored, onChanged } = options;
+  const { budget, runs, stored, onChanged } = options;
   const freshness = createAccountFreshness(stored, onChanged);
   const credentials = new Set<Credential>();
   const refreshes = createSharedRuns(() => run(self));
@@ -89,7 +88,6 @@ export function createMirroredAccount(options: Surroundings) {
     stopDetails: () => {},
   };
   return {
-    id,
     budget,
     freshness,
     /** How many records of the upstream are left out. */

@@ -1,12 +1,9 @@
 /** The mirror as a part of the gateway: it delays requests until the account is fresh, and carries out others upstream. */
 
 import type pg from 'pg';
-import type { Logger } from 'pino';
 import { digestOf } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import type { Sql } from '../database/reader/sql.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { clientError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -16,9 +13,9 @@ import type { UpstreamAccounts } from '../upstream/access.ts';
 import type { Timing } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
-import { type Accounts, createAccounts } from './accounts.ts';
+import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
-import { type Credentials, openCredentials } from './credentials.ts';
+import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
@@ -31,13 +28,9 @@ type Opened = NonNullable<Awaited<ReturnType<typeof openMirrorService>>>;
 /** The mirror for the gateway. Without `forwarding`, REST is served from the mirror as well. */
 export type MirrorService = Omit<Opened, 'forwarding'> & Partial<Pick<Opened, 'forwarding'>>;
 
-export interface MirrorServiceOptions {
-  readonly pool: pg.Pool;
-  readonly sql: Sql;
-  readonly feed: ChangeFeed;
-  readonly logger: Logger;
-  /** Called with each user whose rows have changed here. */
-  onChanged(userId: number): void;
+export interface MirrorServiceOptions
+  extends Pick<AccountsOptions, 'pool' | 'feed' | 'logger' | 'onChanged'>,
+    Pick<CredentialsOptions, 'sql'> {
   readonly timing?: Partial<Timing>;
   readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
@@ -149,12 +142,12 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
       const { token } = credential;
       const id = digestOf(token);
       return {
-        accountId: account.id,
+        accountId: viewer.id,
         token,
         budget: account.budget,
         reader: { id, confirmSince: (since) => credentials.confirmSince(id, since) },
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
-        noteWrite: (path) => writes.note(account.id, scopeOf(path)),
+        noteWrite: (path) => writes.note(viewer.id, scopeOf(path)),
       };
     },
   };

@@ -51,7 +51,6 @@ beforeEach(() => {
     return { mark, previous };
   });
   account = createMirroredAccount({
-    id: 1,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     budget: createBudget(0),
