@@ -44,7 +44,7 @@ function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, chang
 const logInterval = 1_000;
 
 /** Notes the results of runs, and logs those that fail. */
-function createRunLog(logger: Logger) {
+export function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
   let logged = { what: '', at: Number.NEGATIVE_INFINITY };
