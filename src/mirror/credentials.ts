@@ -93,7 +93,7 @@ export function openCredentials(options: CredentialsOptions) {
      * right after the start wait for the first check of the configured token.
      */
     async of(viewer: Viewer): Promise<Credential | undefined> {
-      if (hasConfiguredToken) await resultWithin(longestFirstCheck, firstCheck.promise);
+      if (hasConfiguredToken && !own) await resultWithin(longestFirstCheck, firstCheck.promise);
       const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
@@ -101,8 +101,8 @@ export function openCredentials(options: CredentialsOptions) {
     confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
-      ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
-      : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const),
+      ? ({ code: 'BAD_GATEWAY', message: messages.upstreamUnusable } as const)
+      : ({ code: 'SERVICE_UNAVAILABLE', message: messages.accountUnreachable } as const),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();

@@ -157,8 +157,8 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
 function createUpstreamAccount(parts: Parts): UpstreamAccount {
   const { pool, logger, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {
-    const token = await credentials.of(viewer);
     const account = await accounts.of(viewer.id);
+    const token = await credentials.of(viewer);
     return (
       account && {
         upstream: account.upstreamFor(token),

@@ -1,6 +1,7 @@
 /** The types by which the proxy reaches the accounts of viewers upstream. */
 
 import type { Viewer } from '../auth/viewer.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Budget } from './budget.ts';
 
 /** Access of one viewer to the account upstream. */
@@ -36,7 +37,7 @@ export interface UpstreamAccounts {
   /** The access of a viewer; undefined if there is no token for the account. */
   accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
   /** The error for a viewer without such a token. */
-  readonly unreachable: { readonly status: number; readonly message: string };
+  readonly unreachable: { readonly code: ErrorCode; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
 }

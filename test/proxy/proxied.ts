@@ -60,7 +60,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     accounts: {
       base: `http://127.0.0.1:${port}/api/v1`,
       longest: options.longest ?? 5_000,
-      unreachable: { status: 503, message: 'unreachable' },
+      unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
       async accessFor(viewer) {
         const { id } = viewer;
