@@ -12,9 +12,9 @@ import { joinDatabase, openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
   findEmbedded,
-  tryToOpen,
   hasDatabase,
   openEmbedded,
+  tryToOpen,
 } from '../../../src/database/embedded/embedded.ts';
 import { lockFolder } from '../../../src/database/embedded/folder.ts';
 import { newDatabaseFile } from '../../../src/database/embedded/newDatabase.ts';
