@@ -160,6 +160,10 @@ export const valuesOf = (type: string): readonly string[] | undefined => enumera
 const fieldsIn = (model: string) => generated[model]?.fields ?? [];
 const hasId = (model: string) => fieldsIn(model).some(({ name }) => name === 'id');
 
+/** The columns of a table that this release knows. */
+export const columnsOf = (table: ModelName): readonly string[] =>
+  fieldsIn(table).flatMap(({ name, relationName }) => (relationName === undefined ? [name] : []));
+
 type GeneratedField = ReturnType<typeof fieldsIn>[number];
 
 /**

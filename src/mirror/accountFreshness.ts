@@ -81,7 +81,7 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
     async noteWrite({ parts, session }: WriteScope): Promise<void> {
       const write = {};
       unnoted.add(write);
-      const { mark, previous } = await store.noteWrite(session);
+      const { mark, previous } = await store.storeWrite(session);
       const before = previous === undefined ? [] : previous === own.mark ? own.parts : allParts;
       own = { mark, parts: [...new Set([...before, ...parts])] };
       // A read in flight may have begun before the write.

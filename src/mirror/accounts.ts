@@ -44,7 +44,7 @@ function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, chang
 const logInterval = 1_000;
 
 /** Notes the results of runs, and logs those that fail. */
-function createRunLog(logger: Logger) {
+export function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
   let logged = { what: '', at: Number.NEGATIVE_INFINITY };
@@ -84,7 +84,6 @@ export function createAccounts(options: AccountsOptions) {
     if (known) return known;
     const account = createMirroredAccount({
       ...options,
-      id,
       inTurn,
       budget: createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),

@@ -7,17 +7,7 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import {
-  isMissing,
-  type Timing,
-  Unavailable,
-  type Upstream,
-  UpstreamBusy,
-  UpstreamError,
-} from '../upstream/upstream.ts';
-
-/** A client is waiting: one retry, and no long pause. */
-export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
+import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../upstream/upstream.ts';
 
 /** The longest that an activation takes, in milliseconds. The account may have to be read first. */
 export const longestActivation = 50_000;
@@ -45,13 +35,8 @@ export interface ActivationOptions {
  * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
  * them. Then the mirror and the upstream have the same active template.
  */
-export function createActivation({
-  pool,
-  logger,
-  accountOf,
-  onActivated,
-  unreachable,
-}: ActivationOptions): UpstreamAccount['activate'] {
+export function createActivation(options: ActivationOptions): UpstreamAccount['activate'] {
+  const { pool, logger, accountOf, onActivated, unreachable } = options;
   return async (viewer, templateId, activateHere) => {
     const found = await accountOf(viewer);
     if (!found) return undefined;

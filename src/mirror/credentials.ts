@@ -4,10 +4,10 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { createSignal, resultWithin } from '../database/waiting.ts';
 import { messages } from '../errors.ts';
 import { type Credential, createUpstreamTokens, type TokenCheck } from '../upstream/tokens.ts';
 import {
@@ -19,28 +19,26 @@ import {
   UpstreamError,
 } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, readAccountId } from './account.ts';
-import type { Accounts } from './accounts.ts';
+import type { Accounts, AccountsOptions } from './accounts.ts';
 
-export interface CredentialsOptions {
+export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
   readonly accounts: Accounts;
-  readonly base: string;
   /** The one token, if the settings name it. */
   readonly configured: string | undefined;
   readonly sql: Sql;
-  readonly logger: Logger;
-  readonly timing: Partial<Timing>;
   /** For how long after its last use a token is remembered, in milliseconds. */
   readonly idle: number;
   /** After how many milliseconds a token is checked upstream again. */
   readonly maxAge: number;
-  /** The pause, in milliseconds, between two checks of the configured token until the upstream accepts it. */
-  readonly interval: number;
 }
 
 export type Credentials = ReturnType<typeof openCredentials>;
 
 /** For requests that a client waits for: no retries, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
+
+/** How long, in milliseconds, a request waits for the first check of the configured token. */
+const longestFirstCheck = 3_000;
 
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
@@ -71,6 +69,7 @@ export function openCredentials(options: CredentialsOptions) {
   });
 
   let own: Viewer | undefined;
+  const firstCheck = createSignal();
   /** Checks the configured token as long as the gateway runs. Its account is refreshed even if no client uses it. */
   async function follow(token: string): Promise<void> {
     while (!closing.signal.aborted) {
@@ -78,7 +77,9 @@ export function openCredentials(options: CredentialsOptions) {
       if ('viewer' in found) own = found.viewer ?? undefined;
       if ('viewer' in found && !own)
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
+      firstCheck.settle();
       if (own) accounts.getOrAdd(own.id).touch();
+      // Until the upstream accepts it, the token is checked as often as the account would be read.
       await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
     }
   }
@@ -87,17 +88,21 @@ export function openCredentials(options: CredentialsOptions) {
   return {
     /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens: hasConfiguredToken ? undefined : tokens,
-    /** The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. */
-    of(viewer: Viewer): Credential | undefined {
+    /**
+     * The token for a viewer's requests: the client's own, or the configured one if it is of the viewer's account. Requests that come
+     * right after the start wait for the first check of the configured token.
+     */
+    async of(viewer: Viewer): Promise<Credential | undefined> {
+      if (hasConfiguredToken && !own) await resultWithin(longestFirstCheck, firstCheck.promise);
       const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
     noteStatus: tokens.noteStatus,
-    isConfirmedSince: tokens.isConfirmedSince,
+    confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
-      ? ({ code: 'BAD_GATEWAY', status: 502, message: messages.upstreamUnusable } as const)
-      : ({ code: 'SERVICE_UNAVAILABLE', status: 503, message: messages.accountUnreachable } as const),
+      ? ({ code: 'BAD_GATEWAY', message: messages.upstreamUnusable } as const)
+      : ({ code: 'SERVICE_UNAVAILABLE', message: messages.accountUnreachable } as const),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();

@@ -16,9 +16,9 @@ import { noteSessions } from './accountRows.ts';
 import { kindsOf } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';
-import type { Run } from './pull.ts';
 import { addWriteCounts } from './report.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
+import type { Run } from './run.ts';
 import { type Transaction, writeRecords } from './writer.ts';
 
 export interface DetailsReader {
@@ -80,11 +80,8 @@ export interface DetailsOnDemandOptions {
  * Fetches details that a client wants before a run has read them, as far as the budget of the account allows. A client that asks
  * again gets the others.
  */
-export function createDetailsOnDemand({
-  pool,
-  logger,
-  accountOf,
-}: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+export function createDetailsOnDemand(options: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+  const { pool, logger, accountOf } = options;
   /** The records that are being fetched, so that no two requests fetch the same one. */
   const underWay = new Map<string, ReturnType<typeof fetchRecord>>();
   function fetchOnce(upstream: Upstream, kind: Kind, accountId: number, id: number, held: Row | undefined) {

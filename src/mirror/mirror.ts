@@ -27,8 +27,7 @@ export function addAccount(pool: pg.Pool, source: string, account: Row): Promise
     await checkMirror(client, source);
     await client.query('INSERT INTO "Mirror" (source) VALUES ($1) ON CONFLICT DO NOTHING', [source]);
     if (await isMirrored(client, account.id)) return false;
-    await takeName(client, account);
-    await upsert(client, 'User', [account]);
+    await upsert(client, 'User', [await takeName(client, account)]);
     await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     return true;
   });
@@ -66,21 +65,24 @@ export async function isMirrored(pool: pg.Pool | pg.PoolClient, userId: number):
 
 /** Writes the row of an account's user. @param isNew whether this run has added the account. */
 export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
-  await takeName(client, user);
-  const updated = (await findDiffering(client, { table: 'User' }, [{ row: user }])).size;
-  if (updated > 0) await upsert(client, 'User', [user]);
+  const row = await takeName(client, user);
+  const updated = (await findDiffering(client, { table: 'User' }, [{ row }])).size;
+  if (updated > 0) await upsert(client, 'User', [row]);
   const created = isNew ? 1 : 0;
   return { created, updated, unchanged: 1 - created - updated };
 }
 
 /**
  * Takes the name of an account from another one that has it here, since that one was renamed upstream after it was read: its id
- * follows the name until its new name is read.
+ * follows the name until its new name is read. A name that differs only by case is not taken: both may be in use upstream.
+ * @returns the account as it is to be stored. Its own id follows its name if another one differs only by case.
  */
-async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
+async function takeName(client: pg.PoolClient, user: Row): Promise<Row> {
   await acquireSharedLock(client);
-  await client.query(
-    `UPDATE "User" SET username = username || ' (id ' || id || ')' WHERE lower(username) = lower($2) AND id <> $1`,
-    [id, username],
-  );
+  const values = [user.id, user.username];
+  const withId = `username || ' (id ' || id || ')'`;
+  await client.query(`UPDATE "User" SET username = ${withId} WHERE username = $2 AND id <> $1`, values);
+  const others = 'SELECT FROM "User" WHERE lower(username) = lower($2) AND id <> $1';
+  const { rowCount } = await client.query(others, values);
+  return rowCount === 0 ? user : { ...user, username: `${user.username} (id ${user.id})` };
 }

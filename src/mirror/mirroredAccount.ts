@@ -31,7 +31,6 @@ export interface MirroredAccountOptions {
 }
 
 interface Surroundings extends MirroredAccountOptions {
-  readonly id: number;
   readonly budget: Budget;
   /** Limits the background requests in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
@@ -70,7 +69,7 @@ interface AccountState extends Surroundings {
 export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
 
 export function createMirroredAccount(options: Surroundings) {
-  const { id, budget, runs, stored, onChanged } = options;
+  const { budget, runs, stored, onChanged } = options;
   const freshness = createAccountFreshness(stored, onChanged);
   const credentials = new Set<Credential>();
   const refreshes = createSharedRuns(() => run(self));
@@ -89,7 +88,6 @@ export function createMirroredAccount(options: Surroundings) {
     stopDetails: () => {},
   };
   return {
-    id,
     budget,
     freshness,
     /** How many records of the upstream are left out. */
@@ -120,8 +118,7 @@ export function createMirroredAccount(options: Surroundings) {
     add: (credential: Credential) => void credentials.add(credential),
     remove: (credential: Credential) => void credentials.delete(credential),
     /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
-    upstreamFor: (credential = newestOf(self), priority: Priority, timing: Partial<Timing>) =>
-      credential && upstreamWith(self, credential, priority, timing),
+    upstreamFor: (credential = newestOf(self)) => credential && upstreamWith(self, credential, 'demand'),
     async close(): Promise<void> {
       clearTimeout(self.timer);
       self.closing.abort();
@@ -136,16 +133,16 @@ const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
 /** The newest token is the likeliest to be valid. */
 const newestOf = ({ credentials }: AccountState) => [...credentials].findLast((each) => !hasEnded(each));
 
-function upstreamWith(
-  self: AccountState,
-  credential: Credential,
-  priority: Priority,
-  timing: Partial<Timing>,
-): Upstream {
+/** While a client waits: one retry, and no long pause. */
+const timingOnDemand: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
+
+function upstreamWith(self: AccountState, credential: Credential, priority: Priority): Upstream {
   const { base, budget, onTokenStatus } = self;
   const { token } = credential;
+  const isAwaited = priority === 'demand';
+  const timing = { ...(isAwaited && timingOnDemand), ...self.timing };
   // A request that a client waits for does not queue behind those of other accounts.
-  const inTurn = priority === 'demand' ? undefined : self.inTurn;
+  const inTurn = isAwaited ? undefined : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
   return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
@@ -222,12 +219,12 @@ async function makeFresh(self: AccountState): Promise<boolean> {
 
 /** Reads lists with a token. Returns whether that succeeded, or undefined if another process reads them. */
 async function read(self: AccountState, credential: Credential): Promise<boolean | undefined> {
-  const { runs, freshness, closing, timing } = self;
+  const { runs, freshness, closing } = self;
   self.stopDetails();
   await self.details;
   const { refreshedAt } = freshness;
   const isFirst = refreshedAt === undefined;
-  const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh', timing);
+  const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh');
   const { parts, mark, end } = freshness.begin(
     isFirst || freshness.age >= self.interval || refreshedAt < self.since,
   );
@@ -254,8 +251,8 @@ const endOf = ({ closing }: AccountState, { viewer }: Credential) =>
   AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
 
 function startDetails(self: AccountState, credential: Credential): void {
-  const { runs, timing, onFailure } = self;
-  const upstream = upstreamWith(self, credential, 'details', timing);
+  const { runs, onFailure } = self;
+  const upstream = upstreamWith(self, credential, 'details');
   const stop = new AbortController();
   self.stopDetails = () => stop.abort();
   const signal = AbortSignal.any([stop.signal, endOf(self, credential)]);

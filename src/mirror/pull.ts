@@ -3,10 +3,8 @@
  * are then pending: details.ts reads them.
  */
 
-import type pg from 'pg';
 import { z } from 'zod';
-import { getOptional, isNotOffered, type Upstream } from '../upstream/upstream.ts';
-import type { Account } from './account.ts';
+import { getOptional, isNotOffered } from '../upstream/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
@@ -17,37 +15,13 @@ import {
   setActiveTemplate,
 } from './accountRows.ts';
 import { recordId } from './fields.ts';
-import type { kindsOf } from './kinds.ts';
 import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
-import { addWriteCounts, type OnProgress, type RunReport } from './report.ts';
+import { addWriteCounts } from './report.ts';
 import { findDiffering, type Kind, type MirrorRecord, type Row } from './rows.ts';
-import { isAboutData, removeRecords, type Transaction, writeRecords } from './writer.ts';
-
-/** One run through an account. No other run writes the account meanwhile. */
-export interface Run {
-  readonly pool: pg.Pool;
-  readonly upstream: Upstream;
-  readonly signal: AbortSignal;
-  readonly account: Account;
-  /** Whether this run has added the account. */
-  readonly isNew: boolean;
-  readonly kinds: ReturnType<typeof kindsOf>;
-  /** Whether to fetch the details of records again that have not changed, and to read all sessions. */
-  readonly full: boolean;
-  /** The mark of the last write before the run began. */
-  readonly mark: number | undefined;
-  /** Begins a transaction. It fails if another run has taken over. */
-  readonly transaction: Transaction;
-  /**
-   * Asks the upstream again for the user of the token. Must be called before records are removed, or written without an owner in
-   * them: the token may become that of another account during the run. @throws {AnotherAccount} if it has.
-   */
-  confirm(): Promise<void>;
-  readonly report: RunReport;
-  readonly onProgress: OnProgress | undefined;
-}
+import type { Run } from './run.ts';
+import { isAboutData, removeRecords, writeRecords } from './writer.ts';
 
 export interface PullOptions {
   /** How many records there may be in the end. */

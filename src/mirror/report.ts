@@ -30,8 +30,6 @@ export function addWriteCounts(total: WriteCounts, { created, updated, unchanged
 /** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
 export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
 
-export type RunReport = ReturnType<typeof createRunReport>;
-
 /** Collects the counts and notes of a run. */
 export function createRunReport() {
   /** By the names of the kinds. */

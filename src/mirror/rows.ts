@@ -5,7 +5,7 @@
 
 import type pg from 'pg';
 import type { z } from 'zod';
-import type { ListedType } from '../database/models.ts';
+import { columnsOf, type ListedType, type ModelName } from '../database/models.ts';
 
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;
@@ -25,7 +25,7 @@ export interface Kind {
   readonly name: string;
   readonly table: Exclude<ListedType, 'User'>;
   /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
-  readonly children?: { readonly table: string; readonly parent: string };
+  readonly children?: { readonly table: ModelName; readonly parent: string };
   /** The path of the list. The path of a record has its id after it. */
   readonly list: string;
   /** Whether an upstream may lack the list, which is not documented. */
@@ -55,7 +55,7 @@ const uncompared = new Set([
  */
 export async function findDiffering(
   client: pg.Pool | pg.PoolClient,
-  { table, children }: Pick<Kind, 'children'> & { table: string },
+  { table, children }: Pick<Kind, 'children'> & { table: ModelName },
   records: readonly Pick<MirrorRecord, 'row' | 'children'>[],
 ): Promise<Set<number>> {
   const ids = records.map(({ row }) => row.id);
@@ -105,7 +105,7 @@ async function selectDiffering(
 }
 
 /** Adds rows. Those that exist get the values of the columns that a given row has. */
-export async function upsert(client: pg.PoolClient, table: string, rows: readonly Row[]): Promise<void> {
+export async function upsert(client: pg.PoolClient, table: ModelName, rows: readonly Row[]): Promise<void> {
   // Column names come from the schemas in `kinds`, never from an upstream.
   const columns = new Set(rows.flatMap((row) => Object.keys(row)));
   const changes = [...columns].map((column) => `"${column}" = EXCLUDED."${column}"`);
@@ -115,13 +115,15 @@ export async function upsert(client: pg.PoolClient, table: string, rows: readonl
 /** Adds rows. A column that a row does not have is null, whatever its default is, or stays as it is. */
 export async function insert(
   client: pg.PoolClient,
-  table: string,
+  table: ModelName,
   rows: readonly Row[],
   onConflict = '',
 ): Promise<void> {
   if (rows.length === 0) return;
+  // A newer release may have added others, and changed their order.
+  const columns = columnsOf(table).map((column) => `"${column}"`);
   await client.query(
-    `INSERT INTO "${table}" SELECT merged.* FROM jsonb_array_elements($1::jsonb) AS given
+    `INSERT INTO "${table}" (${columns}) SELECT ${columns.map((column) => `merged.${column}`)} FROM jsonb_array_elements($1::jsonb) AS given
      LEFT JOIN "${table}" AS held ON held.id = (given->>'id')::int
      CROSS JOIN jsonb_populate_record(held, given) AS merged ${onConflict}`,
     [JSON.stringify(rows)],

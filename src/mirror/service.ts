@@ -1,25 +1,21 @@
 /** The mirror as a part of the gateway: it delays requests until the account is fresh, and carries out others upstream. */
 
 import type pg from 'pg';
-import type { Logger } from 'pino';
 import { digestOf } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import type { Sql } from '../database/reader/sql.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { clientError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import type { UpstreamAccounts } from '../upstream/access.ts';
-import type { UpstreamTokens } from '../upstream/tokens.ts';
 import type { Timing } from '../upstream/upstream.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
-import { type Accounts, createAccounts } from './accounts.ts';
-import { activationTiming, createActivation } from './activation.ts';
-import { type Credentials, openCredentials } from './credentials.ts';
+import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
+import { createActivation } from './activation.ts';
+import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
@@ -27,30 +23,14 @@ import { checkMirror } from './mirror.ts';
 import { allParts } from './pull.ts';
 import { announceWrite } from './storedFreshness.ts';
 
-export interface MirrorService {
-  readonly upstream: UpstreamAccount;
-  /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
-  readonly tokens: UpstreamTokens | undefined;
-  /** Whether the upstream token of a viewer is still valid. */
-  isValid(viewer: Viewer): Promise<boolean>;
-  /** Must be called with a viewer who knows of a change that may not have been announced here. */
-  noteChange(viewerId: number): void;
-  /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
-  waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
-  /** How requests of the REST API are forwarded; undefined if they are not. */
-  readonly forwarding: UpstreamAccounts | undefined;
-  status(): string;
-  figures(): ReturnType<Accounts['figures']>;
-  close(): Promise<void>;
-}
+type Opened = NonNullable<Awaited<ReturnType<typeof openMirrorService>>>;
 
-export interface MirrorServiceOptions {
-  readonly pool: pg.Pool;
-  readonly sql: Sql;
-  readonly feed: ChangeFeed;
-  readonly logger: Logger;
-  /** Called with each user whose rows have changed here. */
-  onChanged(userId: number): void;
+/** The mirror for the gateway. Without `forwarding`, REST is served from the mirror as well. */
+export type MirrorService = Omit<Opened, 'forwarding'> & Partial<Pick<Opened, 'forwarding'>>;
+
+export interface MirrorServiceOptions
+  extends Pick<AccountsOptions, 'pool' | 'feed' | 'logger' | 'onChanged'>,
+    Pick<CredentialsOptions, 'sql'> {
   readonly timing?: Partial<Timing>;
   readonly waits?: Partial<WaitLimits>;
   /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
@@ -73,79 +53,73 @@ const usualWaits: WaitLimits = {
  * Starts to mirror the accounts of the upstream that the settings name, if they name one.
  * @throws {SetupError} for a database that holds other data.
  */
-export async function openMirrorService(
-  config: Settings,
-  options: MirrorServiceOptions,
-): Promise<MirrorService | undefined> {
+export async function openMirrorService(config: Settings, options: MirrorServiceOptions) {
   const { UPSTREAM_URL: base, UPSTREAM_TOKEN: configured } = config;
   if (base === undefined) return undefined;
-  const { pool, logger, timing = {}, idle = 10 * 60_000, tokenMaxAge = 60_000 } = options;
+  const { pool, logger, timing = {}, idle = 10 * 60_000, tokenMaxAge: maxAge = 60_000 } = options;
   const hasConfiguredToken = configured !== undefined;
   const waits = { ...usualWaits, ...options.waits };
-  const interval = config.UPSTREAM_INTERVAL * 1_000;
+  const shared = { ...options, base, timing, interval: config.UPSTREAM_INTERVAL * 1_000 };
   await checkMirror(pool, base);
   const accounts = createAccounts({
-    ...options,
+    ...shared,
     identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
-    base,
-    timing,
-    interval,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     onTokenStatus: (...status) => credentials.noteStatus(...status),
   });
-  const credentials = openCredentials({
-    ...options,
-    accounts,
-    base,
-    configured,
-    timing,
-    idle,
-    maxAge: tokenMaxAge,
-    interval,
-  });
+  const credentials = openCredentials({ ...shared, accounts, configured, idle, maxAge });
   const writes = createWrites(accounts, pool, waits.announcement);
-  const parts = { pool, logger, timing, waits, base, accounts, credentials, writes };
+  const parts = { pool, logger, waits, base, accounts, credentials, writes };
   const { tokens } = credentials;
   return {
+    /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens,
     forwarding: createForwarding(parts),
     upstream: createUpstreamAccount(parts),
-    async isValid(viewer) {
-      if (!(await tokens?.isValid(viewer))) return false;
-      // An open stream counts as use of the account.
+    /** Checks the upstream token of a viewer again, for a stream that is open. The stream counts as use of the token and the account. */
+    async recheck(viewer: Viewer): Promise<boolean> {
+      if (!(await tokens?.recheck(viewer))) return false;
       accounts.getOrAdd(viewer.id).touch();
       return true;
     },
+    /** Must be called with a viewer who knows of a change that may not have been announced here. */
     noteChange: accounts.noteChange,
-    waitUntilFresh: async (exchange, viewer) => {
+    /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
+    async waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> {
       const account = await accounts.of(viewer.id);
       return account && waitUntilFresh(exchange, account, waits);
     },
     status: accounts.status,
     figures: accounts.figures,
-    async close() {
+    async close(): Promise<void> {
       await credentials.close();
       await accounts.close();
     },
   };
 }
 
-/** Announces writes of clients: to listeners in this process, with the id of the account, and to all gateways. */
+/**
+ * What follows a write that the upstream may have carried out:
+ * 1. This gateway forgets the stored REST responses of the account (the listeners).
+ * 2. All gateways are told, without waiting for a lock (`announceWrite`). At the same time, the account counts as outdated, first here
+ *    (`AccountFreshness.noteWrite`) and then in the database (`FreshnessStore.storeWrite`).
+ * 3. If clients use the account, a run reads what the write may have changed (`MirroredAccount.noteWrite`).
+ */
 function createWrites(accounts: Accounts, pool: pg.Pool, longest: number) {
   const listeners = new Set<(accountId: number) => void>();
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
-    /** Makes all gateways drop the stored REST responses of the account, and the mirror read what the write may have changed. */
+    /** Settles when all gateways know of the write, or after the longest wait. */
     note(accountId: number, scope: WriteScope): Promise<unknown> {
       for (const listener of listeners) listener(accountId);
-      const reading = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
-      return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), reading]));
+      const noting = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
+      return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), noting]));
     },
   };
 }
 
-interface Parts extends Required<Pick<MirrorServiceOptions, 'pool' | 'logger' | 'timing'>> {
+interface Parts extends Pick<MirrorServiceOptions, 'pool' | 'logger'> {
   readonly waits: WaitLimits;
   readonly base: string;
   readonly accounts: Accounts;
@@ -160,20 +134,20 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
     longest: waits.forwarding,
     onWrite: writes.add,
     unreachable: credentials.unreachable,
-    accessFor(viewer) {
-      const account = accounts.known(viewer.id);
+    async accessFor(viewer) {
       // A request is never sent with the token of another client, which may be another account's by now.
-      const credential = credentials.of(viewer);
+      const credential = await credentials.of(viewer);
+      const account = accounts.known(viewer.id);
       if (!account || !credential) return undefined;
       const { token } = credential;
       const id = digestOf(token);
       return {
-        accountId: account.id,
+        accountId: viewer.id,
         token,
         budget: account.budget,
-        reader: { id, isConfirmedSince: (since) => credentials.isConfirmedSince(id, since) },
+        reader: { id, confirmSince: (since) => credentials.confirmSince(id, since) },
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
-        noteWrite: (path) => writes.note(account.id, scopeOf(path)),
+        noteWrite: (path) => writes.note(viewer.id, scopeOf(path)),
       };
     },
   };
@@ -181,13 +155,13 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
 
 /** The operations of resolvers that need the upstream. */
 function createUpstreamAccount(parts: Parts): UpstreamAccount {
-  const { pool, logger, timing, waits, accounts, credentials, writes } = parts;
+  const { pool, logger, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {
     const account = await accounts.of(viewer.id);
-    const token = credentials.of(viewer);
+    const token = await credentials.of(viewer);
     return (
       account && {
-        upstream: account.upstreamFor(token, 'demand', { ...activationTiming, ...timing }),
+        upstream: account.upstreamFor(token),
         budget: account.budget,
         refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
       }

@@ -21,60 +21,57 @@ export interface StoredFreshness {
 
 export type FreshnessStore = ReturnType<typeof createFreshnessStore>;
 
-export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
-  read: () => readStoredFreshness(pool, userId),
-  noteWrite: (session?: number) => noteWrite(pool, userId, session),
-});
-
 /** A time of the database, in milliseconds since the epoch. */
 const timeOf = (date: Date | null | undefined) => date?.getTime();
 
-export async function readStoredFreshness(pool: pg.Pool, userId: number): Promise<StoredFreshness> {
-  const { rows } = await pool.query<{
-    refreshedAt: Date | null;
-    age: number | null;
-    writtenAt: Date | null;
-    isLeased: boolean | null;
-  }>(
-    // Only a lease for lists keeps a run from reading lists (`whileLeased`).
-    `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
-       ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
-     FROM "MirroredAccount" WHERE "userId" = $1`,
-    [userId],
-  );
-  const [row] = rows;
-  return {
-    refreshedAt: timeOf(row?.refreshedAt),
-    age: row?.age ?? 0,
-    mark: timeOf(row?.writtenAt),
-    isLeased: row?.isLeased ?? false,
-  };
-}
+export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
+  async read(): Promise<StoredFreshness> {
+    const { rows } = await pool.query<{
+      refreshedAt: Date | null;
+      age: number | null;
+      writtenAt: Date | null;
+      isLeased: boolean | null;
+    }>(
+      // Only a lease for lists keeps a run from reading lists (`whileLeased`).
+      `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
+         ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
+       FROM "MirroredAccount" WHERE "userId" = $1`,
+      [userId],
+    );
+    const [row] = rows;
+    return {
+      refreshedAt: timeOf(row?.refreshedAt),
+      age: row?.age ?? 0,
+      mark: timeOf(row?.writtenAt),
+      isLeased: row?.isLeased ?? false,
+    };
+  },
 
-/**
- * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
- * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
- * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
- * @returns the mark of the write, and that of the one before it, if that had not been read back.
- */
-async function noteWrite(pool: pg.Pool, userId: number, session?: number) {
-  const { rows } = await untilNoted(() =>
-    pool.query<{ mark: Date | null; previous: Date | null }>(
-      // Each mark differs from the one before, whatever the clock says.
-      `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
-         changed AS (
-           UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
-           FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
-         noted AS (
-           UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
-             "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
-           FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
-       SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
-      [userId, session],
-    ),
-  );
-  return { mark: timeOf(rows[0]?.mark), previous: timeOf(rows[0]?.previous) };
-}
+  /**
+   * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
+   * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
+   * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+   * @returns the mark of the write, and that of the one before it, if that had not been read back.
+   */
+  async storeWrite(session?: number) {
+    const { rows } = await untilNoted(() =>
+      pool.query<{ mark: Date | null; previous: Date | null }>(
+        // Each mark differs from the one before, whatever the clock says.
+        `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
+           changed AS (
+             UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
+             FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
+           noted AS (
+             UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
+               "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
+             FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
+         SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
+        [userId, session],
+      ),
+    );
+    return { mark: timeOf(rows[0]?.mark), previous: timeOf(rows[0]?.previous) };
+  },
+});
 
 /** Tells all gateways that an account has changed upstream. It waits for no lock. */
 export async function announceWrite(pool: pg.Pool, userId: number): Promise<void> {

@@ -6,33 +6,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
+import type { Upstream } from '../upstream/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
 import { kindsOf } from './kinds.ts';
 import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
-import { allParts, type Part, pullLists, type Run } from './pull.ts';
-import { countChanges, createRunReport, type OnProgress, type RecordCounts } from './report.ts';
+import { allParts, type Part, pullLists } from './pull.ts';
+import { countChanges, type RecordCounts } from './report.ts';
+import { anotherAccount, createRun, type Run, type RunOptions, type UnleasedRun } from './run.ts';
 import { storeRead } from './storedFreshness.ts';
 
-export interface SyncOptions {
-  readonly pool: pg.Pool;
-  /** A client that only this run uses. */
-  readonly upstream: Upstream;
-  readonly signal?: AbortSignal;
-  /** Whether to read everything again. Otherwise sessions are read only as far as they are new. */
-  readonly full?: boolean;
-  readonly onProgress?: OnProgress;
+export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
-  /** Finds the account of the token. By default any operation that names it is used. */
-  readonly identify?: IdentifyAccount;
   /** Which lists to read. By default all. */
   readonly parts?: readonly Part[] | undefined;
-  /** The mark of the last write before the run, which it reads back. */
-  readonly mark?: number | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
 }
@@ -83,53 +73,12 @@ const pollInterval = 1_000;
 
 /** Reads the pending details of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
-  options: SyncOptions & { readonly account: Account; readonly failed?: FailedDetails },
+  options: RunOptions & { readonly account: Account; readonly failed?: FailedDetails },
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
-  const run = createRun(options, options.account, false);
+  const run = createRun(options, options.account);
   await leased(run, 'details', (leasedRun) => pullDetails(leasedRun, options.failed));
   return { countsByKind: run.report.countsByKind, notes: run.report.notes };
 }
-
-type UnleasedRun = Omit<Run, 'transaction'>;
-
-function createRun(
-  {
-    pool,
-    upstream,
-    signal = new AbortController().signal,
-    full = false,
-    mark,
-    onProgress,
-    identify = identifyByAnyRoute,
-  }: SyncOptions,
-  account: Account,
-  isNew: boolean,
-): UnleasedRun {
-  let confirmedAt = upstream.requestCount();
-  return {
-    pool,
-    upstream,
-    signal,
-    account,
-    isNew,
-    kinds: kindsOf(account.id),
-    full,
-    mark,
-    async confirm() {
-      // Nothing was read since the last confirmation.
-      if (upstream.requestCount() === confirmedAt) return;
-      if ((await identify(upstream, signal)).id !== account.id) throw anotherAccount();
-      confirmedAt = upstream.requestCount();
-    },
-    report: createRunReport(),
-    onProgress,
-  };
-}
-
-const anotherAccount = () =>
-  new AnotherAccount('The token opens another account than it did.', {
-    failure: 'says that a token belongs to another user',
-  });
 
 /** Returns whether the run took place, and was not taken over. */
 const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>

@@ -126,7 +126,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     if (!found || found.reader.id === read.access.reader.id) return found;
     if (!found.policy.isForAllTokens) return undefined;
     if (!found.isConfirmed && found.policy.satisfies(read.request))
-      found.isConfirmed = await found.reader.isConfirmedSince(found.receivedAt);
+      found.isConfirmed = await found.reader.confirmSince(found.receivedAt);
     return found.isConfirmed ? found : undefined;
   }
 

@@ -21,7 +21,7 @@ import {
   filterRef,
   type ListArguments,
   orderRef,
-  readList,
+  readListArguments,
 } from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
 import { type Connection, defaultOrder, orderBy, planPage } from './loading/pagination.ts';
@@ -351,7 +351,7 @@ export function viewerList<M extends ListedType>(model: M) {
   return {
     extensions: needing({}),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
-      const { order, filter } = readList(model, args, context.viewer);
+      const { order, filter } = readListArguments(model, args, context.viewer);
       const page = planPage(order, args, filter.condition);
       const query = { ...page, rows: () => ({ ...page.rows(), paths: nodePaths }) };
       const rows = await context.loaders.once(placeOf(info), () => readRows(model, query, { context, info }));
@@ -379,7 +379,7 @@ export function relatedList<P extends RecordType, M extends ListedType>(
       info: GraphQLResolveInfo,
     ) => {
       const { loaders, viewer } = context;
-      const { order, filter } = readList(model, args, viewer);
+      const { order, filter } = readListArguments(model, args, viewer);
       const page = planPage(order, args, filter.condition);
       const call = { context, info };
       const pages = loaders.at(placeOf(info), () => (ids) => readPagesBelow(listed, page, ids, call));

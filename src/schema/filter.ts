@@ -158,7 +158,7 @@ export interface ListFilter {
  * Reads `where` and `orderBy`.
  * @throws a client error that names the argument which is wrong.
  */
-export function readList(
+export function readListArguments(
   type: FilterableType,
   { where, orderBy }: ListArguments,
   viewer: Viewer,

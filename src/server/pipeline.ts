@@ -376,7 +376,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
 function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
   async function validUntil(viewer: Viewer): Promise<number> {
     if (viewer.tokenId !== undefined) return viewers.validUntil(viewer);
-    return (await mirror?.isValid(viewer)) ? Number.POSITIVE_INFINITY : 0;
+    return (await mirror?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
   }
   const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
   const hasEnded: HasEnded = async (exchange, viewer, began) => {

@@ -1,6 +1,7 @@
 /** The types by which the proxy reaches the accounts of viewers upstream. */
 
 import type { Viewer } from '../auth/viewer.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Budget } from './budget.ts';
 
 /** Access of one viewer to the account upstream. */
@@ -23,8 +24,8 @@ export interface UpstreamAccess {
 export interface Reader {
   /** The digest of the token. */
   readonly id: string;
-  /** Whether the upstream has confirmed the token since then, or confirms it now. @param since a time by `performance.now()`. */
-  isConfirmedSince(since: number): Promise<boolean>;
+  /** Asks the upstream to confirm the token, unless it has since then. @param since a time by `performance.now()`. */
+  confirmSince(since: number): Promise<boolean>;
 }
 
 /** The accounts of the upstream. */
@@ -34,9 +35,9 @@ export interface UpstreamAccounts {
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** The access of a viewer; undefined if there is no token for the account. */
-  accessFor(viewer: Viewer): UpstreamAccess | undefined;
+  accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
   /** The error for a viewer without such a token. */
-  readonly unreachable: { readonly status: number; readonly message: string };
+  readonly unreachable: { readonly code: ErrorCode; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
 }

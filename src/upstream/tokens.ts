@@ -120,26 +120,26 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
-    /** Whether the token of a viewer is still valid, as far as the gateway knows. */
-    async isValid(viewer: Viewer): Promise<boolean> {
+    /** Checks the token of a viewer again, if the last check is too old. This is a use of the token. Returns whether it is valid. */
+    async recheck(viewer: Viewer): Promise<boolean> {
       const entry = known.of(viewer);
       const held = entry && known.hold(entry);
       return held?.viewer.id === viewer.id && (await confirm(held)) === 'valid';
     },
 
     /**
-     * Whether the upstream has confirmed since then, or confirms now, that a token belongs to its viewer.
+     * Asks the upstream to confirm that a token belongs to its viewer, unless it has since then. Returns whether it has.
      * @param digest of the token.
      * @param since a time by `performance.now()`.
      */
-    async isConfirmedSince(digest: string, since: number): Promise<boolean> {
+    async confirmSince(digest: string, since: number): Promise<boolean> {
       const entry = known.byDigest(digest);
       if (!entry) return false;
       if (entry.confirmed < since) await resultWithin(longestCheck, askAgain(entry));
       return entry.confirmed >= since && !entry.end.signal.aborted;
     },
 
-    /** The longest pause, in seconds, between two calls of `isValid`: an unused token is forgotten. */
+    /** The longest pause, in seconds, between two calls of `recheck`: an unused token is forgotten. */
     maxAge: Math.min(ttl, idle / 2) / 1_000,
     /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
     credentialOf: (viewer: Viewer): Credential | undefined => known.of(viewer),

@@ -14,7 +14,7 @@ const stored = (refreshedAt?: number, mark?: number, ahead = 0): StoredFreshness
   isLeased: false,
 });
 const read = vi.fn<() => Promise<StoredFreshness>>();
-const noteWrite = vi.fn<FreshnessStore['noteWrite']>();
+const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
 const onChanged = vi.fn();
 let freshness: AccountFreshness;
 
@@ -24,7 +24,7 @@ function run(began: number, isWhole = true): void {
 }
 /** Has this process forward a write, which the database takes. */
 async function write(mark: number, previous?: number, parts: Part[] = ['locks']): Promise<void> {
-  noteWrite.mockResolvedValueOnce({ mark, previous });
+  storeWrite.mockResolvedValueOnce({ mark, previous });
   read.mockResolvedValue(stored(undefined, mark));
   await freshness.noteWrite({ parts });
 }
@@ -35,7 +35,7 @@ beforeEach(() => {
   vi.advanceTimersByTime(10_000);
   vi.clearAllMocks();
   read.mockResolvedValue(stored());
-  freshness = createAccountFreshness({ read, noteWrite }, onChanged);
+  freshness = createAccountFreshness({ read, storeWrite }, onChanged);
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -80,7 +80,7 @@ describe('the freshness of an account', () => {
     expect(freshness.isOutdated).toBe(false);
     const begun = freshness.begin(true);
     read.mockResolvedValue(stored(1, 6));
-    noteWrite.mockResolvedValueOnce({ mark: 6, previous: undefined });
+    storeWrite.mockResolvedValueOnce({ mark: 6, previous: undefined });
     await freshness.noteWrite({ parts: ['locks'] });
     expect(freshness.isOutdated).toBe(true);
     // Its lists may have been read before the write.
@@ -94,7 +94,7 @@ describe('the freshness of an account', () => {
   it('is outdated by a write that the database does not take, until a run that began after it has read all lists', async () => {
     run(1);
     const begun = freshness.begin(true);
-    noteWrite.mockRejectedValueOnce(new Error('the database is away'));
+    storeWrite.mockRejectedValueOnce(new Error('the database is away'));
     await expect(freshness.noteWrite({ parts: ['locks'] })).rejects.toThrow();
     await freshness.reload();
     begun.end(performance.now(), 1);
@@ -106,7 +106,7 @@ describe('the freshness of an account', () => {
   it('is outdated by a write of this process until the database was read after it, whatever was read before', async () => {
     const noted = createSignal();
     const found = createSignal();
-    noteWrite.mockImplementationOnce(async () => {
+    storeWrite.mockImplementationOnce(async () => {
       await noted.promise;
       return { mark: 6, previous: undefined };
     });

@@ -137,17 +137,13 @@ describe('a read of a mirror that has only the lists', () => {
   });
 
   it('sends no request upstream for a list of the REST API, and fetches the details of a record by its id', async () => {
-    for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) {
-      expect((await rest(mirror.gateway, mirror.token, path)).body).toEqual(
-        (await rest(scene.source, scene.sourceToken, path)).body,
-      );
-    }
+    const expectSame = async (path: string) => {
+      const { body } = await rest(mirror.gateway, mirror.token, path);
+      expect(body).toEqual((await rest(scene.source, scene.sourceToken, path)).body);
+    };
+    for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) await expectSame(path);
     expect(fetched()).toEqual([]);
-    for (const path of ['/dtt/sessions/5', '/dtt/settings/2', '/dtt/templates/active']) {
-      expect((await rest(mirror.gateway, mirror.token, path)).body).toEqual(
-        (await rest(scene.source, scene.sourceToken, path)).body,
-      );
-    }
+    for (const id of ['sessions/5', 'settings/2', 'templates/active']) await expectSame(`/dtt/${id}`);
     expect(fetched()).toEqual(['GET /dtt/sessions/5', 'GET /dtt/templates/2', 'GET /dtt/templates/1']);
   });
 

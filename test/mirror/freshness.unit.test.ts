@@ -53,7 +53,7 @@ beforeEach(() => {
         mark,
         isLeased: false,
       }),
-      async noteWrite() {
+      async storeWrite() {
         mark = 1;
         return { mark, previous: undefined };
       },

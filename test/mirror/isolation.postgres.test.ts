@@ -71,9 +71,7 @@ function change(memoryUpstream: MemoryUpstream, { what, who, id, how }: Step, ve
   if (what === 'import') user.imports[how > 1 ? 'add' : 'delete'](id);
   if (what === 'activate') user.activeTemplate = isGone ? null : id;
   const name = names[how] ?? '';
-  const isFree = [...memoryUpstream.users.values()].every(
-    ({ username }) => username.toLowerCase() !== name.toLowerCase(),
-  );
+  const isFree = [...memoryUpstream.users.values()].every(({ username }) => username !== name);
   if (what === 'rename' && isFree) user.username = name;
   for (const [account, others] of memoryUpstream.users) {
     for (const imported of others.imports)
@@ -174,7 +172,8 @@ async function pull(
       } else view.records.delete(key);
     }
     if (view.active !== null && !view.records.has(`template ${view.active}`)) view.active = null;
-    if (view.username.toLowerCase() === own.username.toLowerCase()) view.username += ` (id ${other})`;
+    if (view.username === own.username) view.username += ` (id ${other})`;
+    if (view.username.toLowerCase() === own.username.toLowerCase()) own.username += ` (id ${account})`;
   }
   views.set(account, own);
   const report = await sync({

@@ -14,7 +14,7 @@ const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope:
 const lists = vi.fn<AccountRuns['lists']>();
 const details = vi.fn<AccountRuns['details']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
-const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
+const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
@@ -45,19 +45,18 @@ beforeEach(() => {
   details.mockResolvedValue();
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
   mark = undefined;
-  noteStoredWrite.mockImplementation(async () => {
+  storeWrite.mockImplementation(async () => {
     const previous = mark;
     mark = ++marks;
     return { mark, previous };
   });
   account = createMirroredAccount({
-    id: 1,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     budget: createBudget(0),
     inTurn: pLimit(1),
     runs: { lists, details, skipped: () => 0, progress: () => 0 },
-    stored: { read: readStored, noteWrite: noteStoredWrite },
+    stored: { read: readStored, storeWrite },
     interval,
     idle: 10 * interval,
     onChanged() {},
@@ -249,7 +248,7 @@ describe('an account of the mirror', () => {
   it('has the session noted that was written', async () => {
     await account.refresh();
     await account.noteWrite({ parts: ['dttSessions'], session: 5 });
-    expect(noteStoredWrite.mock.calls).toEqual([[5]]);
+    expect(storeWrite.mock.calls).toEqual([[5]]);
   });
 
   it.each([true, false])(

@@ -42,6 +42,8 @@ async function statusOf({ url }: Gateway): Promise<string> {
   return response.text();
 }
 
+const mutation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }';
+
 describe('a gateway with an upstream', () => {
   it('mirrors the account instead of loading the demo account, and refreshes it at each interval', async () => {
     /** The milliseconds from the beginning of each run to that of the next. */
@@ -90,13 +92,33 @@ describe('a gateway with an upstream', () => {
   it('rejects an activation when the upstream throttles it, instead of waiting as a run does', async () => {
     await scene.syncOnce();
     gateway = await openGateway(settings());
+    // A run has begun: the upstream has accepted the token.
+    await expect.poll(() => scene.proxy.requests, { timeout: 20_000 }).toContain('GET /dtt');
     const { token } = await createToken(scene.target.pool, 'demo', 'test');
     scene.proxy.misbehave = ({ method }, response) =>
       method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
-    const mutation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }';
     const { body } = await ask(gateway, token, mutation);
     expect(body.errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } }]);
     expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
+  });
+
+  it('lets the first requests wait for the check of its token, instead of saying that the upstream is unusable', async () => {
+    await scene.syncOnce();
+    scene.proxy.misbehave = (request, response) => {
+      if (pathOf(request) !== '/users/me') return false;
+      setTimeout(() => reply(response, 200, { ok: true, data: { id: 1, username: 'demo' } }), 500);
+      return true;
+    };
+    const opened = await openGateway(settings());
+    gateway = opened;
+    const { token } = await createToken(scene.target.pool, 'demo', 'test');
+    const headers = { Authorization: `Bearer ${token}` };
+    const [{ body }, { status }] = await Promise.all([
+      ask(opened, token, mutation),
+      fetch(`${opened.url}/api/v1/dtt`, { headers }),
+    ]);
+    expect(body).toMatchObject({ data: { activateTemplate: { template: { databaseId: 2 } } } });
+    expect(status).toBe(200);
   });
 
   it('closes at once in the middle of a run', async () => {

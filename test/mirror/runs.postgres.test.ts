@@ -8,7 +8,7 @@ import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { createDetailsOnDemand } from '../../src/mirror/details.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
-import { createFreshnessStore, readStoredFreshness, storeRead } from '../../src/mirror/storedFreshness.ts';
+import { createFreshnessStore, storeRead } from '../../src/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/sync.ts';
 import type { Transaction } from '../../src/mirror/writer.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
@@ -112,7 +112,7 @@ describe('details that a client asks for', () => {
     const before = [fetch(1), fetch(1)];
     await sleep(100);
     addSessions(1, 1, 2);
-    await createFreshnessStore(database.pool, 1).noteWrite(1);
+    await createFreshnessStore(database.pool, 1).storeWrite(1);
     const after = fetch(1);
     await sleep(100);
     settle();
@@ -120,6 +120,31 @@ describe('details that a client asks for', () => {
     const segment = await database.client.trainerSegment.findFirst({ where: { sessionId: 1 } });
     expect([await pending(), segment?.repsMeasured]).toEqual([sessions - 1, 2]);
     expect(requests).toEqual(Array(2).fill('/dtt/sessions/1'));
+  });
+
+  it('are not those from before a write that the list does not show, even if the list was read since', async () => {
+    const { promise, settle } = createSignal();
+    let repsMeasured = 1;
+    instead = async (path, own) => {
+      if (idOf(path) !== 1) return undefined;
+      const given = { ...Object(own), TrainerSegment: [{ id: 10, type: 'bounce', points: 1, repsMeasured }] };
+      await promise;
+      return given;
+    };
+    const before = fetch(1);
+    await sleep(100);
+    repsMeasured = 2;
+    await createFreshnessStore(database.pool, 1).storeWrite(1);
+    await readLists();
+    settle();
+    await before;
+    expect(await pending()).toBe(sessions);
+    await fetch(1);
+    const segment = await database.client.trainerSegment.findFirst({ where: { sessionId: 1 } });
+    expect([await pending(), segment?.repsMeasured]).toEqual([sessions - 1, 2]);
+    // The digest of the write has done its work: the list says nothing new.
+    await readLists();
+    expect(await pending()).toBe(sessions - 1);
   });
 });
 
@@ -243,7 +268,8 @@ it('a session that is not valid counts as left out, also after runs that read on
 
 describe('a list that the upstream forbids', () => {
   const forbidden = new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden');
-  const wasRefreshed = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
+  const wasRefreshed = async () =>
+    (await createFreshnessStore(database.pool, 1).read()).refreshedAt !== undefined;
 
   it('is skipped if it is optional, and its stored records stay', async () => {
     for (let id = 1; id <= 5; id++) {
@@ -278,14 +304,14 @@ it('lists count as read when their run began, however long the database takes to
   const transaction: Transaction = (write) =>
     vi.advanceTimersByTimeAsync(5_000).then(() => inTransaction(database.pool, write));
   await storeRead(transaction, 1, { began: performance.now(), mark: undefined });
-  expect((await readStoredFreshness(database.pool, 1)).age).toBeGreaterThanOrEqual(5_000);
+  expect((await createFreshnessStore(database.pool, 1).read()).age).toBeGreaterThanOrEqual(5_000);
 });
 
 it('a write has another mark than the one before, whatever the clock says', async () => {
   await readLists();
-  const { noteWrite } = createFreshnessStore(database.pool, 1);
+  const { storeWrite } = createFreshnessStore(database.pool, 1);
   await database.pool.query(`UPDATE "MirroredAccount" SET "writtenAt" = now() + interval '1 hour'`);
-  const { mark, previous } = await noteWrite();
+  const { mark, previous } = await storeWrite();
   expect(Number(mark) - Number(previous)).toBe(1);
 });
 
@@ -314,7 +340,7 @@ it('a run through details that another has taken over leaves the lease to that o
     });
     await began.promise;
   });
-  expect((await readStoredFreshness(pool, 1)).isLeased).toBe(true);
+  expect((await createFreshnessStore(pool, 1).read()).isLeased).toBe(true);
   end.settle();
   expect(await lists).toBe(true);
 });

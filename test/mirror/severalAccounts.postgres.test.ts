@@ -157,7 +157,7 @@ describe('a record of one account', () => {
   });
 });
 
-it('an account takes its name from another one that had it when it was read last, whatever the case', async () => {
+it('an account takes its name from another one that had it when it was read last, unless the case differs', async () => {
   const rename = (id: number, username: string) =>
     Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
   const names = async () =>
@@ -176,6 +176,9 @@ it('an account takes its name from another one that had it when it was read last
   expect(await names()).toEqual(['amy (id 1)', 'amy', 'Amy (id 3)']);
   await pull(1, 3);
   expect(await names()).toEqual(['eve', 'amy', 'bob']);
+  rename(3, 'Amy');
+  await pull(2, 3);
+  expect(await names()).toEqual(['eve', 'amy', 'Amy (id 3)']);
 });
 
 describe('an account that is forgotten', () => {

@@ -98,10 +98,11 @@ it('details of a version that the upstream takes back are read again by the next
 
 it('a value is null until the upstream sends it, and once the upstream sends null', async () => {
   memoryUpstream.dttDevices.set(4, { ownerId: 1, version: 1 });
-  const having = (fields: object) => (path: string, data: unknown) =>
-    path.startsWith('/dtt?')
-      ? { data: Object(data).data.map((device: object) => ({ ...device, ...fields })) }
-      : data;
+  const having = (fields: object, ids: readonly number[]) => (path: string, data: unknown) => {
+    if (!path.startsWith('/dtt?')) return data;
+    const devices: { id: number }[] = Object(data).data;
+    return { data: devices.map((each) => (ids.includes(each.id) ? { ...each, ...fields } : each)) };
+  };
   const device = () => database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } });
   await pull(1, {});
   expect(await device()).toMatchObject({ apiHits: null, macAddress: null, createdDate: null });
@@ -109,22 +110,22 @@ it('a value is null until the upstream sends it, and once the upstream sends nul
   const user = await database.client.user.findUniqueOrThrow({ where: { id: 1 } });
   const known = Object.entries(user).filter(([, value]) => value !== null);
   expect(Object.fromEntries(known)).toEqual({ id: 1, username: 'user 1', subscriptionTier: 'ultra' });
-  await pull(1, { rewrite: having({ apiHits: 7 }) });
+  await pull(1, { rewrite: having({ apiHits: 7 }, [4]) });
   // Another row of the same statement has the column.
   for (const id of [4, 5]) memoryUpstream.dttDevices.set(id, { ownerId: 1, version: 2 });
-  await pull(1, {
-    rewrite: (path, data) =>
-      path.startsWith('/dtt?')
-        ? {
-            data: Object(data).data.map((each: { id: number }) =>
-              each.id === 5 ? { ...each, apiHits: 9 } : each,
-            ),
-          }
-        : data,
-  });
+  await pull(1, { rewrite: having({ apiHits: 9 }, [5]) });
   expect(await device()).toMatchObject({ serialNumber: 'serial 2', apiHits: 7 });
-  await pull(1, { rewrite: having({ apiHits: null }) });
+  await pull(1, { rewrite: having({ apiHits: null }, [4]) });
   expect(await device()).toMatchObject({ apiHits: null });
+});
+
+it('a column that a newer release has added beside this one is left to its default', async () => {
+  await database.pool.query('ALTER TABLE "DttSession" ADD COLUMN later INT NOT NULL DEFAULT 4');
+  memoryUpstream.dttSessions.set(3, { ownerId: 1, version: 1, trainerId: 4, templateId: null });
+  await pull(1, {});
+  const { rows } = await database.pool.query('SELECT later FROM "DttSession"');
+  await database.pool.query('ALTER TABLE "DttSession" DROP COLUMN later');
+  expect(rows).toEqual([{ later: 4 }]);
 });
 
 describe('a record whose list says less of it than the upstream does by its id', () => {

@@ -60,9 +60,9 @@ export async function openProxied(options: ProxiedOptions = {}) {
     accounts: {
       base: `http://127.0.0.1:${port}/api/v1`,
       longest: options.longest ?? 5_000,
-      unreachable: { status: 503, message: 'unreachable' },
+      unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
-      accessFor(viewer) {
+      async accessFor(viewer) {
         const { id } = viewer;
         const budget = budgets.get(id);
         const token = tokensOf.get(viewer) ?? '';
@@ -71,7 +71,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
             accountId: id,
             token: `token of ${token}`,
             budget,
-            reader: { id: token, isConfirmedSince: async () => proxied.isConfirmed() },
+            reader: { id: token, confirmSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
             async noteWrite(path) {
               written.push(path);

@@ -92,7 +92,7 @@ describe('a token that was valid before', () => {
     }
     vi.advanceTimersByTime(60_000);
     expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 5 });
-    expect(await tokens.isValid(viewer)).toBe(false);
+    expect(await tokens.recheck(viewer)).toBe(false);
     check.mockResolvedValue(valid);
     vi.advanceTimersByTime(5_000);
     expect(await authenticate('alice')).toEqual({ viewer });
@@ -135,7 +135,7 @@ describe('a token that was valid before', () => {
     expect(credential.viewer.ended?.aborted).toBe(true);
     expect(onEnd).toHaveBeenCalledTimes(1);
     expect(tokens.credentialOf(credential.viewer)).toBeUndefined();
-    expect(await tokens.isValid(credential.viewer)).toBe(false);
+    expect(await tokens.recheck(credential.viewer)).toBe(false);
     expect(await authenticate('alice')).toEqual({ viewer: null });
     expect(check).toHaveBeenCalledTimes(2);
   });
@@ -212,13 +212,13 @@ it('a token that makes room for others has not ended: an open stream of it goes 
   const { viewer } = await credentialFor();
   for (let count = 0; count < 10_000; count++) await authenticate(`other-${count}`, `address ${count}`);
   expect(onEnd).toHaveBeenCalledTimes(1);
-  expect([viewer.ended?.aborted, await tokens.isValid(viewer)]).toEqual([false, true]);
+  expect([viewer.ended?.aborted, await tokens.recheck(viewer)]).toEqual([false, true]);
   // It is held again, in place of another one.
   expect([onBegin.mock.calls.length, onEnd.mock.calls.length]).toEqual([10_002, 2]);
   check.mockResolvedValue(invalid);
   vi.advanceTimersByTime(ttl);
-  expect([await tokens.isValid(viewer), viewer.ended?.aborted]).toEqual([false, true]);
-  expect(await tokens.isValid(viewer)).toBe(false);
+  expect([await tokens.recheck(viewer), viewer.ended?.aborted]).toEqual([false, true]);
+  expect(await tokens.recheck(viewer)).toBe(false);
 });
 
 describe('a token that was not sent before', () => {

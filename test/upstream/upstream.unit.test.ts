@@ -10,9 +10,11 @@ import {
   isMissing,
   isNotOffered,
   readRetryAfter,
+  type Timing,
   Unauthorized,
   type Upstream,
   UpstreamError,
+  type UpstreamOptions,
   UpstreamRejection,
 } from '../../src/upstream/upstream.ts';
 import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
@@ -25,9 +27,12 @@ let upstream: Upstream;
 
 beforeEach(async () => {
   server = await openProxy();
-  upstream = createUpstream({ base: server.base, token, timing: shortTiming });
+  upstream = clientWith({});
 });
 afterEach(() => server?.close());
+
+const clientWith = (timing: Partial<Timing>, more: Partial<UpstreamOptions> = {}) =>
+  createUpstream({ base: server.base, token, timing: { ...shortTiming, ...timing }, ...more });
 
 /** Responds to each request with the next of these, and with the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
@@ -55,24 +60,21 @@ describe('the client of an upstream', () => {
 
   it('takes up no place among the concurrent requests while it waits for its budget or for a retry', async () => {
     const inTurn = pLimit(1);
-    const { base } = server;
     const paused = createBudget(0);
     paused.pauseFor(60 * 60_000);
     const spent = createBudget(1);
     spent.note();
     const stop = new AbortController();
-    const timing = { ...shortTiming, delay: 60_000, maxDelay: 60_000 };
+    const clientIn = (more: Partial<UpstreamOptions>) =>
+      clientWith({ delay: 60_000, maxDelay: 60_000 }, { inTurn, ...more });
     server.misbehave = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
     const waiting = [
-      createUpstream({ base, token, timing, inTurn, budget: paused }).get('/dtt', stop.signal),
-      createUpstream({ base, token, timing, inTurn, budget: spent, priority: 'details' }).get(
-        '/dtt',
-        stop.signal,
-      ),
-      createUpstream({ base, token, timing, inTurn }).get('/broken', stop.signal),
+      clientIn({ budget: paused }).get('/dtt', stop.signal),
+      clientIn({ budget: spent, priority: 'details' }).get('/dtt', stop.signal),
+      clientIn({}).get('/broken', stop.signal),
     ].map((each) => each.catch(() => 'stopped'));
     await expect.poll(() => server.requests).toEqual(['GET /broken']);
-    expect(await createUpstream({ base, token, timing, inTurn }).get('/dtt')).toBe('good');
+    expect(await clientIn({}).get('/dtt')).toBe('good');
     stop.abort();
     expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
   });
@@ -103,8 +105,7 @@ describe('the client of an upstream', () => {
     [0, '1 attempt'],
   ])('gives up after %i retries, with a message that says what happened', async (retries, attempts) => {
     respondWith({ status: 503 });
-    const client = createUpstream({ base: server.base, token, timing: { ...shortTiming, retries } });
-    await expect(client.get('/dtt')).rejects.toThrow(
+    await expect(clientWith({ retries }).get('/dtt')).rejects.toThrow(
       `GET /dtt: it responded with 503. Gave up after ${attempts}.`,
     );
     expect(server.requests).toHaveLength(retries + 1);
@@ -113,7 +114,7 @@ describe('the client of an upstream', () => {
   it('reports each retry', async () => {
     const onRetry = vi.fn();
     respondWith({ status: 503 }, { status: 429 }, { status: 200 });
-    await createUpstream({ base: server.base, token, timing: shortTiming, onRetry }).get('/dtt');
+    await clientWith({}, { onRetry }).get('/dtt');
     expect(onRetry.mock.calls).toEqual([
       ['GET /dtt: it responded with 503', 2, 5],
       ['GET /dtt: it responded with 429', 3, 5],
@@ -162,9 +163,8 @@ describe('the client of an upstream', () => {
   it.each(['127.0.0.1', 'localhost'])('gives up if the connection is refused, at %s', async (host) => {
     await server.close();
     const base = server.base.replace('127.0.0.1', host);
-    const error = await createUpstream({ base, token, timing: shortTiming })
-      .post('/dtt', {})
-      .catch((caught: unknown) => caught);
+    const posting = clientWith({}, { base }).post('/dtt', {});
+    const error = await posting.catch((caught: unknown) => caught);
     expect(String(error)).toMatch(/POST \/dtt: connect ECONNREFUSED \S+\. Gave up after 5 attempts\.$/);
     // Nothing was sent.
     expect(error).toMatchObject({ name: 'Unavailable', mayHaveActed: false });
@@ -176,11 +176,6 @@ describe('the client of an upstream', () => {
   });
 
   it('gives up if the upstream hangs before its response or in the middle of it', async () => {
-    const withTimeout = createUpstream({
-      base: server.base,
-      token,
-      timing: { ...shortTiming, timeout: 50, retries: 1 },
-    });
     const misbehaviours: FaultyProxy['misbehave'][] = [
       () => true,
       (_request, response) => response.writeHead(200).write('{"ok"'),
@@ -189,7 +184,7 @@ describe('the client of an upstream', () => {
       server.misbehave = misbehave;
       const message = 'no response within 0.05 s. Gave up after 2 attempts.';
       const error = expect.objectContaining({ message: `POST /dtt: ${message}`, mayHaveActed: true });
-      await expect(withTimeout.post('/dtt', {})).rejects.toEqual(error);
+      await expect(clientWith({ timeout: 50, retries: 1 }).post('/dtt', {})).rejects.toEqual(error);
     }
   });
 
@@ -197,11 +192,7 @@ describe('the client of an upstream', () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
     // The longest pause that the client accepts is exactly as long as Retry-After.
-    const client = createUpstream({
-      base: server.base,
-      token,
-      timing: { ...shortTiming, longestPause: 1_000 },
-    });
+    const client = clientWith({ longestPause: 1_000 });
     const first = client.get('/dtt');
     await sleep(200);
     await Promise.all([first, client.get('/ossm')]);
@@ -257,11 +248,7 @@ describe('the client of an upstream', () => {
   });
 
   it('cancels its open requests when it is aborted', async () => {
-    const unhurried = createUpstream({
-      base: server.base,
-      token,
-      timing: { ...shortTiming, timeout: 60_000 },
-    });
+    const unhurried = clientWith({ timeout: 60_000 });
     const end = new AbortController();
     const closed = new Promise<void>((settle) => {
       server.misbehave = (_request, response) => {
@@ -307,9 +294,11 @@ describe('the pages of a list', () => {
   /** Serves a list of ids, which may change after each request. */
   function serve(
     ids: (number | undefined)[],
-    change: (request: number) => void = () => {},
-    most = 100,
-    paginationOf: (limit: number, offset: number) => unknown = (limit, offset) => ({ limit, offset }),
+    {
+      change = (_request: number): unknown => undefined,
+      most = 100,
+      paginationOf = (limit: number, offset: number): unknown => ({ limit, offset }),
+    } = {},
   ) {
     server.misbehave = (request, response) => {
       const query = new URL(request.url ?? '', server.base).searchParams;
@@ -335,16 +324,11 @@ describe('the pages of a list', () => {
     'are read to the end, each record once, whatever the limit and the form of each: %i records',
     async (count) => {
       for (const most of [100, 20]) {
-        serve(upTo(count), () => {}, most);
+        serve(upTo(count), { most });
         expect(await readIds()).toEqual(upTo(count));
       }
       for (const pagination of [undefined, null, {}, { limit: 0 }, { limit: 'all' }]) {
-        serve(
-          upTo(count),
-          () => {},
-          100,
-          () => pagination,
-        );
+        serve(upTo(count), { paginationOf: () => pagination });
         expect(await readIds()).toEqual(upTo(count));
       }
       server.misbehave = (request, response) => {
@@ -371,9 +355,7 @@ describe('the pages of a list', () => {
   it('lack no record when others are removed or added while they are read', async () => {
     // A record that is added at the beginning is found when reading starts over.
     const renewed = upTo(400);
-    serve(renewed, (request) => {
-      if (request === 2) renewed.splice(0, 3, 999);
-    });
+    serve(renewed, { change: (request) => request === 2 && renewed.splice(0, 3, 999) });
     expect(new Set(await readIds())).toEqual(new Set([999, ...upTo(400)]));
     // When reading starts over, every record of the list has been read before.
     for (const [when, start] of [
@@ -382,19 +364,17 @@ describe('the pages of a list', () => {
     ] as const) {
       server.requests.length = 0;
       const shrinking = upTo(400);
-      serve(shrinking, (request) => {
-        if (request === when) shrinking.splice(start, 3);
-      });
+      serve(shrinking, { change: (request) => request === when && shrinking.splice(start, 3) });
       expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
     }
     const growing = upTo(400);
-    serve(growing, () => growing.unshift(growing.length + 1));
+    serve(growing, { change: () => growing.unshift(growing.length + 1) });
     expect(await readIds()).toEqual(expect.arrayContaining(upTo(400)));
   });
 
   it('fail when the list keeps shrinking, repeats itself, or has no ids', async () => {
     const ids = upTo(1000);
-    serve(ids, () => ids.shift());
+    serve(ids, { change: () => ids.shift() });
     await expect(readIds()).rejects.toThrow('GET /dtt: the list keeps changing while it is read');
     const data = upTo(100).map((id) => ({ id }));
     respondWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });

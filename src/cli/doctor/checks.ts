@@ -9,7 +9,7 @@ import { dirname, join, resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { type Config, readConfig } from '../../config/config.ts';
-import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
+import { findEmbedded, tryToOpen } from '../../database/embedded/embedded.ts';
 import { engineFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
 import { checkPort, lookAtPort } from '../../http/port.ts';
@@ -68,7 +68,7 @@ async function checkFolder(folder: string): Promise<Found> {
   if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
   if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
-  return (await findProblem(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
+  return (await tryToOpen(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
 }
 
 /** The path itself, or the nearest folder above it that exists. */

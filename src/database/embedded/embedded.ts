@@ -87,8 +87,8 @@ export async function openEmbedded(dataDir: string, packed?: string) {
   };
 }
 
-/** Finds out, by opening it, why a gateway cannot open the database of the folder; undefined if it can. */
-export function findProblem(dataDir: string): Promise<Diagnosis | undefined> {
+/** Opens the database of the folder, and closes it again. Returns why a gateway cannot open it; undefined if it can. */
+export function tryToOpen(dataDir: string): Promise<Diagnosis | undefined> {
   const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
   return openEmbedded(dataDir).then(
     ({ close }) => close().then(() => undefined),

@@ -8,7 +8,7 @@ import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { type Context, placeOf } from '../context.ts';
 import { addViewerList, nullOnlyInMirror, orNull } from '../fields.ts';
-import { type ListArguments, readList } from '../filter.ts';
+import { type ListArguments, readListArguments } from '../filter.ts';
 import {
   Connection,
   checkPage,
@@ -36,7 +36,7 @@ const needs: FieldRequirements = {};
 const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
-    const { order, filter } = readList('Device', args, context.viewer);
+    const { order, filter } = readListArguments('Device', args, context.viewer);
     const request = checkPage(args);
     const { size, offset, isBackward } = request;
     const parts = deviceTypes.map((kind) => ({ kind, page: planPage(order, args, filter.condition, kind) }));

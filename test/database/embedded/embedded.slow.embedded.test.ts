@@ -12,9 +12,9 @@ import { joinDatabase, openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
   findEmbedded,
-  findProblem,
   hasDatabase,
   openEmbedded,
+  tryToOpen,
 } from '../../../src/database/embedded/embedded.ts';
 import { lockFolder } from '../../../src/database/embedded/folder.ts';
 import { newDatabaseFile } from '../../../src/database/embedded/newDatabase.ts';
@@ -293,11 +293,11 @@ describe('a damaged database', () => {
   beforeEach(() => copyTemplate());
 
   it('is reported with one line', async () => {
-    expect(await findProblem(folder)).toBeUndefined();
+    expect(await tryToOpen(folder)).toBeUndefined();
     await truncate(join(folder, 'postgres', 'global', 'pg_control'), 100);
     const line = new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)$`);
     await expect(openEmbedded(folder)).rejects.toThrow(line);
-    expect(await findProblem(folder)).toMatchObject({ says: expect.stringMatching(line) });
+    expect(await tryToOpen(folder)).toMatchObject({ says: expect.stringMatching(line) });
     expect(await findEmbedded(folder)).toBeUndefined();
   });
 
