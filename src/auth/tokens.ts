@@ -21,7 +21,7 @@ export const maxActiveTokens = 5;
 /** The slots of active tokens. In the database a slot of a user can have only one active token. */
 const slots = Array.from({ length: maxActiveTokens }, (_, index) => index + 1);
 
-export interface IssuedToken {
+interface IssuedToken {
   id: number;
   /** The secret itself: shown now and never again. */
   token: string;
@@ -53,7 +53,7 @@ export interface FoundToken extends Pick<Token, 'id' | 'scope' | 'lastUsedAt'> {
 }
 
 /** What a new token is to be. */
-export interface WantedToken {
+interface WantedToken {
   readonly name: string;
   /** By default `activate`. */
   readonly scope?: StoredScope;

@@ -12,7 +12,7 @@ import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.
 import { say } from './output.ts';
 
 /** The settings that name the database. */
-export type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
+type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 
 /**
  * The settings without UPSTREAM_TOKEN. A shell may still have that for `sync --from`, but without UPSTREAM_URL it is an error.

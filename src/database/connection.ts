@@ -8,7 +8,7 @@ import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } 
 import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
 
 /** The settings that name a server. */
-export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
 
 /** The connection settings of the server that a setting names. */
 export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });

@@ -145,7 +145,7 @@ const mutationByRead = new GraphQLError('Can only perform a mutation operation f
 export type Documents = ReturnType<typeof createDocuments>;
 
 /** A document that may be run. */
-export interface CheckedDocument {
+interface CheckedDocument {
   readonly text: string;
   readonly document: DocumentNode;
   /** Prepares the operation of that name, or without a name the only one. Undefined if there is none. */

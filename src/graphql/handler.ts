@@ -134,7 +134,7 @@ interface Received {
   readonly type: ResultType;
 }
 
-export type Tasks = ReturnType<typeof createTasks>;
+type Tasks = ReturnType<typeof createTasks>;
 
 function createTasks(
   execution: Execution,
@@ -276,7 +276,7 @@ const largestBatch = 10;
  * The batch in the body of a POST, or the response that rejects it; undefined for a body that is
  * no list.
  */
-export function readBatch(
+function readBatch(
   { BATCHING, MAX_COMPLEXITY }: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>,
   tasks: Tasks,
   { exchange, body, viewer }: { exchange: Exchange; body: Buffer; viewer: Viewer | null },

@@ -14,7 +14,7 @@ export const restPath = '/api/v1';
 const mcpPath = '/mcp';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
-export interface OperationMessage {
+interface OperationMessage {
   /** The content of a body, parsed from JSON. It is never written as JSON again, since JSON has no `Infinity`. */
   readonly content: unknown;
   /** Responds at once, without waiting for the operation to end. */
@@ -91,7 +91,7 @@ export const openExchange = (
 /** The headers by which proxies say that they have forwarded a request. */
 export const forwardingHeaders = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
-export interface MessageOptions {
+interface MessageOptions {
   /** The id of the operation in the log. */
   readonly id: string;
   readonly authorization: string | undefined;

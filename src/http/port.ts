@@ -36,7 +36,7 @@ export function canonicalHost(host: string): string {
   return URL.canParse(url) ? new URL(url).hostname : host;
 }
 
-export type PortState =
+type PortState =
   | { readonly is: 'free' }
   /** A gateway listens there, on either of its ports. */
   | { readonly is: 'gateway' }

@@ -46,7 +46,7 @@ export function isResponse<Other extends object>(given: Other | HttpResponse): g
   return 'status' in given;
 }
 
-export interface Validator {
+interface Validator {
   /** The strong entity tag of the body. */
   readonly etag: string;
   /** The headers of a 304: those that a cache needs (RFC 9110, section 15.4.5). */

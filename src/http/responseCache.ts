@@ -17,7 +17,7 @@ type DataVersions = ReturnType<typeof createViewerVersions>;
 
 export type ResponseCache = ReturnType<typeof createResponseCache>;
 
-export interface ResponseCacheOptions {
+interface ResponseCacheOptions {
   /** How much memory the responses may take; 0 caches none. */
   readonly maxBytes: number;
   /** How long, in seconds, a response is cached at most. */

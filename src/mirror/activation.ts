@@ -15,7 +15,7 @@ export const longestActivation = 50_000;
 /** The body of a success. It may leave out whether the type changed. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
-export interface ActivationOptions {
+interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /**

@@ -21,7 +21,7 @@ import type { Kind, MirrorRecord, Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { type Transaction, writeRecords } from './writer.ts';
 
-export interface DetailsReader {
+interface DetailsReader {
   readonly pool: pg.Pool;
   readonly accountId: number;
   readonly transaction: Transaction;
@@ -35,7 +35,7 @@ export interface DetailsReader {
  * @returns the counts of written records, the ids that the upstream does not have, and the reasons for unusable records by id.
  * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
-export async function readDetails(
+async function readDetails(
   { pool, accountId, transaction, fetch }: DetailsReader,
   kind: Kind,
   ids: readonly number[],
@@ -69,7 +69,7 @@ export async function readDetails(
   return { written, missing, unusable };
 }
 
-export interface DetailsOnDemandOptions {
+interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */

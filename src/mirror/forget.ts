@@ -9,7 +9,7 @@ import { printable } from './report.ts';
 import { acquireSharedLock, selectIds } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
-export type WhichAccount = { readonly username: string } | { readonly id: number };
+type WhichAccount = { readonly username: string } | { readonly id: number };
 
 /**
  * The names of the rows that an account owns, by their tables. Sessions are removed before what they refer to, and templates

@@ -23,7 +23,7 @@ import { findDiffering, type Kind, type MirrorRecord, type Row } from './rows.ts
 import type { Run } from './run.ts';
 import { isAboutData, removeRecords, writeRecords } from './writer.ts';
 
-export interface PullOptions {
+interface PullOptions {
   /** How many records there may be in the end. */
   readonly expected?: number | undefined;
   /** Called for every record of the list that can be read. */
@@ -37,7 +37,7 @@ export interface PullOptions {
  * @returns false if more records may be gone than were checked.
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
-export async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
+async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
   const { pool, account, upstream, signal, report, onProgress } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();

@@ -84,7 +84,7 @@ export async function syncDetails(
 const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>
   whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));
 
-export interface RunsOptions {
+interface RunsOptions {
   readonly pool: pg.Pool;
   readonly userId: number;
   readonly logger: Logger;

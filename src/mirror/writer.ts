@@ -20,7 +20,7 @@ import {
 /** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
 export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly kind: Kind;
   readonly records: readonly MirrorRecord[];
   /** The account that the records were read for. */

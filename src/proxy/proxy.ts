@@ -32,7 +32,7 @@ export interface ProxyOptions extends ReadCacheOptions {
 }
 
 /** Returns the upstream's response to a request of the REST API. */
-export type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
+type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
 
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];

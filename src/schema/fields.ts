@@ -228,7 +228,7 @@ function connectionOf(type: AnyRecord): ReturnType<typeof newConnection> {
 }
 
 /** Resolver of a record by its integer id. It throws for a number that is no id. */
-export const findByDatabaseId =
+const findByDatabaseId =
   <M extends RecordType>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
     readRow(model, { ...byId, values: { id: checkDatabaseId(databaseId, 'databaseId') } }, { context, info });
@@ -336,7 +336,7 @@ export const requiredFirst = <Column extends string>(first: Column, second: Colu
   );
 
 /** A field for a list. */
-export interface ListResolver<Parent> {
+interface ListResolver<Parent> {
   readonly extensions: object;
   resolve(
     parent: Parent,
@@ -347,7 +347,7 @@ export interface ListResolver<Parent> {
 }
 
 /** A list of all the viewer's records of a model. It does not depend on the parent, so an operation reads it once. */
-export function viewerList<M extends ListedType>(model: M) {
+function viewerList<M extends ListedType>(model: M) {
   return {
     extensions: needing({}),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
@@ -364,7 +364,7 @@ export function viewerList<M extends ListedType>(model: M) {
  * A list beneath a record: the viewer's `model` rows that `relation` ties to the parent. The pages of all parents at the
  * same place in the operation are read in one statement.
  */
-export function relatedList<P extends RecordType, M extends ListedType>(
+function relatedList<P extends RecordType, M extends ListedType>(
   parentModel: P,
   relation: RelationOf<P>,
   model: M,

@@ -37,7 +37,7 @@ export type FilterTarget =
   | { readonly link: ListedType; readonly by: string };
 
 /** A field by which a list can be filtered. */
-export interface FilterField {
+interface FilterField {
   readonly name: string;
   readonly description: string;
   readonly target: FilterTarget;
@@ -70,7 +70,7 @@ export const filterRef = onceForType((type) => builder.inputRef<FilterInput>(`${
 export const orderRef = onceForType((type) => builder.inputRef<OrderInput>(`${type}Order`));
 
 /** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
-export const filterFields = onceForType((type): readonly FilterField[] =>
+const filterFields = onceForType((type): readonly FilterField[] =>
   [...interfacesOf(type), type].flatMap(ownFields),
 );
 
@@ -110,7 +110,7 @@ function targetOf({
 }
 
 /** The type of a field's value in the data model. */
-export function columnType(type: FilterableType, { target }: FilterField): string {
+function columnType(type: FilterableType, { target }: FilterField): string {
   if ('condition' in target) return 'Boolean';
   if ('link' in target) return target.link;
   return fieldOf(modelOf(type), target.columns[0]).type;
@@ -126,15 +126,14 @@ function orderColumn({ target }: FilterField): string | undefined {
  * order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since the
  * gateway merges them and does not know the collation of the database.
  */
-export function isOrderable(type: FilterableType, field: FilterField): boolean {
+function isOrderable(type: FilterableType, field: FilterField): boolean {
   const column = orderColumn(field);
   if (column === undefined || fieldOf(modelOf(type), column).isKey) return false;
   return type !== 'Device' || columnType(type, field) !== 'String';
 }
 
 /** The name of a field in the enumeration of fields to order by: `createdAt` is CREATED_AT. */
-export const orderName = ({ name }: FilterField): string =>
-  name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
+const orderName = ({ name }: FilterField): string => name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
 
 interface OrderInput {
   /** The name that `orderName` gives the field. */

@@ -37,7 +37,7 @@ export interface Credential {
 
 export type UpstreamTokens = ReturnType<typeof createUpstreamTokens>;
 
-export interface UpstreamTokensOptions {
+interface UpstreamTokensOptions {
   /** Asks the upstream for the user of a token. @param viewer the viewer of a token that is known. */
   check(token: string, viewer?: Viewer): Promise<TokenCheck>;
   /** Called with a token that is new here, and with one that has ended or is no longer used. */

@@ -278,7 +278,7 @@ const networkReasonOf = (error: unknown) =>
   errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);
 
 /** The part of a failure that logs and metrics may show: no ids, no names, and no text of the upstream. */
-export interface Failure {
+interface Failure {
   /** A predicate whose subject is the upstream, such as `cannot be reached`. */
   readonly failure: string;
   readonly method?: string;
@@ -301,7 +301,7 @@ export class UpstreamError extends Error {
 }
 
 /** The failure of a response that makes no sense. */
-export const incomprehensible = 'responded with what cannot be understood';
+const incomprehensible = 'responded with what cannot be understood';
 
 /** A path without ids and without a query. */
 export function routeOf(path: string): string {
@@ -379,5 +379,5 @@ const unconnected = new Set([
 export const isUnconnected = (error: unknown): boolean => unconnected.has(systemCodeOf(error) ?? '');
 
 /** Whether a request failed before it was sent, by the error of `fetch`. */
-export const wasNotSent = (error: unknown): boolean =>
+const wasNotSent = (error: unknown): boolean =>
   isUnconnected(error instanceof Error ? error.cause : undefined);

@@ -24,7 +24,7 @@ import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
 
 /** A server that is connected. */
-export interface ConnectedServer {
+interface ConnectedServer {
   readonly urls: ServerUrls;
   readonly client: pg.Client;
   /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */

@@ -10,7 +10,7 @@ import { announcedTables } from '../models.ts';
 import { createSession, isUnresponsive } from '../session.ts';
 import { newSlot } from './log.ts';
 
-export interface FeedSetup {
+interface FeedSetup {
   /** `both` while the owner of the database switches it back to NOTIFY by hand. */
   readonly mode: 'notify' | 'logical' | 'both';
   /** The server's setting. With any other than `logical` everything is announced by NOTIFY. */

@@ -80,9 +80,9 @@ export const heartbeatPrefix = 'heartbeat ';
  * @param hear called with the payload of each announcement, once its change can be read.
  * @param lost aborted by the part that notices a lost connection. Then all connections are closed.
  */
-export type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
+type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
 
-export interface FeedConnection {
+interface FeedConnection {
   readonly kind: FeedKind;
   /** Announces something by the same mode as writes do. */
   announce(payload: string): Promise<unknown>;

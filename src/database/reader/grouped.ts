@@ -30,7 +30,7 @@ export interface Period {
   readonly fill: { readonly from: Date | undefined; readonly to: Date | undefined } | undefined;
 }
 
-export interface GroupedQuery {
+interface GroupedQuery {
   readonly where: object;
   /** The relation that leads to the parts. */
   readonly parts: string;

@@ -156,7 +156,7 @@ builder.objectField(Group, 'segmentType', (t) =>
   }),
 );
 
-export const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
+const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   description: 'Kind of a segment of a training session.',
   values: {
     REPETITION: { description: 'A number of repetitions.' },
@@ -175,7 +175,7 @@ const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferT
   ['bounce', 'BOUNCE'],
 ] as const);
 
-export const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawType) ?? 'UNKNOWN';
+const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawType) ?? 'UNKNOWN';
 
 export const TrainerSegment: RecordRef<'TrainerSegment'> = record('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
