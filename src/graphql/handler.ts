@@ -7,6 +7,7 @@
  * half the speed.
  */
 
+import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import type { Logger } from 'pino';
@@ -236,7 +237,7 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
 /** The response to a query or mutation as a stream with its one result. */
 async function streamOnce(response: HttpResponse, type: StreamType): Promise<HttpResponse> {
   const { stream } = await streamOf(type, textOf(response));
-  const body = Buffer.from(await new Response(stream).arrayBuffer());
+  const body = await buffer(stream);
   return {
     ...response,
     headers: { ...response.headers, 'Content-Type': contentTypeOf(type), 'Content-Length': body.length },
@@ -248,10 +249,10 @@ async function* textOf({ body }: HttpResponse) {
   yield body.toString();
 }
 
-const other = (run: OtherWork['run'], writes = false): OtherWork => ({
+const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
   kind: 'other',
   run,
-  mayHaveWritten: () => writes,
+  mayHaveWritten,
 });
 
 /**

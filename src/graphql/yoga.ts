@@ -6,6 +6,7 @@
  * May be replaced by a stream of our own beside that in `transports/streams.ts`.
  */
 
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import type { Plugin } from 'graphql-yoga';
 import { OperationFailed } from './transports/endings.ts';
 
@@ -43,7 +44,8 @@ async function startYoga() {
     });
     const init = { headers: { accept: eventStream } };
     const { body } = await yoga.fetch('http://gateway/graphql', init, { results });
-    return { stream: body, signal: broken.signal };
+    // Yoga gives each event stream a body. It is of the same class, whose types of the DOM and of Node differ.
+    return { stream: body as NodeReadableStream<Uint8Array>, signal: broken.signal };
   };
 }
 

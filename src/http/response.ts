@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import type { ReadableStream } from 'node:stream/web';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
 import type { Exchange } from './exchange.ts';
@@ -31,7 +31,7 @@ export interface HttpResponse {
 export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly stream: ReadableStream<Uint8Array | string> | null;
+  readonly stream: ReadableStream<Uint8Array | string>;
   /** Aborted when the stream has to break off. */
   readonly signal?: AbortSignal;
   /** Called once nothing more is sent. */
@@ -155,11 +155,10 @@ export async function sendStream(
   if (!isSentBefore) response.writeHead(status, headersOf(exchange, own));
   try {
     // The response to a HEAD has no body (RFC 9110, section 9.3.2).
-    if (stream && !isSentBefore && request.method !== 'HEAD')
-      // The same class, whose types of the DOM and of Node differ.
-      await pipeline(Readable.fromWeb(stream as NodeReadableStream), response, { ...(signal && { signal }) });
+    if (!isSentBefore && request.method !== 'HEAD')
+      await pipeline(Readable.fromWeb(stream), response, { ...(signal && { signal }) });
     // Not awaited: it may never settle while a read is pending.
-    else void stream?.cancel().catch(() => {});
+    else void stream.cancel().catch(() => {});
     if (!isSentBefore) response.end();
   } catch {
     // The response is destroyed: the stream has failed, or the client has left.

@@ -39,8 +39,8 @@ export interface Query {
 export interface OtherWork {
   readonly kind: 'other';
   run(): Promise<HttpResponse | StreamedResponse>;
-  /** Whether it may have changed data of the viewer. Call it once `run` has settled. */
-  mayHaveWritten(): boolean;
+  /** Whether it may have changed data of the viewer once it has run. */
+  readonly mayHaveWritten: boolean;
 }
 
 export interface Computed {

@@ -71,7 +71,7 @@ function taskOf(call: Call): HttpResponse | Task {
     return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
   if (route.isMutation) {
     const run = () => respond(call, readWithBody(call));
-    return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: () => true }) };
+    return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: true }) };
   }
   const input = readInput(call);
   if (isResponse(input)) return input;

@@ -271,11 +271,11 @@ export function createTaskRunner(
   async function runOther(work: OtherWork, exchange: Exchange, viewer: Viewer) {
     const running = work.run().finally(() => {
       // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-      if (work.mayHaveWritten()) onChanged(viewer.id);
+      if (work.mayHaveWritten) onChanged(viewer.id);
       else responseCache.noteRead(viewer.id);
     });
     const response = await running;
-    if (work.mayHaveWritten()) await positions?.addTo(exchange, response);
+    if (work.mayHaveWritten) await positions?.addTo(exchange, response);
     return response;
   }
 

@@ -63,7 +63,7 @@ export function createOperations(
 
 function discard(response: HttpResponse | StreamedResponse): void {
   if (!('stream' in response)) return;
-  response.stream?.cancel().catch(() => {});
+  response.stream.cancel().catch(() => {});
   response.ended();
 }
 

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { IncomingMessage, request, type Server } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
+import { ReadableStream } from 'node:stream/web';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config/config.ts';

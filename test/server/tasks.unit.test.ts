@@ -53,7 +53,7 @@ it.each([true, false])(
     const responseCache = { noteRead } as unknown as ResponseCache;
     const run = createTaskRunner({ responseCache, positions: undefined }, () => false, onChanged);
     const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
-    const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: () => hasWritten };
+    const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: hasWritten };
     const task = { cacheKey: undefined, prepare: () => work };
     await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1, scope: 'activate' }, task)).rejects.toThrow(
       'acknowledgement',

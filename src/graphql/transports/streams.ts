@@ -1,5 +1,6 @@
 /** Streams of results: event streams, which Yoga writes, Apollo's multipart streams, and plain ones for WebSockets. */
 
+import { ReadableStream } from 'node:stream/web';
 import { acceptedOf } from '../../http/request.ts';
 import type { StreamedResponse } from '../../http/response.ts';
 import { eventStream, eventStreamOf } from '../yoga.ts';
@@ -28,18 +29,8 @@ export async function streamOf(
   texts: AsyncIterator<string>,
 ): Promise<Pick<StreamedResponse, 'stream' | 'signal'>> {
   if (type === eventStream) return eventStreamOf(texts);
-  return { stream: type === multipart ? multipartOf(texts) : plainOf(texts) };
-}
-
-function plainOf(texts: AsyncIterator<string>): ReadableStream<string> {
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await texts.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: () => void texts.return?.(),
-  });
+  if (type === multipart) return { stream: multipartOf(texts) };
+  return { stream: ReadableStream.from({ [Symbol.asyncIterator]: () => texts }) };
 }
 
 /** How often, in milliseconds, a stream without results sends a heartbeat, which shows both sides that the connection is alive. */

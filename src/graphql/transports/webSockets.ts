@@ -389,13 +389,13 @@ async function* readResults({ nextId, takeTurn }: Turns, run: Run, stopped: Abor
     hasBegun = true;
     // A subscription lasts as long as the client wants, so nothing waits for its end.
     endTurn();
-    const reader = given.stream?.getReader();
+    const reader = given.stream.getReader();
     // A pending read of a cancelled stream ends at once.
-    const cancel = () => void reader?.cancel().catch(() => {});
+    const cancel = () => void reader.cancel().catch(() => {});
     if (stopped.aborted) cancel();
     stopped.addEventListener('abort', cancel);
     try {
-      for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read())
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read())
         yield JSON.parse(Buffer.from(piece.value).toString());
     } finally {
       given.ended();

@@ -1,6 +1,7 @@
 /** A WebSocket whose client is slow or silent, or reuses ids, with a fake socket and a fake pipeline. */
 
 import { EventEmitter } from 'node:events';
+import { ReadableStream } from 'node:stream/web';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { OperationFailed } from '../../../src/graphql/transports/endings.ts';
