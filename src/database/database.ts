@@ -115,18 +115,14 @@ async function openServer(
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
-  const database = connectTo(server, {
-    bounds,
-    ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
-    // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
-    ...((!pooled || bounds) && { nameOf: statementName }),
-  });
-  await migrate(direct, undefined, listener).catch(async (error) => {
-    await database.close();
-    throw error;
-  });
+  await migrate(direct, undefined, listener);
   return {
-    ...database,
+    ...connectTo(server, {
+      bounds,
+      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+      // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
+      ...((!pooled || bounds) && { nameOf: statementName }),
+    }),
     embedded: false,
     // A server that is away may come back.
     failure: new Promise(() => {}),

@@ -14,7 +14,6 @@ import {
   visibleTo,
 } from '../database/models.ts';
 import { argumentError } from '../errors.ts';
-import { isRecord } from '../http/json.ts';
 import { builder } from './builder.ts';
 import {
   defaultOrder,
@@ -149,7 +148,7 @@ export interface ListArguments extends PageArguments {
 export interface ListFilter {
   /** Undefined if all rows meet the filter. */
   readonly condition: object | undefined;
-  /** The filter as text: equal filters have the same, whatever the order of their fields. */
+  /** The filter as text. Equal filters have the same: graphql-js makes inputs with their fields in the order of the schema. */
   readonly key: string;
 }
 
@@ -166,16 +165,9 @@ export function readListArguments(
   const ordered = readOrder(type, orderBy);
   // The lists of all kinds of devices have the same default order.
   const order = ordered ?? defaultOrder(modelOf(type));
-  const key = condition ? JSON.stringify(where, sortFields) : '';
+  const key = condition ? JSON.stringify(where) : '';
   const fingerprint = condition || ordered ? fingerprintOf(type, order, key) : undefined;
   return { order: { ...order, fingerprint }, filter: { condition, key } };
-}
-
-/** A replacer for `JSON.stringify` that sorts the fields of objects. */
-function sortFields(_name: string, value: unknown): unknown {
-  return isRecord(value)
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    : value;
 }
 
 /**

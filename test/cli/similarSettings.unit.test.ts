@@ -11,6 +11,7 @@ it.each([
   ['database_url', 'DATABASE_URL'],
   ['LOGLEVEL', 'LOG_LEVEL'],
   ['MAX_WATIING', 'MAX_WAITING'],
+  ['MAX_WEETING', 'MAX_WAITING'],
   ['port', 'PORT'],
   ['PROT', 'PORT'],
   ['MAX_DETPH', 'MAX_DEPTH'],

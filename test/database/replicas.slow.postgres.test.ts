@@ -10,6 +10,7 @@ import { createSignal } from '../../src/database/waiting.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../support/cluster.ts';
 import {
+  graphqlOnce,
   openTestGateway,
   rest,
   type TestGateway,
@@ -138,12 +139,7 @@ const anotherOf = ({ dttTemplates }: Account, active?: number) =>
 let asked = 0;
 async function activeOf(gateway: TestGateway, { token }: Account, headers: Record<string, string> = {}) {
   const query = `{ q${asked++}: dttTemplates { nodes { databaseId isActive } } }`;
-  const response = await fetch(`${gateway.url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
-    body: JSON.stringify({ query }),
-  });
-  const { data, errors } = await response.json();
+  const { data, errors } = await graphqlOnce(gateway, token, query, {}, headers);
   if (errors) throw new Error(JSON.stringify(errors));
   const [list] = Object.values<{ nodes: { databaseId: number; isActive: boolean }[] }>(data);
   return list?.nodes.find(({ isActive }) => isActive)?.databaseId;

@@ -33,6 +33,9 @@ describe('a transaction', () => {
     // It was rolled back, so its connection can be used again.
     expect(database.pool.totalCount).toBe(connections);
     expect(database.pool.idleCount).toBe(connections);
+    const listeners = () => inTransaction(database.pool, async (client) => client.listenerCount('error'));
+    const before = await listeners();
+    expect(await listeners()).toBe(before);
     expect(await usernames()).toEqual(['stays']);
   });
 

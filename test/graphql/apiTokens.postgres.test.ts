@@ -1,16 +1,18 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let gateway: TestGateway;
 let names = 0;
 beforeAll(async () => {
   gateway = await openTestGateway();
 });
+afterEach(closeSockets);
 afterAll(() => gateway?.close());
 
 /** An account whose first token has only the usual scopes, with another token that may manage them. */
@@ -21,7 +23,8 @@ async function open(): Promise<Account & { manager: string; managerId: number }>
   return { ...account, manager: token, managerId: id };
 }
 
-const ask = (token: string, query: string, variables = {}) => graphqlOnce(gateway, token, query, variables);
+const ask = (token: string, query: string, variables = {}, headers = {}) =>
+  graphqlOnce(gateway, token, query, variables, headers);
 const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name } } }';
 const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
   createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
@@ -149,6 +152,14 @@ describe('a token', () => {
   });
 });
 
+/** What shows that a proxy has forwarded a request. */
+const forwarded = {
+  'X-Forwarded-For': '192.0.2.1',
+  'X-Real-IP': '192.0.2.1',
+  Forwarded: 'for=192.0.2.1',
+  Via: '1.1 proxy',
+};
+
 it('the token of the demo account manages tokens only from the machine itself, and so do the tokens that it creates', async () => {
   const { database } = gateway;
   const { username, userId } = await createAccount(database.client, `owner ${names++}`);
@@ -159,22 +170,14 @@ it('the token of the demo account manages tokens only from the machine itself, a
   for (const each of [token, made]) {
     const here = (await ask(each, seen)).data.viewer;
     expect(here.apiTokens.find((one: { isCurrent: boolean }) => one.isCurrent).scopes).toContain('MANAGE');
-    for (const header of ['X-Forwarded-For', 'Forwarded']) {
-      const send = async (query: string) => {
-        const response = await fetch(`${gateway.url}/graphql`, {
-          method: 'POST',
-          headers: {
-            'Content-Type': 'application/json',
-            Authorization: `Bearer ${each}`,
-            [header]: header === 'Forwarded' ? 'for=192.0.2.1' : '192.0.2.1',
-          },
-          body: JSON.stringify({ query }),
-        });
-        return { status: response.status, body: await response.json() };
-      };
-      const { apiTokens } = (await send(seen)).body.data.viewer;
-      expect(apiTokens).toEqual([expect.objectContaining({ isCurrent: true, scopes: ['READ', 'ACTIVATE'] })]);
-      expect((await send('mutation { createApiToken(name: "x") { secret } }')).status).toBe(403);
+    for (const [header, value] of Object.entries(forwarded)) {
+      const headers = { [header]: value };
+      const itself = [expect.objectContaining({ isCurrent: true, scopes: ['READ', 'ACTIVATE'] })];
+      expect((await ask(each, seen, {}, headers)).data.viewer.apiTokens).toEqual(itself);
+      expect((await ask(each, create, { name: 'x' }, headers)).status).toBe(403);
+      const socket = await connectSocket(gateway, each, { headers });
+      socket.send({ id: '1', type: 'subscribe', payload: { query: seen } });
+      expect((await socket.next()).payload.data.viewer.apiTokens).toEqual(itself);
     }
   }
   const scopes = await database.client.apiToken.findMany({ where: { userId }, select: { scope: true } });

@@ -100,6 +100,7 @@ describe('statistics of lock sessions', () => {
 });
 
 describe('a request for statistics', () => {
+  const years = 'where: { createdAt: { gte: "1990-01-01T00:00:00Z" } }, by: [DAY], fill: true';
   const tooMany = /^There are more than 366 groups: ask for up to 1000 in maxGroups, for longer periods/;
   it.each([
     ['by: [DAY, MONTH]', 'by', 'by takes one of DAY, WEEK and MONTH, and not several'],
@@ -110,7 +111,8 @@ describe('a request for statistics', () => {
       'timeZone must be the name of a time zone, such as "Europe/Berlin" or "UTC", and is not "Europe/Berln"',
     ],
     ['timeZone: "+01:00"', 'timeZone', /and is not "\+01:00"$/],
-    ['where: { createdAt: { gte: "1990-01-01T00:00:00Z" } }, by: [DAY], fill: true', 'maxGroups', tooMany],
+    [years, 'maxGroups', tooMany],
+    [`${years}, maxGroups: 1000`, 'maxGroups', /^There are more than 1000 groups: ask for longer periods/],
     ['by: [TEMPLATE], maxGroups: 1', 'maxGroups', /^There are more than 1 groups/],
     ['maxGroups: 1001', 'maxGroups', 'maxGroups must be an integer from 1 to 1000'],
     ['where: { createdAt: { gte: null } }, by: [DAY], fill: true', 'where', /must not be null/],

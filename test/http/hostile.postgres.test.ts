@@ -342,6 +342,11 @@ it('connections that send nothing leave room for others, also from the same addr
   expect(parseResponses(await user.ended()).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   await expect.poll(() => other.connections()).toBeLessThanOrEqual(11);
   for (const { socket } of silent) socket.destroy();
+  // Those that were closed count no more.
+  await expect.poll(() => other.connections()).toBeLessThanOrEqual(1);
+  const late = await openRaw(other.url);
+  late.socket.write(get('/healthz', 'Connection: close\r\n'));
+  expect(parseResponses(await late.ended())).toHaveLength(1);
   await other.close();
 });
 

@@ -5,7 +5,7 @@ import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
 import { noteStatements } from '../support/statements.ts';
 
 let gateway: TestGateway;
@@ -153,15 +153,8 @@ it('the response to a POST has no ETag: an activation, and a query', async () =>
   const activated = await postJson(gateway, bob.token, path, { isActive: true });
   expect([activated.status, activated.headers.get('ETag')]).toEqual([200, null]);
   for (let time = 0; time < 3; time++) {
-    const response = await fetch(`${gateway.url}/graphql`, {
-      method: 'POST',
-      headers: {
-        Authorization: `Bearer ${alice.token}`,
-        'Content-Type': 'application/json',
-        'If-None-Match': '*',
-      },
-      body: JSON.stringify({ query: '{ viewer { username } }' }),
-    });
+    const condition = { 'If-None-Match': '*' };
+    const response = await graphqlOnce(gateway, alice.token, '{ viewer { username } }', {}, condition);
     expect([response.status, response.headers.get('ETag')]).toEqual([200, null]);
   }
 });

@@ -80,13 +80,9 @@ describe('a token', () => {
   ])('%s is rejected by both APIs with the reason', async (_, authorization, problem) => {
     const headers = { Authorization: authorization() };
     await expectUnauthorized('/users/me', { headers }, challengeFor(problem));
-    const response = await fetch(`${gateway.url}/graphql`, {
-      method: 'POST',
-      headers: { ...headers, 'Content-Type': 'application/json' },
-      body: '{"query":"{ viewer { id } }"}',
-    });
+    const response = await graphqlOnce(gateway, undefined, '{ viewer { id } }', {}, headers);
     expect(response.headers.get('WWW-Authenticate')).toBe(challengeFor(problem));
-    expect((await response.json()).errors).toEqual([
+    expect(response.errors).toEqual([
       { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
     ]);
   });

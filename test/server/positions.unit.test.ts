@@ -7,10 +7,10 @@ import { createFakeFeed } from '../support/feed.ts';
 
 it('a position that was reached is looked up again only after a loss of the feed', async () => {
   const { feed, lose } = createFakeFeed();
-  const run = vi.fn().mockResolvedValue([{ text: '0/10', timeline: '00000002' }]);
+  const run = vi.fn().mockResolvedValue([{ text: '0/10', timeline: '0000000C' }]);
   const { receive } = createPositions({ run }, feed, () => {});
   // It reads nothing else of the exchange.
-  const request = { headers: { 'dovetail-position': '2-0/5' } };
+  const request = { headers: { 'dovetail-position': '12-0/5' } };
   const exchange = { endpoint: 'rest', request } as unknown as Exchange;
   const receiveTwice = async () => {
     for (let time = 0; time < 2; time++) await receive(exchange, { id: 1, tokenId: 1, scope: 'activate' });

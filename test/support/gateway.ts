@@ -273,13 +273,12 @@ export async function graphqlOnce(
   token: string | undefined,
   query: string,
   variables: Record<string, unknown> = {},
+  others: Record<string, string> = {},
 ): Promise<GraphqlResponse> {
+  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-    },
+    headers: { 'Content-Type': 'application/json', ...authorization, ...others },
     body: JSON.stringify({ query, variables }),
   });
   const { data, errors } = await response.json();

@@ -236,9 +236,14 @@ describe('serveMetrics', () => {
   it('responds 503 while there are no metrics, and 200 once there are', async () => {
     const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
     const server = await serveMetrics(settings, () => prints.shift()?.() ?? Promise.resolve(''));
+    // It does not keep the server from closing.
+    const { socket, ended } = await openRaw(server.url);
+    socket.write('GET /metrics HTTP/1.1\r\n');
     expect(await fetch(server.url).then(({ status }) => status)).toBe(503);
     expect(await fetch(server.url).then((response) => response.text())).toBe('up 1\n');
-    await server.close();
+    const began = performance.now();
+    await Promise.all([server.close(), ended()]);
+    expect(performance.now() - began).toBeLessThan(5_000);
     await expect(fetch(server.url)).rejects.toThrow();
   });
 });

@@ -134,22 +134,17 @@ async function switchToNotify(client: pg.ClientBase, { mode, owns, role }: FeedS
   }
 }
 
-/** Switches the mode, unless another gateway has done so meanwhile. Gateways are told, and reconnect. */
+/** Switches the mode, unless another gateway has done so meanwhile. After an error the caller has to close the client. Gateways are told, and reconnect. */
 async function switchTo(client: pg.ClientBase, wanted: 'notify' | 'logical'): Promise<void> {
   // Stated, since the role may have other defaults.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-  try {
-    await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
-    const { mode, isPublished } = await readFeedSetup(client);
-    // After a switch to NOTIFY no gateway reads messages, so the switch waits for all transactions that may still send one.
-    if (wanted === 'notify') {
-      await client.query(`SET LOCAL statement_timeout = ${longestLocking}`);
-      await client.query(`LOCK TABLE "${announcedTables.join('", "')}" IN SHARE MODE`);
-    } else if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
-    if (mode !== wanted) await client.query('SELECT announce_by($1)', [wanted]);
-    await client.query('COMMIT');
-  } catch (error) {
-    await client.query('ROLLBACK').catch(() => {});
-    throw error;
-  }
+  await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
+  const { mode, isPublished } = await readFeedSetup(client);
+  // After a switch to NOTIFY no gateway reads messages, so the switch waits for all transactions that may still send one.
+  if (wanted === 'notify') {
+    await client.query(`SET LOCAL statement_timeout = ${longestLocking}`);
+    await client.query(`LOCK TABLE "${announcedTables.join('", "')}" IN SHARE MODE`);
+  } else if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
+  if (mode !== wanted) await client.query('SELECT announce_by($1)', [wanted]);
+  await client.query('COMMIT');
 }

@@ -22,9 +22,11 @@ const urlOf = ({ name = '', user = '', options = '' } = {}) => {
   if (options) url.searchParams.set('options', options);
   return url.href;
 };
-const examineAt = (DATABASE_URL: string) => examine({ DATABASE_URL, PORT: '0' });
-const problemsAt = async (url: string) =>
-  (await examineAt(url)).filter(({ state }) => state === 'problem').map(({ state, ...found }) => found);
+const examineAt = (DATABASE_URL: string, others = {}) => examine({ DATABASE_URL, PORT: '0', ...others });
+const problemsAt = async (url: string, others = {}) =>
+  (await examineAt(url, others))
+    .filter(({ state }) => state === 'problem')
+    .map(({ state, ...found }) => found);
 const saysOf = (findings: readonly Finding[], check: string) =>
   findings.find((each) => each.check === check)?.says;
 const run = (statement: string) => database.pool.query(statement);
@@ -150,12 +152,17 @@ it('finds tables whose rows are hidden by row-level security, and its advice fix
   await run(`ALTER ROLE ${user} NOBYPASSRLS`);
   await follow(problem, 'CREATE POLICY');
   expect(await problemsAt(urlOf({ user }))).toEqual([]);
+  await run(
+    'DROP POLICY dovetail ON "ApiToken"; CREATE POLICY dovetail ON "ApiToken" FOR SELECT USING (true)',
+  );
+  expect(await problemsAt(urlOf({ user }))).toEqual([]);
 });
 
 it('finds that the role of the direct connection may not apply pending migrations, and only then', async () => {
   const user = await createRole();
   const settings = { DATABASE_URL: urlOf({ user }), PORT: '0' };
   expect(await problemsAt(settings.DATABASE_URL)).toEqual([]);
+  expect(await problemsAt(settings.DATABASE_URL, { DATABASE_DIRECT_URL: urlOf() })).toEqual([]);
   await run('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
   finallyRun('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   const may = /^0 applied, \d+ pending: the next start applies them$/;

@@ -180,6 +180,9 @@ it.each([
     ['2026-01-01', '2026-01-02', '2026-01-03'],
   ],
   [{ eq: '2026-01-02T12:00:00.000Z' }, ['2026-01-02']],
+  // Without a session, only a filter with both ends has days.
+  [{ gte: '2026-01-03T00:00:00.000Z' }, []],
+  [{ lte: '2026-01-01T00:00:00.000Z' }, []],
 ])('filled days reach to the first and the last millisecond that %j admits', async (createdAt, dates) => {
   const owner = await write([{ ...session, createdAt: Date.parse('2026-01-02T12:00:00.000Z') }]);
   const { stats } = await ask(owner, { by: ['DAY'], timeZone: 'UTC', fill: true, where: { createdAt } });
