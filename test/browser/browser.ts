@@ -24,7 +24,7 @@ export interface TabOptions extends BrowserContextOptions {
   /** Origins to which the page may send requests, beside its own. */
   readonly others?: readonly string[];
   /** Prepares the tab before it opens the address. To open one first and another then takes twice as long. */
-  readonly prepare?: (page: Page) => unknown;
+  readonly prepare?: ((page: Page) => unknown) | undefined;
 }
 
 /** Starts a browser for the tests of a file, or skips them with a reason when none is installed. The tabs of a test are closed after it. */
