@@ -70,14 +70,11 @@ describe.each(protocolVersions)('with the protocol version %s', (protocolVersion
 describe('a tool', () => {
   it('gives the data of each of its routes, for every account, and has schemas that match', async () => {
     const { tools } = await client.listTools();
-    // For both accounts at once, since compiling takes most of the time.
-    const compiled = reading.map((route) => {
-      const tool = tools.find(({ name }) => name === toolNameOf(route)) ?? expect.fail(route.path);
-      return { route, tool, takes: compileSchema(tool.inputSchema), gives: compileSchema(tool.outputSchema) };
-    });
     for (const account of [alice, bob]) {
       const own = await connect(gateway, account.token);
-      for (const { route, tool, takes, gives } of compiled) {
+      for (const route of reading) {
+        const tool = tools.find(({ name }) => name === toolNameOf(route)) ?? expect.fail(route.path);
+        const [takes, gives] = [compileSchema(tool.inputSchema), compileSchema(tool.outputSchema)];
         const check = async (path: string) => {
           const { body } = await rest(gateway, account.token, path);
           const id = Number(path.split('/').at(-1));

@@ -74,11 +74,10 @@ export async function openTestDatabase(): Promise<TestDatabase> {
     return afterClosing(database, () => rm(folder, { recursive: true, force: true }));
   }
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  const { url, template } = engine;
   // Copying the files takes less than half the processor time of copying through the log of the server, the default.
-  await administer(url, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
-  const database = await openDatabase({ DATABASE_URL: `${url}/${name}`, DATA_DIR: tmpdir() });
-  return afterClosing(database, () => administer(url, `DROP DATABASE ${name} WITH (FORCE)`));
+  await administer(engine.url, `CREATE DATABASE ${name} TEMPLATE ${engine.template} STRATEGY FILE_COPY`);
+  const database = await openDatabase({ DATABASE_URL: `${engine.url}/${name}`, DATA_DIR: tmpdir() });
+  return afterClosing(database, () => administer(engine.url, `DROP DATABASE ${name} WITH (FORCE)`));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The pages of docs/clients.md in a real browser: each list and activation, and each subscription through an outage. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Page, Request, Route } from 'playwright-core';
+import type { Page, Request, Route, WebSocket } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { useBrowser as inBrowser } from '../../browser/browser.ts';
@@ -53,16 +53,15 @@ const activateElsewhere = (index: 0 | 1 | 2) =>
 /** Opens a page, and records its operations. */
 async function open(
   name: string,
-  { url = gateway.url, token = alice.token, prepare = async (_: Page) => {} } = {},
+  { url = gateway.url, token = alice.token } = {},
+  prepare = (_: Page) => {},
 ) {
   const sent: Record<string, string>[] = [];
-  let sockets = 0;
+  const sockets: WebSocket[] = [];
   const tab = await browser.open(pages.address(name, url, token), {
     others: [url],
     prepare(page) {
-      page.on('websocket', () => {
-        sockets += 1;
-      });
+      page.on('websocket', (socket) => sockets.push(socket));
       page.on('request', (request) => {
         if (request.url().startsWith(`${url}/graphql`) && request.method() !== 'OPTIONS')
           sent.push(parametersOf(request));
@@ -70,7 +69,7 @@ async function open(
       return prepare(page);
     },
   });
-  return { ...tab, sent, attempts: () => sent.length + sockets };
+  return { ...tab, sent, attempts: () => sent.length + sockets.length };
 }
 
 const parametersOf = (request: Request) =>
@@ -230,7 +229,7 @@ it.each(['urql', 'Apollo Client', 'fetch'])(
         body: isStream ? `event: next\ndata: ${result}\n\nevent: complete\ndata:\n\n` : result,
       });
     };
-    const { page } = await open(name, { prepare: (tab) => tab.route('**/graphql*', away) });
+    const { page } = await open(name, {}, (tab) => tab.route('**/graphql*', away));
     await expect.poll(() => rejected).toBeGreaterThan(3);
     await page.unroute('**/graphql*');
     await expectActive(page, 0);
