@@ -7,7 +7,7 @@ import { createToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { graphqlOnce, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectAccessible } from './axe.ts';
-import { type Tab, useBrowser } from './browser.ts';
+import { type Tab, type TabOptions, useBrowser } from './browser.ts';
 import { expectView, signIn, signInToDemo } from './console.ts';
 
 const browser = useBrowser();
@@ -26,12 +26,10 @@ const create = async (name: string, scope: Scope) =>
   (await createToken(gateway.database.pool, 'alice', name, { scope })).token;
 
 /** Opens the settings, signed in with a new token that has this scope. */
-async function openSettings(scope: Scope, prepare = async (_: Page) => {}): Promise<Tab & { token: string }> {
+async function openSettings(scope: Scope, prepare?: TabOptions['prepare']): Promise<Tab & { token: string }> {
   const token = await create('laptop', scope);
-  const tab = await browser.open(`${gateway.url}/console`);
-  await tab.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await prepare(tab.page);
-  await tab.page.goto(`${gateway.url}/console/settings`);
+  const permissions = ['clipboard-read', 'clipboard-write'];
+  const tab = await browser.open(`${gateway.url}/console/settings`, { permissions, prepare });
   await signIn(tab.page, token);
   await expectView(tab.page, { title: 'Settings', shows: 'API tokens' });
   return { ...tab, token };
@@ -123,9 +121,7 @@ it('shows at the form why a token was not created, keeps what was typed, and say
 });
 
 it('asks before it revokes a token, and signs out when that is its own', async () => {
-  const { page, complaints } = await openSettings('manage', async () => {
-    await create('phone', 'read');
-  });
+  const { page, complaints } = await openSettings('manage', () => create('phone', 'read'));
   const dialog = page.getByRole('dialog');
   const ask = (name: string) => page.getByRole('button', { name: `Revoke ${name}` }).click();
   await ask('phone');
@@ -179,7 +175,7 @@ it.each([
   [
     'a token that cannot manage tokens',
     'activate',
-    async () => {},
+    undefined,
     'You signed in with the token “laptop”, which cannot manage tokens',
   ],
   [

@@ -12,6 +12,7 @@ import { migrationLock } from '../../src/database/migrate.ts';
 import { release } from '../../src/version.ts';
 import { copyFolder } from '../support/copyFolder.ts';
 import { needsEngine } from '../support/gateway.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
 /** Has a process cause an unhandled rejection when it gets SIGUSR2. */
@@ -162,19 +163,11 @@ ${commands.join('\n')}
 describe('DATABASE_URL', () => {
   needsEngine('postgres', 'it needs a server');
 
-  async function query(url: string, sql: string) {
-    const client = new pg.Client(url);
-    await client.connect();
-    const { rows } = await client.query(sql);
-    await client.end();
-    return rows;
-  }
-
   it('of a PostgreSQL has the gateway apply the migrations, make no demo account, and survive an outage', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const name = `main_${process.pid}`;
-    const administer = (sql: string) => query(`${server}/postgres`, sql);
+    const administer = (sql: string) => queryOnce(`${server}/postgres`, sql);
     await administer(`CREATE DATABASE ${name}`);
     const gateway = await serve({
       DATABASE_URL: `${server}/${name}`,
@@ -188,7 +181,7 @@ describe('DATABASE_URL', () => {
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
-    expect(await query(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+    expect(await queryOnce(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
 
     const readiness = async () => (await fetch(`${gateway.url}/readyz`)).status;
     expect(await readiness()).toBe(200);
@@ -206,7 +199,7 @@ describe('DATABASE_URL', () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const url = `${server}/demo_${process.pid}`;
-    await query(`${server}/postgres`, `CREATE DATABASE demo_${process.pid}`);
+    await queryOnce(`${server}/postgres`, `CREATE DATABASE demo_${process.pid}`);
     const settings = {
       DATABASE_URL: url,
       DATA_DIR: join(folder, 'new'),
@@ -222,14 +215,14 @@ describe('DATABASE_URL', () => {
     const second = await serve(settings);
     expect(second.token).toBe(first.token);
     await stop(second);
-    await query(`${server}/postgres`, `DROP DATABASE demo_${process.pid} WITH (FORCE)`);
+    await queryOnce(`${server}/postgres`, `DROP DATABASE demo_${process.pid} WITH (FORCE)`);
   });
 
   it('of a database whose migrations are locked lets a gateway stop that waits to start', async () => {
     const engine = inject('engine');
     const server = engine.kind === 'postgres' ? engine.url : '';
     const name = `waiting_${process.pid}`;
-    await query(`${server}/postgres`, `CREATE DATABASE ${name}`);
+    await queryOnce(`${server}/postgres`, `CREATE DATABASE ${name}`);
     const holder = new pg.Client(`${server}/${name}`);
     await holder.connect();
     const { rows } = await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
@@ -239,12 +232,12 @@ describe('DATABASE_URL', () => {
     // Only of this database: others on the server have locks of their own.
     const ungranted =
       "SELECT FROM pg_locks JOIN pg_database ON oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
-    const waiting = () => query(`${server}/${name}`, ungranted);
+    const waiting = () => queryOnce(`${server}/${name}`, ungranted);
     await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
     child.kill('SIGTERM');
     expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
     await holder.end();
-    await query(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
+    await queryOnce(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
   });
 
   it('of a server that cannot be reached is reported once for all workers', async () => {

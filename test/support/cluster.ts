@@ -11,6 +11,7 @@ import {
   createDatabase,
   createFolder,
   initialiseData,
+  queryOnce,
   type RunningServer,
   runServer,
   type StopMode,
@@ -80,16 +81,8 @@ async function openMember(name: string, folder: string) {
   const lines: TcpProxy[] = [];
   let running: RunningServer | undefined;
   /** Runs statements, given as one string, as the superuser and not through a proxy. */
-  const query = async <Row extends pg.QueryResultRow>(sql: string, database = 'postgres') => {
-    const client = new pg.Client({ connectionString: `${url}/${database}` });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query<Row>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  };
+  const query = <Row extends pg.QueryResultRow>(sql: string, database = 'postgres') =>
+    queryOnce<Row>(`${url}/${database}`, sql);
   const server = {
     /** The name of a standby in `synchronous_standby_names`. */
     name,

@@ -74,7 +74,8 @@ export async function openTestDatabase(): Promise<TestDatabase> {
     return afterClosing(database, () => rm(folder, { recursive: true, force: true }));
   }
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await administer(engine.url, `CREATE DATABASE ${name} TEMPLATE ${engine.template}`);
+  // Copying the files takes less than half the processor time of copying through the log of the server, the default.
+  await administer(engine.url, `CREATE DATABASE ${name} TEMPLATE ${engine.template} STRATEGY FILE_COPY`);
   const database = await openDatabase({ DATABASE_URL: `${engine.url}/${name}`, DATA_DIR: tmpdir() });
   return afterClosing(database, () => administer(engine.url, `DROP DATABASE ${name} WITH (FORCE)`));
 }
@@ -295,12 +296,10 @@ function afterClosing(database: Database, cleanUp: () => Promise<unknown>): Test
   };
 }
 
+/** One connection to the server of the run, for all files of a worker. */
+let administration: pg.Pool | undefined;
+
 async function administer(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: `${url}/postgres` });
-  await client.connect();
-  try {
-    await client.query(sql);
-  } finally {
-    await client.end();
-  }
+  administration ??= new pg.Pool({ connectionString: `${url}/postgres`, max: 1, allowExitOnIdle: true });
+  await administration.query(sql);
 }

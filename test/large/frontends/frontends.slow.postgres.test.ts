@@ -1,7 +1,7 @@
 /** The pages of docs/clients.md in a real browser: each list and activation, and each subscription through an outage. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Page, Request } from 'playwright-core';
+import type { Page, Request, Route, WebSocket } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { useBrowser as inBrowser } from '../../browser/browser.ts';
@@ -51,19 +51,25 @@ const activateElsewhere = (index: 0 | 1 | 2) =>
   });
 
 /** Opens a page, and records its operations. */
-async function open(name: string, { url = gateway.url, token = alice.token } = {}) {
-  const tab = await browser.open(pages.origin, { others: [url] });
+async function open(
+  name: string,
+  { url = gateway.url, token = alice.token } = {},
+  prepare = (_: Page) => {},
+) {
   const sent: Record<string, string>[] = [];
-  let sockets = 0;
-  tab.page.on('websocket', () => {
-    sockets += 1;
+  const sockets: WebSocket[] = [];
+  const tab = await browser.open(pages.address(name, url, token), {
+    others: [url],
+    prepare(page) {
+      page.on('websocket', (socket) => sockets.push(socket));
+      page.on('request', (request) => {
+        if (request.url().startsWith(`${url}/graphql`) && request.method() !== 'OPTIONS')
+          sent.push(parametersOf(request));
+      });
+      return prepare(page);
+    },
   });
-  tab.page.on('request', (request) => {
-    if (request.url().startsWith(`${url}/graphql`) && request.method() !== 'OPTIONS')
-      sent.push(parametersOf(request));
-  });
-  await tab.page.goto(pages.address(name, url, token));
-  return { ...tab, sent, attempts: () => sent.length + sockets };
+  return { ...tab, sent, attempts: () => sent.length + sockets.length };
 }
 
 const parametersOf = (request: Request) =>
@@ -207,9 +213,8 @@ it.each(['urql', 'Apollo Client', 'fetch'])(
   '%s tries again while the gateway has no database',
   async (name) => {
     await activateElsewhere(0);
-    const { page } = await open('blank');
     let rejected = 0;
-    await page.route('**/graphql*', async (route) => {
+    const away = async (route: Route) => {
       const request = route.request();
       if (request.method() === 'OPTIONS') return route.fallback();
       rejected += 1;
@@ -223,8 +228,8 @@ it.each(['urql', 'Apollo Client', 'fetch'])(
         contentType: isStream ? 'text/event-stream' : 'application/graphql-response+json',
         body: isStream ? `event: next\ndata: ${result}\n\nevent: complete\ndata:\n\n` : result,
       });
-    });
-    await page.goto(pages.address(name, gateway.url, alice.token));
+    };
+    const { page } = await open(name, {}, (tab) => tab.route('**/graphql*', away));
     await expect.poll(() => rejected).toBeGreaterThan(3);
     await page.unroute('**/graphql*');
     await expectActive(page, 0);

@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * alternate with files that mostly compute, since three that wait would leave the processor idle.
  */
 const slowest = [
-  'large/frontends',
+  'large/frontends/frontends',
   'browser/console',
   'ops/cluster',
   'docs/examples',
