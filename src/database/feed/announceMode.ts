@@ -134,7 +134,7 @@ async function switchToNotify(client: pg.ClientBase, { mode, owns, role }: FeedS
   }
 }
 
-/** Switches the mode, unless another gateway has done so meanwhile. After an error the caller has to close the client. Gateways are told, and reconnect. */
+/** Switches the mode, unless another gateway has done so meanwhile. Gateways are told, and reconnect. After an error, close the client. */
 async function switchTo(client: pg.ClientBase, wanted: 'notify' | 'logical'): Promise<void> {
   // Stated, since the role may have other defaults.
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
