@@ -77,14 +77,11 @@ export function createSubscribe(options: SubscribeOptions) {
     const results = followChanges({
       run: createRun(exchange, viewer, operation),
       watch: (observer) => changes.watchViewer(viewer, observer),
-      async reason() {
-        try {
-          return (await isValid(viewer)) ? 'closing' : 'revoked';
-        } catch (error) {
-          report(error);
-          return 'failed';
-        }
-      },
+      reason: () =>
+        isValid(viewer).then(
+          (valid) => (valid ? 'closing' : 'revoked'),
+          () => 'failed',
+        ),
       report,
       // A WebSocket closes by itself.
       closing: isHttp ? closing : undefined,

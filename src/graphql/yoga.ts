@@ -38,12 +38,13 @@ async function startYoga() {
     const broken = new AbortController();
     const results = mapAsyncIterator(texts, withText, (error: unknown) => {
       const last = lastText(error);
+      if (last !== undefined) return withText(last);
       // An error of the results themselves would leave Yoga's heartbeat running, which keeps the process alive.
-      if (last === undefined) broken.abort(error);
-      return last === undefined ? untilCancelled : withText(last);
+      broken.abort(error);
+      return new Promise<never>(() => {});
     });
-    const init = { headers: { accept: eventStream } };
-    const { body } = await yoga.fetch('http://gateway/graphql', init, { results });
+    const request = new Request('http://gateway/graphql', { headers: { accept: eventStream } });
+    const { body } = await yoga.fetch(request, { results });
     // Yoga gives each event stream a body. It is of the same class, whose types of the DOM and of Node differ.
     return { stream: body as NodeReadableStream<Uint8Array>, signal: broken.signal };
   };
@@ -51,9 +52,6 @@ async function startYoga() {
 
 /** A result whose text Yoga need not make. */
 const withText = (text: string) => ({ stringify: () => text });
-
-/** The result after which a stream breaks off. */
-const untilCancelled = new Promise<never>(() => {});
 
 /** The last result of a client whose token has ended. Undefined for streams that break off, after which clients open them again. */
 function lastText(error: unknown): string | undefined {
