@@ -210,6 +210,7 @@ describe('once a viewer may have seen a change that is not announced yet', () =>
       if (reply === 'no') asked[0]?.(false);
       expect(await waiting, reply).toBeUndefined();
       await responseCache.compute(alice, '/dtt', good('new'));
+      await new Promise((settle) => setTimeout(settle, 20));
       expect(await responseCache.get(alice, '/dtt'), reply).toBeUndefined();
       expect(asked, reply).toHaveLength(1);
       if (reply === 'no') continue;
