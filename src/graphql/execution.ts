@@ -30,7 +30,7 @@ import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { beyondScope, unauthenticated } from '../errors.ts';
 import {
-  countVersions,
+  countVariants,
   fragmentsOf,
   maxErrors,
   nameArguments,
@@ -230,7 +230,7 @@ function check(
   return {
     text,
     document,
-    compilable: mayCompile ? breadth * countVersions(document) : 0,
+    compilable: mayCompile ? breadth * countVariants(document) : 0,
     operation(operationName) {
       const found =
         operations.get(operationName) ??

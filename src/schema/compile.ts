@@ -64,8 +64,8 @@ interface PrepareOptions {
 /** How many operations this process has executed: as compiled code, and by graphql-js. Only tests read it. */
 export const executions = { compiled: 0, interpreted: 0 };
 
-/** How many versions of one operation may be compiled. graphql-js executes any others. */
-const maxVersions = 8;
+/** How many variants of one operation may be compiled. graphql-js executes any others. */
+const maxVariants = 8;
 
 /** How many errors about a document, or about the variables, a response has. */
 export const maxErrors = 10;
@@ -89,7 +89,7 @@ export function prepare(
   if (!operation) return undefined;
   const label = labelOf(operation);
   const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
-  const findVersion = createVersions(own, operation, mayCompile);
+  const findVariant = createVariants(own, operation, mayCompile);
   const getType = (name: string) => findCoercedType(name) ?? schema.getType(name);
   const forValues: GraphQLSchema = Object.create(schema, { getType: { value: getType } });
 
@@ -105,15 +105,15 @@ export function prepare(
   };
   let isRepeated = false;
   const executeOnce: PreparedOperation['execute'] = async (coerced, contextValue) => {
-    const version = findVersion(coerced);
+    const variant = findVariant(coerced);
     // Compiling takes as long as a few runs, and many operations come once.
-    const query = isRepeated ? compile(schema, version) : undefined;
+    const query = isRepeated ? compile(schema, variant) : undefined;
     isRepeated = true;
     executions[query ? 'compiled' : 'interpreted']++;
     if (query) return query(undefined, contextValue, coerced);
     const result = await execute({
       schema: forValues,
-      document: version.document,
+      document: variant.document,
       variableValues: coerced,
       contextValue,
       hideSuggestions,
@@ -154,12 +154,12 @@ function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
   return highestOf(found) ?? 'read';
 }
 
-/** How many versions of an operation of a valid document may be compiled. */
-export const countVersions = (document: DocumentNode): number =>
-  Math.min(2 ** conditionVariablesIn(document).length, maxVersions);
+/** How many variants of an operation of a valid document may be compiled. */
+export const countVariants = (document: DocumentNode): number =>
+  Math.min(2 ** conditionVariablesIn(document).length, maxVariants);
 
 /** An operation for certain values of its conditions. */
-interface Version {
+interface Variant {
   readonly document: DocumentNode;
   /** Whether it has to be compiled before its next run. */
   isToCompile: boolean;
@@ -167,47 +167,47 @@ interface Version {
 }
 
 /**
- * Returns a function that finds the version of an operation for given variables. Each combination of values of the conditions has a
- * version without directives, for two reasons: graphql-jit stores conditions on nodes that several fields share, and the reads of a
+ * Returns a function that finds the variant of an operation for given variables. Each combination of values of the conditions has a
+ * variant without directives, for two reasons: graphql-jit stores conditions on nodes that several fields share, and the reads of a
  * node are planned once.
  * @param document has no other operation.
  */
-function createVersions(
+function createVariants(
   document: DocumentNode,
   { variableDefinitions = [] }: OperationDefinitionNode,
   mayCompile: boolean,
-): (variables: Values) => Version {
+): (variables: Values) => Variant {
   const conditions = conditionVariablesIn(document);
   const withDefault = variableDefinitions.filter(({ defaultValue }) => defaultValue);
   const isCompilable = mayCompile && compilesRightly(document);
-  const versions = new Map<string, Version>();
+  const variants = new Map<string, Variant>();
 
   return (variables) => {
     // Such a variable can be an argument or a condition that must not be null. graphql-js makes the error.
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null))
       return { document: executableDocument(document), isToCompile: false };
     const key = conditions.map((name) => Number(variables[name])).join('');
-    const found = versions.get(key);
+    const found = variants.get(key);
     if (found) return found;
-    const isStored = versions.size < maxVersions;
-    const version = {
+    const isStored = variants.size < maxVariants;
+    const variant = {
       document: executableDocument(document, variables),
       isToCompile: isCompilable && isStored,
     };
-    if (isStored) versions.set(key, version);
-    return version;
+    if (isStored) variants.set(key, variant);
+    return variant;
   };
 }
 
-/** The compiled code of a version; undefined where graphql-js has to execute it. */
-function compile(schema: GraphQLSchema, version: Version): CompiledQuery['query'] | undefined {
-  if (version.isToCompile) {
-    version.isToCompile = false;
+/** The compiled code of a variant; undefined where graphql-js has to execute it. */
+function compile(schema: GraphQLSchema, variant: Variant): CompiledQuery['query'] | undefined {
+  if (variant.isToCompile) {
+    variant.isToCompile = false;
     const forCompiler = compilerSchemaOf(schema);
-    const compiled = compileQuery(forCompiler.schema, version.document, undefined, forCompiler.options);
-    if (isCompiledQuery(compiled)) version.query = compiled.query;
+    const compiled = compileQuery(forCompiler.schema, variant.document, undefined, forCompiler.options);
+    if (isCompiledQuery(compiled)) variant.query = compiled.query;
   }
-  return version.query;
+  return variant.query;
 }
 
 /**

@@ -20,7 +20,7 @@ import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 
 const positionHeader = 'Dovetail-Position';
 
-type LogPlace = Pick<PrimaryPosition, 'timeline' | 'position'>;
+type TimelinePosition = Pick<PrimaryPosition, 'timeline' | 'position'>;
 
 export type Positions = ReturnType<typeof createPositions>;
 
@@ -38,12 +38,12 @@ export function createPositions(
 ) {
   const take = createPositionReader(sql);
   /** The position that reads of each viewer are known to include. */
-  const reached = new LRUCache<number, LogPlace>(atMost(maxViewers));
+  const reached = new LRUCache<number, TimelinePosition>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
   });
 
-  async function reach({ endpoint }: Exchange, viewerId: number, given: LogPlace) {
+  async function reach({ endpoint }: Exchange, viewerId: number, given: TimelinePosition) {
     const written = await take().catch(() => undefined);
     // A primary that does not respond may be the one that was replaced.
     if (!written || written.timeline < given.timeline)
@@ -58,10 +58,10 @@ export function createPositions(
     receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
-      const place = parseLogPlace(String(given));
-      if (!place) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
+      const sent = parseTimelinePosition(String(given));
+      if (!sent) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
       const known = reached.get(viewer.id);
-      return known && includes(known, place) ? undefined : reach(exchange, viewer.id, place);
+      return known && includes(known, sent) ? undefined : reach(exchange, viewer.id, sent);
     },
 
     /** Adds the position after the write to its response. */
@@ -76,19 +76,19 @@ export function createPositions(
 }
 
 /** Whether `reached` covers a position. A later timeline covers all of an earlier one. */
-const includes = (reached: LogPlace, { timeline, position }: LogPlace) =>
+const includes = (reached: TimelinePosition, { timeline, position }: TimelinePosition) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
  * The given position, but at most that of the primary: what the primary has not written yet may never come. A client that
  * invents a position only loses its own cached responses.
  */
-function commonOf(given: LogPlace, { timeline, position }: LogPlace): LogPlace {
+function commonOf(given: TimelinePosition, { timeline, position }: TimelinePosition): TimelinePosition {
   if (given.timeline < timeline) return { timeline, position: 0n };
   return { timeline, position: given.position < position ? given.position : position };
 }
 
-function parseLogPlace(text: string): LogPlace | undefined {
+function parseTimelinePosition(text: string): TimelinePosition | undefined {
   const [, timeline, lsn = ''] = /^([1-9]\d{0,9})-(.*)$/.exec(text) ?? [];
   const position = parsePosition(lsn);
   return timeline === undefined || position === undefined

@@ -128,13 +128,13 @@ const warn = 40;
 export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
   // pino exports the symbols of its destination and of the fields that each line has, but no types for them.
   const destination = Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
-  const place = Reflect.get(logger, pino.symbols.chindingsSym) as string;
+  const ownFields = Reflect.get(logger, pino.symbols.chindingsSym) as string;
   const tellsCache = logger.isLevelEnabled('debug');
   return ({ exchange, status, duration }) => {
     const level = status !== undefined && status >= 500 ? warn : info;
     if (level < logger.levelVal) return;
     const { id, request, endpoint, operation, transport, errorCode, cache } = exchange;
-    let line = `{"level":${level},"time":${Date.now()}${place},"request":${JSON.stringify(id)},"endpoint":"${endpoint}","method":"${request.method ?? ''}"`;
+    let line = `{"level":${level},"time":${Date.now()}${ownFields},"request":${JSON.stringify(id)},"endpoint":"${endpoint}","method":"${request.method ?? ''}"`;
     if (transport !== undefined) line += `,"transport":"${transport}"`;
     if (operation !== undefined) line += `,"operation":${JSON.stringify(operation)}`;
     if (status !== undefined) line += `,"status":${status}`;

@@ -59,7 +59,7 @@ export function createMetrics(options: MetricsOptions) {
 }
 
 /** In seconds. A cached response takes a fraction of a millisecond, and one from the database a few milliseconds. */
-const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 /** A function that counts a request that is over. */
 function countRequests(registry: Registry) {
@@ -75,7 +75,7 @@ function countRequests(registry: Registry) {
     name: 'dovetail_request_duration_seconds',
     help: 'From the head of a request to the last byte of its response; subscriptions and WebSockets are not among them',
     labelNames,
-    buckets: bounds,
+    buckets,
     registers,
   });
   return ({ exchange, status, duration }: Outcome): void => {

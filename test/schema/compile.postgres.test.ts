@@ -2,7 +2,7 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countVersions, executions } from '../../src/schema/compile.ts';
+import { countVariants, executions } from '../../src/schema/compile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -116,8 +116,8 @@ describe('an operation that is executed again', () => {
     }
     expect(executions.compiled - before.compiled).toBe(8);
     expect(executions.interpreted - before.interpreted).toBe(8);
-    expect(countVersions(parse(document))).toBe(8);
-    expect(countVersions(parse('query ($a: Boolean!) { viewer { rank @skip(if: $a) } }'))).toBe(2);
-    expect(countVersions(parse('{ viewer { rank @skip(if: true) } }'))).toBe(1);
+    expect(countVariants(parse(document))).toBe(8);
+    expect(countVariants(parse('query ($a: Boolean!) { viewer { rank @skip(if: $a) } }'))).toBe(2);
+    expect(countVariants(parse('{ viewer { rank @skip(if: true) } }'))).toBe(1);
   });
 });
