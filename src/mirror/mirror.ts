@@ -72,10 +72,13 @@ export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean
   return { created, updated, unchanged: 1 - created - updated };
 }
 
+/** What ends the name of an account that has its id in it. `lower` of the database may make an i of other letters. */
+const idAtEnd = /\(.d \d+\)$/iu;
+
 /**
  * Takes the name of an account from another one that has it here, since that one was renamed upstream after it was read: its id
  * follows the name until its new name is read. A name that differs only by case is not taken: both may be in use upstream.
- * @returns the account as it is to be stored. Its own id follows its name if another one differs only by case.
+ * @returns the account as it is to be stored. Its own id follows a name that differs only by case, or that could be another's with its id.
  */
 async function takeName(client: pg.PoolClient, user: Row): Promise<Row> {
   await acquireSharedLock(client);
@@ -84,5 +87,6 @@ async function takeName(client: pg.PoolClient, user: Row): Promise<Row> {
   await client.query(`UPDATE "User" SET username = ${withId} WHERE username = $2 AND id <> $1`, values);
   const others = 'SELECT FROM "User" WHERE lower(username) = lower($2) AND id <> $1';
   const { rowCount } = await client.query(others, values);
-  return rowCount === 0 ? user : { ...user, username: `${user.username} (id ${user.id})` };
+  const isFree = rowCount === 0 && !idAtEnd.test(String(user.username));
+  return isFree ? user : { ...user, username: `${user.username} (id ${user.id})` };
 }

@@ -179,6 +179,12 @@ it('an account takes its name from another one that had it when it was read last
   rename(3, 'Amy');
   await pull(2, 3);
   expect(await names()).toEqual(['eve', 'amy', 'Amy (id 3)']);
+  // Others have chosen the names that the mirror would give to 1 and 3.
+  rename(1, 'eve (İD 3)');
+  rename(2, 'EVE');
+  rename(3, 'eve');
+  await pull(1, 2, 3);
+  expect(await names()).toEqual(['eve (İD 3) (id 1)', 'EVE', 'eve (id 3)']);
 });
 
 describe('an account that is forgotten', () => {
