@@ -57,6 +57,7 @@ import {
 } from './persisted.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { contentTypeOf, type StreamType, streamOf } from './transports/streams.ts';
+import { eventStream, loadYoga } from './yoga.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: a browser sends a CORS
@@ -211,7 +212,10 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
     exchange.operation = label;
     if (operation.type === OperationTypeNode.SUBSCRIPTION && viewer)
       return other(() => subscribe(exchange, viewer, operation));
-    const execute = async () => operation.execute(viewer ? createContext(viewer) : undefined);
+    const execute = async () => {
+      if (type === eventStream) await loadYoga();
+      return operation.execute(viewer ? createContext(viewer) : undefined);
+    };
     const isMutation = operation.type === OperationTypeNode.MUTATION;
     if (isMutation || operation.readsTokens || !isWholeType(type))
       return other(async () => respond(await execute()), isMutation);

@@ -19,6 +19,7 @@ import { exactText, jsonType, notAcceptable, requestFailure, responseOf, vary } 
 import { type Ending, errorsOf, OperationFailed } from './transports/endings.ts';
 import { contentTypeOf, plain, streamOf, streamTypeFor } from './transports/streams.ts';
 import { createUserQuota } from './userQuota.ts';
+import { eventStream, loadYoga } from './yoga.ts';
 
 /** The longest pause between two executions for a viewer, in milliseconds. */
 const longestRest = 1_000;
@@ -72,6 +73,7 @@ export function createSubscribe(options: SubscribeOptions) {
     const isHttp = transport === undefined;
     const type = isHttp ? streamTypeFor(request.headers.accept) : plain;
     if (!type) return requestFailure(406, notAcceptable);
+    if (type === eventStream) await loadYoga();
     if (!open.acquire(viewer.id))
       return requestFailure(429, tooMany, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
     const results = followChanges({

@@ -33,7 +33,7 @@ async function startYoga() {
     plugins: [resultsOfContext],
   });
 
-  /** @param texts the JSON texts of the results. */
+  /** The body of a response that sends results, given as their JSON texts, and the signal to break off. */
   return async (texts: AsyncIterator<string>) => {
     const broken = new AbortController();
     const results = mapAsyncIterator(texts, withText, (error: unknown) => {
@@ -59,10 +59,14 @@ function lastText(error: unknown): string | undefined {
   return errors[0]?.extensions?.code === 'UNAUTHENTICATED' ? JSON.stringify({ errors }) : undefined;
 }
 
-let starting: ReturnType<typeof startYoga> | undefined;
+let loading: ReturnType<typeof startYoga> | undefined;
 
-/** The body of a response that sends results, given as their JSON texts, and the signal to break off. */
-export async function eventStreamOf(texts: AsyncIterator<string>) {
-  starting ??= startYoga();
-  return (await starting)(texts);
+/** Loads Yoga. Await it before anything is executed whose results Yoga is to send: otherwise a failure would hide them. */
+export function loadYoga(): ReturnType<typeof startYoga> {
+  loading ??= startYoga().catch((error: unknown) => {
+    // The next call tries again.
+    loading = undefined;
+    throw error;
+  });
+  return loading;
 }

@@ -3,7 +3,7 @@
 import { ReadableStream } from 'node:stream/web';
 import { acceptedOf } from '../../http/request.ts';
 import type { StreamedResponse } from '../../http/response.ts';
-import { eventStream, eventStreamOf } from '../yoga.ts';
+import { eventStream, loadYoga } from '../yoga.ts';
 import { OperationFailed } from './endings.ts';
 
 const multipart = 'multipart/mixed';
@@ -28,7 +28,7 @@ export async function streamOf(
   type: StreamType,
   texts: AsyncIterator<string>,
 ): Promise<Pick<StreamedResponse, 'stream' | 'signal'>> {
-  if (type === eventStream) return eventStreamOf(texts);
+  if (type === eventStream) return (await loadYoga())(texts);
   if (type === multipart) return { stream: multipartOf(texts) };
   return { stream: ReadableStream.from({ [Symbol.asyncIterator]: () => texts }) };
 }

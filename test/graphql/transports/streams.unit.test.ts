@@ -2,6 +2,8 @@
 
 import { addAbortSignal, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Ending, errorsOf, OperationFailed } from '../../../src/graphql/transports/endings.ts';
 import { plain, type StreamType, streamOf, streamTypeFor } from '../../../src/graphql/transports/streams.ts';
@@ -93,4 +95,20 @@ it.each([
   expect(Buffer.from((await next).value ?? '').toString()).toBe(beat);
   await reader.cancel();
   await vi.waitFor(() => expect([never.return.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0]));
+});
+
+it('an event stream that has broken off is forgotten', async () => {
+  vi.useRealTimers();
+  setFlagsFromString('--expose-gc');
+  async function breakOff() {
+    const results = resultsOf([], 'failed');
+    await written(events, results).catch(() => {});
+    return new WeakRef(results);
+  }
+  const left = await breakOff();
+  await vi.waitFor(() => {
+    runInNewContext('gc')();
+    // An assertion about the results themselves would keep them.
+    expect(left.deref() === undefined).toBe(true);
+  });
 });
