@@ -1,7 +1,6 @@
 /**
  * Errors and their messages. Those that several parts of the gateway send are in one table. A client sees only errors that are meant
- * for it; any other is masked and logged.
- * Errors for the operator of Dovetail say what to change.
+ * for it; any other is masked and logged. Errors for the operator of Dovetail say what to change.
  */
 
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';

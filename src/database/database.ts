@@ -90,7 +90,7 @@ export async function joinDatabase(
   listener?: MigrationListener,
 ): Promise<ConnectedDatabase> {
   if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
-  return whileInUse(longestOpening, async () => {
+  return retryWhileInUse(longestOpening, async () => {
     const running = await findEmbedded(config.DATA_DIR);
     return running ? connectTo(running) : openDatabase(config, undefined, listener);
   });
@@ -100,7 +100,7 @@ export async function joinDatabase(
 const longestOpening = 10_000;
 
 /** Tries to open a database again and again, for this many milliseconds, while another process has its folder open. */
-export const whileInUse = <Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> =>
+export const retryWhileInUse = <Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> =>
   pRetry(open, {
     retries: Number.POSITIVE_INFINITY,
     maxRetryTime: longest,

@@ -174,8 +174,9 @@ export async function readProgress(client: pg.ClientBase, migrations?: readonly 
     ledger.filter(({ isApplied }) => isApplied).map(({ name, checksum }) => [name, checksum]),
   );
   // A migration of the same name with other content is of another version as well.
-  const isHere = ({ name, sql }: Migration) => applied.get(name) === checksumOf(sql) && applied.delete(name);
-  const pending = all.filter((migration) => !isHere(migration)).map(({ name }) => name);
+  const isKnown = ({ name, sql }: Migration) => applied.get(name) === checksumOf(sql);
+  const pending = all.filter((migration) => !isKnown(migration)).map(({ name }) => name);
+  for (const { name } of all.filter(isKnown)) applied.delete(name);
   return { applied: all.length - pending.length, pending, unknown: [...applied.keys()] };
 }
 

@@ -88,7 +88,7 @@ export async function isPooled(client: pg.Client): Promise<boolean> {
  * Whether a pooler gave one session to both connections, or several sessions to one of them, in a few attempts. False
  * proves nothing: a connection may get the same session again by chance.
  */
-export async function shareSessions(one: pg.Client, other: pg.Client): Promise<boolean> {
+export async function sharesSession(one: pg.Client, other: pg.Client): Promise<boolean> {
   const [ofOne, ofOther] = [await sessionOf(one), await sessionOf(other)];
   if (ofOne === ofOther) return true;
   for (let round = 0; round < 5; round++) {

@@ -168,8 +168,8 @@ function createFairQueue() {
   };
 }
 
-/** The SQL interface with a runner: each statement waits for its turn. */
-export function inTurn(sql: Sql, run: RunInTurn): Sql {
+/** The SQL interface with a runner of its statements, such as one that lets each wait for its turn. */
+export function withRunner(sql: Sql, run: RunInTurn): Sql {
   return {
     findMany: (...given) => run(() => sql.findMany(...given)),
     count: (...given) => run(() => sql.count(...given)),

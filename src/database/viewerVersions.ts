@@ -8,7 +8,7 @@ import type { ChangeFeed } from './feed/changeFeed.ts';
 import { resultWithin } from './waiting.ts';
 
 /** How long, in milliseconds, a request waits for announcements. */
-const longestAnnouncementWait = 250;
+export const longestAnnouncementWait = 250;
 
 /** After a wait that timed out, no request waits for this many milliseconds, unless an announcement arrives. */
 const pauseAfterTimeout = 1_000;

@@ -17,7 +17,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf, asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated } from '../http/response.ts';
-import type { Batch, BatchPart, OtherWork, Query, Task, Work } from '../http/task.ts';
+import type { Batch, BatchPart, OtherWork, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { headerFor, type PageSettings } from '../pages/links.ts';
 import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
@@ -100,7 +100,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
   const tasks = createTasks(execution, createWork(options, persisted), persistedFile);
 
   /** The work of a POST, or the response to one whose body cannot be read. */
-  async function readOther(exchange: Exchange, sender: Viewer | null): Promise<Handled> {
+  async function readPost(exchange: Exchange, sender: Viewer | null): Promise<Handled> {
     const began = performance.now();
     if (!postType.test(exchange.request.headers['content-type'] ?? ''))
       return requestFailure(415, otherType, { Connection: 'close' });
@@ -116,11 +116,9 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     const { message } = exchange;
     if (message) return tasks.of(exchange, viewer, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    if (!isRead(exchange) && exchange.request.method !== 'POST')
-      return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
-    return isRead(exchange)
-      ? tasks.of(exchange, viewer, { target: exchange.target })
-      : readOther(exchange, viewer);
+    if (isRead(exchange)) return tasks.of(exchange, viewer, { target: exchange.target });
+    if (exchange.request.method === 'POST') return readPost(exchange, viewer);
+    return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
   };
   return { graphql, persistedFile };
 }
@@ -220,7 +218,7 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
     if (isMutation || operation.readsTokens || !isWholeType(type))
       return other(async () => respond(await execute()), isMutation);
     const mayCache = !persisted.registers(operation.request);
-    const query: Query = {
+    return {
       kind: 'query',
       async run() {
         const result = await execute();
@@ -234,7 +232,6 @@ function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
         };
       },
     };
-    return query;
   };
 }
 

@@ -13,6 +13,7 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { type ErrorCode, errorText, SetupError } from '../errors.ts';
+import { isRecord } from '../http/json.ts';
 import type { Documents } from './execution.ts';
 import { type OperationRequest, requestError, unreadableRequest } from './overHttp.ts';
 
@@ -109,12 +110,10 @@ const queryIn = ({ query, documentId, extensions }: DocumentParameters) =>
   query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
 /** The hash by which a request names a query, an error if it is malformed, or undefined if there is none. */
-function hashIn(extensions: unknown): string | GraphQLError | undefined {
-  if (extensions == null || typeof extensions !== 'object' || !('persistedQuery' in extensions))
-    return undefined;
-  const given = extensions.persistedQuery;
+function hashIn(extensions: DocumentParameters['extensions']): string | GraphQLError | undefined {
+  const given = extensions?.persistedQuery;
   if (given == null) return undefined;
-  if (typeof given !== 'object' || !('sha256Hash' in given) || typeof given.sha256Hash !== 'string')
+  if (!isRecord(given) || typeof given.sha256Hash !== 'string')
     return unreadableRequest('extensions.persistedQuery must have a sha256Hash, which is a string');
   // Clients of trusted documents may leave the version out.
   if ('version' in given && given.version !== 1)

@@ -88,14 +88,14 @@ export function createSubscribe(options: SubscribeOptions) {
       // A WebSocket closes by itself.
       closing: isHttp ? closing : undefined,
     });
-    const headers = {
-      'Content-Type': contentTypeOf(type),
-      'Cache-Control': 'no-cache',
-      Connection: 'keep-alive',
-    };
     return {
       status: 200,
-      headers: { Vary: vary, ...headers },
+      headers: {
+        Vary: vary,
+        'Content-Type': contentTypeOf(type),
+        'Cache-Control': 'no-cache',
+        Connection: 'keep-alive',
+      },
       ...(await streamOf(type, results)),
       ended: () => open.release(viewer.id),
     };
@@ -247,7 +247,7 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
     const token = createTokenCheck({
       retryDelay,
       signal,
-      async isValid() {
+      async lookUp() {
         validUntil = await viewers.validUntil(viewer);
         return validUntil > 0;
       },
@@ -294,7 +294,8 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
 }
 
 interface TokenCheckOptions {
-  isValid(): Promise<boolean>;
+  /** Looks the token up, and returns whether it is valid. */
+  lookUp(): Promise<boolean>;
   readonly retryDelay: number;
   /** Aborted when the subscription ends. */
   readonly signal: AbortSignal;
@@ -304,7 +305,7 @@ interface TokenCheckOptions {
 }
 
 /** Looks up a token each time it may have been revoked. Retries while the database fails. */
-function createTokenCheck({ isValid, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions) {
+function createTokenCheck({ lookUp, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions) {
   let mayBeRevoked = false;
   let isChecking = false;
 
@@ -312,7 +313,7 @@ function createTokenCheck({ isValid, retryDelay, signal, onValid, onRevoked }: T
     isChecking = true;
     while (mayBeRevoked) {
       mayBeRevoked = false;
-      const found = await isValid().catch(() => undefined);
+      const found = await lookUp().catch(() => undefined);
       if (found === false) return onRevoked();
       if (found) continue;
       mayBeRevoked = true;

@@ -118,6 +118,7 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
     maxAge: 7200,
   });
   return ({ request, headers }: Exchange): void => {
+    // What the package calls of a response.
     const response = {
       getHeader: (name: string) => headers[name],
       setHeader(name: string, value: string) {

@@ -11,9 +11,10 @@ import { errorText, SetupError, systemCodeOf } from '../errors.ts';
  * address is written in brackets (RFC 3986, section 3.2.2).
  */
 export function originOf(host: string, port: number): string {
-  const bracketed = host.includes(':') ? `[${host}]` : host;
-  return `http://${ownAddress[canonicalHost(bracketed)] ?? bracketed}:${port}`;
+  return `http://${ownAddress[canonicalHost(host)] ?? bracketed(host)}:${port}`;
 }
+
+const bracketed = (host: string) => (host.includes(':') ? `[${host}]` : host);
 
 /** The loopback address for each address that means every address. The last is the first in IPv6 notation. */
 const ownAddress: Readonly<Record<string, string>> = {
@@ -24,15 +25,15 @@ const ownAddress: Readonly<Record<string, string>> = {
 
 /** Whether a value of HOST listens on every address of the machine. */
 export function isEverywhere(host: string): boolean {
-  return Object.hasOwn(ownAddress, canonicalHost(host.includes(':') ? `[${host}]` : host));
+  return Object.hasOwn(ownAddress, canonicalHost(host));
 }
 
 /**
  * The host as URLs have it: a name in lower case, an IPv4 address in its usual form, where the system takes `10.1` for
- * `10.0.0.1` and `0` for `0.0.0.0`. An IPv6 address without brackets stays as it is.
+ * `10.0.0.1` and `0` for `0.0.0.0`, an IPv6 address in brackets.
  */
 export function canonicalHost(host: string): string {
-  const url = `http://${host}`;
+  const url = `http://${bracketed(host)}`;
   return URL.canParse(url) ? new URL(url).hostname : host;
 }
 

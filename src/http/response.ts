@@ -200,28 +200,17 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
 }
 
 /**
- * Whether the client accepts gzip (RFC 9110, section 12.5.3). `Cache-Control: no-transform` asks for the uncompressed form: a page in a
- * browser cannot set `Accept-Encoding`.
+ * Whether the client accepts gzip (RFC 9110, section 12.5.3). `Cache-Control: no-transform` asks for the uncompressed form (RFC 9111,
+ * section 5.2.1.6): a page in a browser cannot set `Accept-Encoding`.
  */
 const acceptsGzip = ({ request: { headers } }: Exchange): boolean =>
   /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers['accept-encoding'] ?? '') &&
-  !forbidsTransform(headers['cache-control']);
-
-/** Whether `no-transform` is among the directives (RFC 9111, sections 5.2.1.6 and 5.2.2.6). */
-function forbidsTransform(cacheControl: string | undefined): boolean {
-  return cacheControl !== undefined && /(^|[\s,])no-transform\b/i.test(cacheControl);
-}
+  !/(^|[\s,])no-transform\b/i.test(headers['cache-control'] ?? '');
 
 /** Whether the response is JSON of this gateway. Static pages have `forms`, and forwarded responses stay as the upstream sent them. */
 function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpResponse): boolean {
   if (endpoint === 'page' || isForwarded) return false;
-  const type = String(headerOf(headers, 'Content-Type') ?? '');
-  const cacheControl = String(headerOf(headers, 'Cache-Control') ?? '');
-  return (
-    /^application\/(json|graphql-response\+json)\b/i.test(type) &&
-    headerOf(headers, 'Content-Encoding') === undefined &&
-    !forbidsTransform(cacheControl)
-  );
+  return /^application\/(json|graphql-response\+json)\b/.test(String(headers['Content-Type']));
 }
 
 /** A higher level takes more time and saves little. All responses use the same level, since a tag identifies exact bytes. */
@@ -282,12 +271,7 @@ function varied({ validator, ...response }: HttpResponse): HttpResponse {
   };
 }
 
-function withVary<Value extends string | number>({ vary, ...others }: Readonly<Record<string, Value>>) {
-  const given = others.Vary ?? vary;
-  return { ...others, Vary: given === undefined ? codingHeader : `${given}, ${codingHeader}` };
-}
-
-/** A header by its name. Responses made by libraries have header names in lower case. */
-function headerOf<Value>(headers: Readonly<Record<string, Value>>, name: string): Value | undefined {
-  return headers[name] ?? headers[name.toLowerCase()];
+function withVary<Value extends string | number>(headers: Readonly<Record<string, Value>>) {
+  const { Vary: given } = headers;
+  return { ...headers, Vary: given === undefined ? codingHeader : `${given}, ${codingHeader}` };
 }

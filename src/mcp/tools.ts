@@ -38,6 +38,7 @@ import {
   scalars,
 } from '../rest/openapi.ts';
 import { nameOf, type Route, routes } from '../rest/routes.ts';
+import { lowerFirst } from '../schema/fields.ts';
 import { pageErrors } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { readsTokens } from '../schema/types/apiToken.ts';
@@ -129,9 +130,8 @@ function toolOf(route: Route): Tool {
     ...(route.isList ? [parameters.Limit, parameters.Offset] : []),
   ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
-  const name = nameOf(route);
   return {
-    name: `${name.charAt(0).toLowerCase()}${name.slice(1)}`,
+    name: lowerFirst(nameOf(route)),
     description: descriptionOf(route),
     inputSchema,
     outputSchema: objectSchema({ data: output }, { parts: components }),

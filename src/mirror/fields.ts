@@ -5,6 +5,7 @@
 
 import { z } from 'zod';
 import { isoInstant } from '../schema/isoInstant.ts';
+import { isText } from '../schema/loading/pagination.ts';
 
 /** Accepts a number that is written as text, such as "12". */
 export const numeric = <S extends z.ZodType>(schema: S) =>
@@ -28,11 +29,8 @@ export const recordId = numeric(z.int32().min(1));
 
 export const number = numeric(z.number());
 
-/** Text that PostgreSQL can store: without NUL, and without half surrogate pairs. */
-const storable = z
-  .string()
-  .max(10_000)
-  .regex(/^[^\0\p{Surrogate}]*$/u, 'has characters that cannot be stored');
+/** Text that PostgreSQL can store. */
+const storable = z.string().max(10_000).refine(isText, 'has characters that cannot be stored');
 
 export const text = textual(storable);
 

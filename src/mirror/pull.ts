@@ -150,7 +150,7 @@ async function removeMissing(
   const checked = full ? missing : missing.slice(0, maxMissing);
   const gone: number[] = [];
   for (const id of checked) {
-    if (await isGone(run, kind, id)) gone.push(id);
+    if (await confirmGone(run, kind, id)) gone.push(id);
     else if (lowest) break;
   }
   if (gone.length > 0) {
@@ -161,8 +161,11 @@ async function removeMissing(
   return checked.length === missing.length;
 }
 
-/** A record that cannot be read is not known to be gone, and does not end the run. */
-async function isGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
+/**
+ * Fetches a record, and returns whether it is gone. One that cannot be read is not known to be, and is noted in the report, or is
+ * left to the next run.
+ */
+async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
   try {
     const record = await fetchRecord(upstream, kind, id, signal);
     if (typeof record === 'string') report.skip(kind.name, `${kind.list}/${id}`, record);

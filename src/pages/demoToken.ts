@@ -1,7 +1,6 @@
 /** Decides which requests get pages with the token of the demo account. */
 
 import type { IncomingMessage } from 'node:http';
-import { isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import { canonicalHost, isEverywhere, isOwnName, nameIn } from '../http/port.ts';
@@ -21,7 +20,7 @@ export function createDemoTokenFor(
 ): DemoTokenFor {
   if (token === undefined || DEMO_ACCOUNT === 'public') return () => token;
   if (isEverywhere(HOST)) return () => undefined;
-  const host = canonicalHost(isIPv6(HOST) ? `[${HOST}]` : HOST);
+  const host = canonicalHost(HOST);
   const isOwn = (authority: string) => {
     const name = nameIn(authority);
     return name === host || isOwnName(name);

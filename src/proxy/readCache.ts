@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import { longestAnnouncementWait } from '../database/viewerVersions.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
 import type { Reader, UpstreamAccess } from '../upstream/access.ts';
@@ -135,7 +136,7 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     async read(read: Read): Promise<ReadResult> {
       const { request, target } = read;
       const { accountId, reader, budget } = read.access;
-      if (!(await hasHeardAll(feed))) return { given: await read.send(request) };
+      if (!(await hearAll(feed))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
       const found = await find(reads, read);
       // A write may have come in between.
@@ -176,14 +177,11 @@ function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamR
   return { ...others, headers: { ...before, ...Object.fromEntries(now) } };
 }
 
-/** How long, in milliseconds, a read waits for announcements. */
-const longestAnnouncementWait = 250;
-
 /**
- * Whether this gateway has received every announcement that was made before the call: any gateway may have
- * acknowledged a write before it.
+ * Waits until this gateway has received every announcement that was made before the call: any gateway may have acknowledged a write
+ * before it. Returns false if it takes too long.
  */
-async function hasHeardAll(feed: ChangeFeed): Promise<boolean> {
+async function hearAll(feed: ChangeFeed): Promise<boolean> {
   if (!feed.listening) return false;
   // No other process has the embedded engine open.
   if (!feed.catchUp) return true;

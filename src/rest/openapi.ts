@@ -35,7 +35,7 @@ import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
-import { descriptionIfNullOnlyInMirror, isNullOnlyWithError } from '../schema/fields.ts';
+import { descriptionIfNullOnlyInMirror, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
@@ -297,7 +297,7 @@ function nameOfStatus(status: number): string {
 /** The name of the operation. For a further path of the same operation, the words of the path are added to make it unique. */
 function operationId(route: Route, taken: ReadonlySet<string>): string {
   const name = nameOf(route);
-  const id = `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
+  const id = lowerFirst(name);
   if (!taken.has(id)) return id;
   const words = route.path.split(/\W+/).filter((word) => word !== 'id');
   return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;

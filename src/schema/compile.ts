@@ -228,7 +228,8 @@ function compilesRightly(document: DocumentNode): boolean {
 }
 
 /**
- * Names the argument or variable in errors of graphql-js, which only point into the document: sets `extensions.argument` and `extensions.variable` of each error where possible.
+ * Names the argument or variable in errors of graphql-js, which only point into the document: sets `extensions.argument` and
+ * `extensions.variable` of each error where possible.
  */
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
   let known: ArgumentNode[] | undefined;

@@ -165,7 +165,7 @@ export function listedRecord<M extends ListedType>(
   return type;
 }
 
-/** The name of a query for a type. */
+/** The name of a query for a type, or of the operation or tool for a query. */
 export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 
 /** Fields of the viewer. The only user that can be read is the viewer, so they are fields of `User` as well. */
@@ -330,9 +330,7 @@ export const requiredFirst = <Column extends string>(first: Column, second: Colu
   derive(
     [first, second],
     (row: Readonly<Record<Column, number | null>>) => row[first] ?? row[second] ?? missing(first),
-    {
-      columns: [first, second],
-    },
+    { columns: [first, second] },
   );
 
 /** A field for a list. */

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
 import { isEverywhere } from '../http/port.ts';
+import { hasGraphiql, hasReferences } from '../pages/links.ts';
 
 export interface Banner {
   readonly url: string;
@@ -19,40 +20,38 @@ export function bannerOf(config: Config, banner: Banner): string {
   const { url, demoToken } = banner;
   const token = demoToken ?? 'YOUR_API_TOKEN';
   const query = `  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'\n`;
-  const width = Math.max(...placesOf(config, banner).map(([name]) => name.length));
-  const places = placesOf(config, banner).map(([name, what]) => `  ${name.padEnd(width)}  ${what}\n`);
+  const entries = entriesOf(config, banner);
+  const width = Math.max(...entries.map(([name]) => name.length));
+  const lines = entries.map(([name, what]) => `  ${name.padEnd(width)}  ${what}\n`);
   return `
 Dovetail is running.
 
-${places.join('')}${accountsOf(config, banner)}
-${takesQueries(config) ? query : ''}  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
+${lines.join('')}${accountsOf(config, banner)}
+${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
 
 `;
 }
 
-/** Whether queries are run that are in no file of persisted operations. */
-const takesQueries = ({ PERSISTED_OPERATIONS }: Config) => PERSISTED_OPERATIONS !== 'only';
-
-/** The lines of the list: names and addresses. */
-function placesOf(
+/** The entries of the list: names and addresses. */
+function entriesOf(
   config: Config,
   { url, demoToken, metricsUrl, workers }: Banner,
 ): [name: string, what: string][] {
-  const { HOST, GRAPHIQL, INTROSPECTION, WORKERS, DATABASE_URL } = config;
+  const { HOST, WORKERS, DATABASE_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
-  const places: [string, string | undefined][] = [
+  const entries: [string, string | undefined][] = [
     ['Start here', `${url}${everywhere}`],
     ['Console', hasConsole(config) ? `${url}/console` : undefined],
-    ['GraphiQL', GRAPHIQL === 'on' && takesQueries(config) ? `${url}/graphql` : undefined],
-    ['REST reference', INTROSPECTION === 'on' ? `${url}/docs` : undefined],
+    ['GraphiQL', hasGraphiql(config) ? `${url}/graphql` : undefined],
+    ['REST reference', hasReferences(config) ? `${url}/docs` : undefined],
     ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
     ['Metrics', metricsUrl],
     ['Workers', workers > 1 ? String(workers) : undefined],
   ];
   if (WORKERS !== workers && DATABASE_URL === undefined)
-    places.push(['Workers', '1: the embedded database belongs to one process. Set DATABASE_URL for more.']);
-  return places.flatMap(([name, what]) => (what === undefined ? [] : [[name, what]]));
+    entries.push(['Workers', '1: the embedded database belongs to one process. Set DATABASE_URL for more.']);
+  return entries.flatMap(([name, what]) => (what === undefined ? [] : [[name, what]]));
 }
 
 /** The database, in a line: it makes a wrong DATABASE_URL visible. The line has no user and no password. */

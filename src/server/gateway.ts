@@ -6,7 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import { type FeedChoice, openDatabase, whileInUse } from '../database/database.ts';
+import { type FeedChoice, openDatabase, retryWhileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
@@ -66,7 +66,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   if (logger.isLevelEnabled('debug')) add(logStatements(logger));
   const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, bounds, logMigrations(logger));
-  const database = add(await whileInUse(longestLeaving, open));
+  const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (collector !== undefined) add((await import('../telemetry/traces.ts')).startTraces(collector, logger));

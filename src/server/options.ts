@@ -28,7 +28,7 @@ export interface ServerOptions {
   /** How many connections there may be. By default as many as the limits of the process allow. */
   maxConnections?: number;
   /** How many WebSockets a user may have open. By default the usual number. */
-  mostConnections?: number;
+  mostSockets?: number;
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;
   /** The features that only some gateways have. */

@@ -13,7 +13,7 @@ import {
   type Viewers,
 } from '../auth/viewer.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { createTurns, inTurn, type RunInTurn, type Turns } from '../database/turns.ts';
+import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
@@ -37,7 +37,7 @@ import { createPositions, type Positions } from './positions.ts';
 type Steps = ReturnType<typeof createSteps>;
 
 /** How many WebSockets a user may have open in one process. */
-const mostConnections = 100;
+const mostSockets = 100;
 
 export type Pipeline = ReturnType<typeof createPipeline>;
 
@@ -56,7 +56,7 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
     /** Handles a request, and returns its response without sending it. */
     respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
     /** Counts the WebSockets of each user. */
-    connectionQuota: createUserQuota(options.mostConnections ?? mostConnections),
+    connectionQuota: createUserQuota(options.mostSockets ?? mostSockets),
   };
 }
 
@@ -117,7 +117,8 @@ async function respondToBatch(
 /** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const { config, database, feed, responseCache, mirror, replicas, logger } = options;
-  const viewers = createViewers(inTurn(database.sql, outages.watch), feed, cacheMaxAge, replicas?.noteChange);
+  const sql = withRunner(database.sql, outages.watch);
+  const viewers = createViewers(sql, feed, cacheMaxAge, replicas?.noteChange);
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
@@ -306,12 +307,11 @@ const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
-  const { config, database, feed, responseCache, mirror, replicas, additions } = options;
+  const { config, database, feed, responseCache, mirror, replicas, demoToken } = options;
   const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
-  const { demoToken } = options;
   const shownToken = createDemoTokenFor(demoToken, config);
   const demoTokenFor =
     demoToken === undefined
@@ -326,8 +326,8 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const run = runnerFor(viewer.id);
     const sql = replicas
-      ? inTurn(replicas.sqlFor(viewer), watch)
-      : inTurn(database.sql, (statement) => watch(() => run(statement)));
+      ? withRunner(replicas.sqlFor(viewer), watch)
+      : withRunner(database.sql, (statement) => watch(() => run(statement)));
     const changeTokens: ChangeTokens = (change) =>
       watch(() =>
         run(() =>
@@ -343,7 +343,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
   return {
     hasEnded,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
-    watch: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
+    watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
     page: createPages(options, demoTokenFor, watch),
     ...createGraphqlHandler({
@@ -353,7 +353,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       demoTokenFor,
       isValid,
       hasEnded,
-      schema: additions?.schema,
+      schema: options.additions?.schema,
     }),
     /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
     proxy:

@@ -21,7 +21,7 @@ import type { Pipeline } from './pipeline.ts';
 
 /** @param responded called with each operation that has its response: a subscription has no deadline after that. */
 export function createOperations(
-  { respond, authorize, watch }: Pick<Pipeline, 'respond' | 'authorize' | 'watch'>,
+  { respond, authorize, watchToken }: Pick<Pipeline, 'respond' | 'authorize' | 'watchToken'>,
   listener: ExchangeListener,
   responded: (exchange: Exchange) => void,
 ): PipelineAccess {
@@ -32,7 +32,7 @@ export function createOperations(
   }
 
   return {
-    watch,
+    watchToken,
 
     run(opening, { content, ...incoming }) {
       let cutShort = (_: HttpResponse) => {};

@@ -19,7 +19,7 @@ import {
   findSchemaProblem,
   findSilentTriggers,
 } from '../../database/rights.ts';
-import { checkPooler, createSession, isPooled, type Session, shareSessions } from '../../database/session.ts';
+import { checkPooler, createSession, isPooled, type Session, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
 
@@ -205,7 +205,7 @@ async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
     await listener.connect();
     await other.client.connect();
     // A LISTEN would stay in a session that other clients use.
-    if ((await isPooled(listener.client)) && (await shareSessions(listener.client, other.client)))
+    if ((await isPooled(listener.client)) && (await sharesSession(listener.client, other.client)))
       throw new Error('the pooler does not give each connection a session of its own');
     await listener.client.query(`LISTEN ${channel}`);
     const heard = once(listener.client, 'notification', { signal: AbortSignal.timeout(timeout) });

@@ -14,7 +14,7 @@ import {
   isPooled,
   longestConnecting,
   makeSessionSettings,
-  shareSessions,
+  sharesSession,
 } from '../session.ts';
 import {
   type ChangeFeed,
@@ -77,7 +77,7 @@ export function listenToServer(
     const announcer = openAnnouncer(announcing, longestUse, lost);
     const listener = await openConnection(direct, lost);
     // The LISTEN would stay in a session that other clients use, and they would get the notifications.
-    if ((await isPooled(listener)) && (await sharesSessions(listener, announcer)))
+    if ((await isPooled(listener)) && (await isListenerShared(listener, announcer)))
       throw new Error('the pooler does not give each connection a session of its own');
     const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
     let kind: FeedKind | undefined;
@@ -134,10 +134,10 @@ function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortC
   return pool;
 }
 
-async function sharesSessions(listener: pg.Client, announcer: pg.Pool): Promise<boolean> {
+async function isListenerShared(listener: pg.Client, announcer: pg.Pool): Promise<boolean> {
   const client = await announcer.connect();
   // The pool makes clients of this class.
-  return shareSessions(listener, client as pg.PoolClient & pg.Client).finally(() => client.release());
+  return sharesSession(listener, client as pg.PoolClient & pg.Client).finally(() => client.release());
 }
 
 /**

@@ -229,7 +229,7 @@ export interface PipelineAccess {
     incoming: Incoming,
   ): Promise<{ readonly viewer: Viewer | null; readonly hasExpired?: boolean } | HttpResponse>;
   /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
-  watch(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
+  watchToken(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
 }
 
 type GraphqlSocket = ReturnType<typeof createGraphqlSocket>;
@@ -263,7 +263,7 @@ export function createProtocol(options: ProtocolOptions): Server<GraphqlSocket> 
     async onConnect({ connectionParams, extra: connection }) {
       const viewer = await admit(connection, connectionParams, options);
       if (!viewer) return false;
-      connection.onClosed(operations.watch(viewer, (problem) => rejectToken(connection, problem)));
+      connection.onClosed(operations.watchToken(viewer, (problem) => rejectToken(connection, problem)));
       return { requestId: connection.opening.id };
     },
 

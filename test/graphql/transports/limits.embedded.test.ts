@@ -18,7 +18,7 @@ beforeAll(async () => {
       RATE_LIMIT: '20',
       RATE_LIMIT_ANONYMOUS: '4',
     },
-    mostConnections: 2,
+    mostSockets: 2,
   });
 });
 afterEach(() => {

@@ -64,7 +64,7 @@ function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQ
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
   const connection = createGraphqlSocket(socket as unknown as WebSocket, opening);
-  const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given };
+  const operations = { identify: () => new Promise(() => {}), watchToken: () => () => {}, ...given };
   createProtocol({
     operations: operations as PipelineAccess,
     connectionQuota,
@@ -150,7 +150,7 @@ it('is closed with 4408 when its client does not initialise it in time, but not 
 
 it('no longer watches its token once it is closed', async () => {
   const stop = vi.fn();
-  const { socket, receive } = open({ identify: async () => identified, watch: () => stop });
+  const { socket, receive } = open({ identify: async () => identified, watchToken: () => stop });
   await receive({ type: 'connection_init' });
   expect(stop).not.toHaveBeenCalled();
   socket.emit('close');
