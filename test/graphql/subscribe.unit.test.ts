@@ -431,17 +431,20 @@ it('the queue runs work of the same key one after the other, and work of other k
   const events: string[] = [];
   const work = (name: string) => async () => {
     events.push(`${name} begins`);
-    await sleep(1);
+    await sleep(5);
     events.push(`${name} ends`);
     return name;
   };
   const all = [inTurn('a', work('a1')), inTurn('a', work('a2')), inTurn('b', work('b'))];
-  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b']);
+  const isSecond = all[0]?.then(() => sleep(1)).then(() => inTurn('a', work('a3')));
+  expect(await Promise.all([...all, isSecond])).toEqual(['a1', 'a2', 'b', 'a3']);
   expect(events.filter((line) => line.startsWith('a'))).toEqual([
     'a1 begins',
     'a1 ends',
     'a2 begins',
     'a2 ends',
+    'a3 begins',
+    'a3 ends',
   ]);
   expect(events.indexOf('b begins')).toBeLessThan(events.indexOf('a2 begins'));
 });

@@ -14,6 +14,15 @@ const username = '{ viewer { username } }';
 
 const open = openForEachTest();
 
+it('UPSTREAM_TOKEN is asked about again after UPSTREAM_INTERVAL until the upstream says whose it is', async () => {
+  const { service, database, openAnother } = await open();
+  service.misbehave(faults.error500);
+  await openAnother({ UPSTREAM_TOKEN: alice, UPSTREAM_INTERVAL: '10' });
+  await expect.poll(() => service.count({ path: '/users/me' })).toBeGreaterThan(0);
+  service.behave();
+  await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
+});
+
 describe('a token of the upstream', () => {
   it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
     const { gateway, service, database } = await open();
