@@ -77,13 +77,7 @@ const records: Record<Name, Record<'needed' | 'optional', Record<string, unknown
   },
   ossmDevices: {
     needed: { ...named, chip: 'ESP32' },
-    optional: {
-      macAddress,
-      pairingCode: 'ABC',
-      pairingExpires: time,
-      lastVisited: other,
-      OSSMFirmwareId: 5,
-    },
+    optional: { macAddress, pairingCode: 'ABC', pairingExpires: time, lastVisited: other, OSSMFirmwareId: 5 },
   },
   dttSessions: {
     needed: { id: 1, bubble_id: 'one', created_at: time, trainer_id: 2, TrainerSegment: [] },

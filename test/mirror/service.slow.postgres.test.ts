@@ -11,6 +11,7 @@ import { faults } from '../support/standIn/faults.ts';
 const alice = 'token-of-alice';
 const bob = 'token-of-bob';
 const username = '{ viewer { username } }';
+const activation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { name } } }';
 
 const open = openForEachTest();
 
@@ -111,15 +112,7 @@ describe('a token of the upstream', () => {
   });
 
   it.each([
-    [
-      'an activation',
-      (gateway: TestGateway) =>
-        ask(
-          gateway,
-          alice,
-          'mutation { activateTemplate(template: { databaseId: 2 }) { template { name } } }',
-        ),
-    ],
+    ['an activation', (gateway: TestGateway) => ask(gateway, alice, activation)],
     ['a forwarded request', (gateway: TestGateway) => rest(gateway, alice, '/unheard/of')],
   ])(
     'ends with its streams once the upstream rejects %s with it, even if other requests use up the budget',
