@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/execution.ts';
@@ -21,7 +21,8 @@ import { openBeside, openTestGateway, type TestGateway } from '../support/gatewa
 
 const viewer = 'query Viewer { viewer { username } }';
 const first = 'query First($n: Int!) { dttDevices(first: $n) { nodes { bubbleId } } }';
-const id = createHash('sha256').update(viewer).digest('hex');
+const hashOf = (query: string) => createHash('sha256').update(query).digest('hex');
+const id = hashOf(viewer);
 
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
@@ -38,10 +39,7 @@ beforeAll(async () => {
   await writeFile(file, JSON.stringify({ [id]: viewer, first }));
   open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
   only = await openTestGateway(await openBeside(open.database), {
-    settings: {
-      PERSISTED_OPERATIONS: 'only',
-      PERSISTED_OPERATIONS_FILE: file,
-    },
+    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file },
   });
   alice = await createAccount(open.database.client, 'alice');
   bob = await createAccount(open.database.client, 'bob');
@@ -52,7 +50,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const hashOf = (query: string) => createHash('sha256').update(query).digest('hex');
 const byHash = (query: string, version: unknown = 1) => ({
   extensions: { persistedQuery: { version, sha256Hash: hashOf(query) } },
 });
@@ -153,28 +150,24 @@ describe('a persisted operation', () => {
 it('a response that was cached for an id is not sent after the file has another operation, or none, for the id', async () => {
   const other = 'query Viewer { viewer { id username } }';
   const documentId = 'changing';
-  const reread = async (operations: object) => {
-    await writeFile(join(folder, 'changing.json'), JSON.stringify(operations));
-  };
-  await writeFile(join(folder, 'changing.json'), JSON.stringify({ [documentId]: viewer }));
+  const path = join(folder, 'changing.json');
+  const write = (operations: object) => writeFile(path, JSON.stringify(operations));
+  await write({ [documentId]: viewer });
   const gateway = await openTestGateway(await openBeside(open.database), {
-    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: join(folder, 'changing.json') },
+    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: path },
   });
+  onTestFinished(() => gateway.close());
   const askBy = async (method: 'GET' | 'POST') => (await ask({ documentId }, { at: gateway, method })).body;
-  try {
-    for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
-      expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });
-    await reread({ [documentId]: other });
-    const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
-    await vi.waitFor(async () => expect(await askBy('GET')).toEqual(changed), 20_000);
-    expect(await askBy('POST')).toEqual(changed);
-    await reread({ another: other });
-    const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
-    await vi.waitFor(async () => expect(await askBy('POST')).toMatchObject(gone), 20_000);
-    expect(await askBy('GET')).toMatchObject(gone);
-  } finally {
-    await gateway.close();
-  }
+  for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
+    expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });
+  await write({ [documentId]: other });
+  const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
+  await vi.waitFor(async () => expect(await askBy('GET')).toEqual(changed), 20_000);
+  expect(await askBy('POST')).toEqual(changed);
+  await write({ another: other });
+  const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
+  await vi.waitFor(async () => expect(await askBy('POST')).toMatchObject(gone), 20_000);
+  expect(await askBy('GET')).toMatchObject(gone);
 });
 
 describe('an operation sent as text', () => {

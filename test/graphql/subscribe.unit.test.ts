@@ -221,15 +221,7 @@ function pending() {
 }
 
 /** Whether the promise is settled after all pending work. */
-async function isSettled(promise: Promise<unknown>): Promise<boolean> {
-  let settled = false;
-  const settle = () => {
-    settled = true;
-  };
-  promise.then(settle, settle);
-  await pendingWork();
-  return settled;
-}
+const isSettled = async (promise: Promise<unknown>) => (await soon(promise)) !== 'nothing';
 
 /** Waits until pending work is done. */
 const pendingWork = () => new Promise((done) => setTimeout(done, 5));
@@ -332,18 +324,15 @@ describe('watching a viewer', () => {
 
   it('ends by the maximum age when the token was revoked without an announcement', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    try {
-      const { next, setValid } = watch();
-      await next();
-      setValid(async () => false);
-      const report = next();
-      vi.advanceTimersByTime(maxAge * 1_000 - 1);
-      expect(await isSettled(report)).toBe(false);
-      vi.advanceTimersByTime(1);
-      expect(await report).toBe('ended');
-    } finally {
-      vi.useRealTimers();
-    }
+    onTestFinished(() => void vi.useRealTimers());
+    const { next, setValid } = watch();
+    await next();
+    setValid(async () => false);
+    const report = next();
+    vi.advanceTimersByTime(maxAge * 1_000 - 1);
+    expect(await isSettled(report)).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(await report).toBe('ended');
   });
 
   it('retries after each failure, until an execution succeeds or the subscription ends', async () => {
@@ -388,12 +377,8 @@ describe('watching a viewer', () => {
     for (const isEarly of [false, true]) {
       const end = new AbortController();
       if (isEarly) end.abort();
-      const { next, followers } = watch(async () => true, {
-        id: 1,
-        tokenId: undefined,
-        scope: 'activate',
-        ended: end.signal,
-      });
+      const viewer = { ...alice, tokenId: undefined, ended: end.signal };
+      const { next, followers } = watch(async () => true, viewer);
       if (!isEarly) expect(await next()).toBe('changed');
       end.abort();
       expect(await next()).toBe('ended');
@@ -431,17 +416,20 @@ it('the queue runs work of the same key one after the other, and work of other k
   const events: string[] = [];
   const work = (name: string) => async () => {
     events.push(`${name} begins`);
-    await sleep(1);
+    await sleep(5);
     events.push(`${name} ends`);
     return name;
   };
   const all = [inTurn('a', work('a1')), inTurn('a', work('a2')), inTurn('b', work('b'))];
-  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b']);
+  const isSecond = all[0]?.then(() => sleep(1)).then(() => inTurn('a', work('a3')));
+  expect(await Promise.all([...all, isSecond])).toEqual(['a1', 'a2', 'b', 'a3']);
   expect(events.filter((line) => line.startsWith('a'))).toEqual([
     'a1 begins',
     'a1 ends',
     'a2 begins',
     'a2 ends',
+    'a3 begins',
+    'a3 ends',
   ]);
   expect(events.indexOf('b begins')).toBeLessThan(events.indexOf('a2 begins'));
 });

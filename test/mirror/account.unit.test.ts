@@ -4,12 +4,16 @@ import { describe, expect, it } from 'vitest';
 import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from '../../src/mirror/account.ts';
 import { type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 
+const { signal: end } = new AbortController();
+
 /** An upstream that has only these paths. The path of each request is added to `requests`. */
 function upstreamWith(paths: Readonly<Record<string, unknown>>, requests: string[] = []): Upstream {
   return {
     base: 'http://upstream/api/v1',
     requestCount: () => requests.length,
-    async get(path) {
+    async get(path, signal) {
+      // The end of a run ends its requests.
+      expect(signal).toBe(end);
       const known = path.replace(/\?.*/, '');
       requests.push(known);
       if (known in paths) return paths[known];
@@ -39,26 +43,28 @@ describe('a client’s token', () => {
     'that is %s belongs to the user of /users/me, which is never guessed from the records that it can read',
     async (_, learn) => {
       const requests: string[] = [];
-      await expect(learn(upstreamWith(ofBob, requests))).rejects.toThrow('404');
+      await expect(learn(upstreamWith(ofBob, requests), end)).rejects.toThrow('404');
       expect(requests).toEqual(['/users/me']);
       // The single token of a mirror of one account may be identified by other routes.
-      expect(await identifyByAnyRoute(upstreamWith(ofBob))).toMatchObject({ id: 2 });
+      expect(await identifyByAnyRoute(upstreamWith(ofBob), end)).toMatchObject({ id: 2 });
       const ofNobody = { ...ofBob, '/dtt/templates': ofBob['/dtt'] };
-      await expect(identifyByAnyRoute(upstreamWith(ofNobody))).rejects.toThrow('whose account it is');
+      await expect(identifyByAnyRoute(upstreamWith(ofNobody), end)).rejects.toThrow('whose account it is');
     },
   );
 
   it.each([{ username: null }, { totalPoints: 3e9 }])(
     'is identified by the id of its user alone, even if another field is not valid: %j',
     async (fields) => {
-      expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }))).toBe(2);
+      expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }), end)).toBe(2);
     },
   );
 
   it.each([[{ ...bob, id: 'two' }], [{ ...bob, id: 0 }], [[bob]], [null]])(
     'is not identified without a valid id: %j',
     async (user) => {
-      await expect(readAccountId(upstreamWith({ '/users/me': user }))).rejects.toThrow('GET /users/me: ');
+      await expect(readAccountId(upstreamWith({ '/users/me': user }), end)).rejects.toThrow(
+        'GET /users/me: ',
+      );
     },
   );
 });

@@ -11,24 +11,17 @@ const second = 'second-of-alice';
 const open = openForEachTest();
 const settings = { UPSTREAM_INTERVAL: '600' };
 
-const activate = async (gateway: TestGateway, id: number, token = alice) =>
-  (
-    await ask(
-      gateway,
-      token,
-      `mutation { activateTemplate(template: { databaseId: ${id} }) { template { databaseId isActive } } }`,
-    )
-  ).body;
+async function activate(gateway: TestGateway, id: number, token = alice) {
+  const selected = 'template { databaseId isActive }';
+  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`;
+  return (await ask(gateway, token, query)).body;
+}
 
 /** What Alice sees of her templates. */
-const library = async ({ gateway }: FrontedService) =>
-  (
-    await ask(
-      gateway,
-      alice,
-      '{ activeDttTemplate { databaseId } dttTemplates { nodes { databaseId name isActive } } }',
-    )
-  ).body.data;
+async function library({ gateway }: FrontedService) {
+  const query = '{ activeDttTemplate { databaseId } dttTemplates { nodes { databaseId name isActive } } }';
+  return (await ask(gateway, alice, query)).body.data;
+}
 
 const activeIn = async (fronted: FrontedService) =>
   (await library(fronted)).activeDttTemplate?.databaseId ?? null;

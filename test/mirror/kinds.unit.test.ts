@@ -12,14 +12,16 @@ type Name = keyof typeof kinds;
 const time = '2026-02-17T12:00:00.000Z';
 const other = '2026-01-01T00:00:00.000Z';
 
-/** A record of each kind with all of its fields, and the names of those that are optional. */
-const records: Record<Name, { whole: Record<string, unknown>; optional: readonly string[] }> = {
+/** The fields that most kinds have. */
+const named = { id: 1, bubbleId: 'one', ownerId: account };
+const macAddress = '02:00:00:00:00:01';
+
+/** A record of each kind with all of its fields: those that it needs, and the optional ones. */
+const records: Record<Name, Record<'needed' | 'optional', Record<string, unknown>>> = {
   dttDevices: {
-    whole: {
-      id: 1,
-      bubbleId: 'one',
-      ownerId: account,
-      macAddress: '02:00:00:00:00:01',
+    needed: named,
+    optional: {
+      macAddress,
       serialNumber: '1001',
       softwareVersion: '2.1',
       lastVisited: time,
@@ -27,115 +29,68 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
       createdDate: time,
       apiHits: 5,
     },
-    optional: [
-      'macAddress',
-      'serialNumber',
-      'softwareVersion',
-      'lastVisited',
-      'lastLogAt',
-      'createdDate',
-      'apiHits',
-    ],
   },
   dttTemplates: {
-    whole: {
-      id: 1,
-      bubbleId: 'one',
+    needed: {
+      ...named,
       ownerId: 9,
       name: 'Name',
-      description: 'Description',
-      tagline: 'Tagline',
-      message: 'Message',
       isPublic: true,
       isActive: true,
       handsFreeMode: false,
       targetDepth: 50.5,
       targetWindow: 0.5,
-      toyId: 'toy',
       createdDate: time,
       updatedAt: other,
       Segment: [],
     },
-    optional: ['description', 'tagline', 'message', 'toyId'],
+    optional: { description: 'Description', tagline: 'Tagline', message: 'Message', toyId: 'toy' },
   },
   lkbxDevices: {
-    whole: {
-      id: 1,
-      bubbleId: 'one',
-      macAddress: '02:00:00:00:00:01',
-      ownerId: account,
-      locked: false,
-      hueShift: 0.5,
-      lastVisited: time,
-      lastLogAt: other,
-    },
-    optional: ['macAddress', 'lastVisited', 'lastLogAt'],
+    needed: { ...named, locked: false, hueShift: 0.5 },
+    optional: { macAddress, lastVisited: time, lastLogAt: other },
   },
   lockTemplates: {
-    whole: {
+    needed: {
       id: 1,
       ownerId: account,
       name: 'Name',
       duration: 60,
       isRandomDuration: false,
       isBreakEnabled: true,
-      breakRegularity: 10,
       isEmergencyUnlockEnabled: false,
       createdAt: time,
     },
-    optional: ['breakRegularity'],
+    optional: { breakRegularity: 10 },
   },
   lockSessions: {
-    whole: {
-      id: 1,
-      bubbleId: 'one',
+    needed: {
+      ...named,
       publicId: 'public',
-      ownerId: account,
-      name: 'Name',
       lockState: 'locked',
       duration: 60,
       startDate: time,
-      endDate: other,
-      createdAt: other,
       isActive: false,
       LockSegment: [],
     },
-    optional: ['name', 'endDate', 'createdAt'],
+    optional: { name: 'Name', endDate: other, createdAt: other },
   },
   ossmDevices: {
-    whole: {
-      id: 1,
-      bubbleId: 'one',
-      macAddress: '02:00:00:00:00:01',
-      chip: 'ESP32',
-      ownerId: account,
-      pairingCode: 'ABC',
-      pairingExpires: time,
-      lastVisited: other,
-      OSSMFirmwareId: 5,
-    },
-    optional: ['macAddress', 'pairingCode', 'pairingExpires', 'lastVisited', 'OSSMFirmwareId'],
+    needed: { ...named, chip: 'ESP32' },
+    optional: { macAddress, pairingCode: 'ABC', pairingExpires: time, lastVisited: other, OSSMFirmwareId: 5 },
   },
   dttSessions: {
-    whole: {
-      id: 1,
-      bubble_id: 'one',
-      name: 'Name',
-      passed: false,
-      created_at: time,
-      trainer_id: 2,
-      settings_id: 3,
-      TrainerSegment: [],
-    },
-    optional: ['name', 'passed', 'settings_id'],
+    needed: { id: 1, bubble_id: 'one', created_at: time, trainer_id: 2, TrainerSegment: [] },
+    optional: { name: 'Name', passed: false, settings_id: 3 },
   },
 };
+const wholeOf = (name: Name) => ({ ...records[name].needed, ...records[name].optional });
 // `Object.keys` does not know that these are all the keys there are.
 const names = Object.keys(records) as Name[];
 
 /** The parsed record with these changes, or its first issue; fields changed to undefined are left out. */
 function read(name: Name, change: Record<string, unknown> = {}, schema = kinds[name].record) {
-  const record = JSON.parse(JSON.stringify({ ...records[name].whole, ...change }));
+  const record = JSON.parse(JSON.stringify({ ...wholeOf(name), ...change }));
   const { data, error } = schema.safeParse(record);
   return data ?? firstIssue(error);
 }
@@ -149,7 +104,7 @@ const trainerSegment = {
   id: 1,
   type: 'endurance',
   passed: true,
-  percentGrade: 55.5,
+  percentGrade: 100,
   points: 5,
   durationMeasured: 1,
   durationTarget: 2,
@@ -170,7 +125,7 @@ describe('a record of an upstream', () => {
   it.each(names.filter((name) => name !== 'dttSessions'))(
     'is parsed into a row with all its fields: %s',
     (name) => {
-      const { isActive, Segment: _, LockSegment: __, ...whole } = records[name].whole;
+      const { isActive, Segment: _, LockSegment: __, ...whole }: Record<string, unknown> = wholeOf(name);
       expect(readRow(name)).toEqual({
         ...whole,
         ...(name === 'lockSessions' && { isActive }),
@@ -204,14 +159,13 @@ describe('a record of an upstream', () => {
   });
 
   it.each(names)('is rejected without a required field, and accepted without an optional one: %s', (name) => {
-    const { whole, optional } = records[name];
-    const needed = Object.keys(whole).filter((field) => {
+    const needed = Object.keys(wholeOf(name)).filter((field) => {
       const data = read(name, { [field]: undefined });
       if (typeof data === 'string') expect(data).toMatch(new RegExp(`^${field}: `));
       return typeof data === 'string';
     });
-    expect(needed).toEqual(Object.keys(whole).filter((field) => !optional.includes(field)));
-    for (const field of optional) expect(read(name, { [field]: null })).toHaveProperty('row');
+    expect(needed).toEqual(Object.keys(records[name].needed));
+    for (const field in records[name].optional) expect(read(name, { [field]: null })).toHaveProperty('row');
   });
 
   it.each(names.filter((name) => !['dttTemplates', 'dttSessions'].includes(name)))(
@@ -281,7 +235,7 @@ describe('a record of an upstream', () => {
     'has values at the limits of what can be stored, and is rejected beyond: %s %s',
     (field, json, value) => {
       const { data } = kinds.ossmDevices.record.safeParse({
-        ...records.ossmDevices.whole,
+        ...wholeOf('ossmDevices'),
         [field]: JSON.parse(json),
       });
       expect(Object(data?.row)[field]).toBe(value);
@@ -375,10 +329,10 @@ describe('the segments of a record', () => {
   });
 
   it('of a session have the order and the time that they state, in whichever order they come', () => {
-    const TrainerSegment = [trainerSegment, { ...trainerSegment, id: 2, order: 0 }];
+    const TrainerSegment = [trainerSegment, { ...trainerSegment, id: 2, order: 0, percentGrade: 0 }];
     expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
       { ...trainerSegment, sessionId: 1 },
-      { ...trainerSegment, id: 2, order: 0, sessionId: 1 },
+      { ...trainerSegment, id: 2, order: 0, percentGrade: 0, sessionId: 1 },
     ]);
   });
 
@@ -396,6 +350,7 @@ describe('the segments of a record', () => {
   it.each([
     ['two have the same order', [2, 2, 0]],
     ['one has an order below 0', [2, -1, 0]],
+    ['one has no order', [2, undefined, 0]],
   ])('of a session are numbered as they come if %s', (_, orders) => {
     const TrainerSegment = orders.map((order, index) => ({ id: index + 1, type: 'bounce', order }));
     expect(read('dttSessions', { TrainerSegment })).toMatchObject({

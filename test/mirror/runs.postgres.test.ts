@@ -86,6 +86,8 @@ it('a list is read to its end if the upstream states a larger page than it may s
   instead = (_, own) => Object.assign(Object(own), { pagination: { limit: 500 } });
   await readLists();
   expect(await database.client.dttSession.count()).toBe(250);
+  // The user of the token is asked for at the beginning, and once before each write of a page.
+  expect(requests.filter((path) => path === '/users/me')).toHaveLength(4);
 });
 
 describe('details that a client asks for', () => {
@@ -254,6 +256,23 @@ describe('a session that is missing from the list', () => {
   });
 });
 
+it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
+  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
+  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
+  await readLists();
+  expect(await database.client.lockSegment.count()).toBe(1);
+  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
+  instead = (path, own) => {
+    if (path.startsWith('/dtt?')) return { data: [] };
+    return path.startsWith('/lkbx/sessions?')
+      ? { data: [{ ...Object(own).data[0], LockSegment: [] }] }
+      : undefined;
+  };
+  await readLists();
+  expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 2 }]);
+  expect(await database.client.lockSegment.count()).toBe(0);
+});
+
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
   addSessions(sessions + 1, 150);
   // Points are whole numbers.
@@ -296,6 +315,9 @@ describe('a list that the upstream forbids', () => {
     instead = () => undefined;
     await refresh();
     expect(await wasRefreshed()).toBe(true);
+    instead = (path) => (path.startsWith('/dtt?') ? forbidden : undefined);
+    await expect(readLists()).rejects.toThrow('no');
+    expect(runs.progress()).toBe(0);
   });
 });
 
@@ -319,11 +341,14 @@ it('a run keeps its lease for as long as it takes, and renews it no more once it
   await readLists();
   const { pool } = database;
   const fail = () => sleep(600).then(() => Promise.reject(new Error('broken')));
+  const query = vi.spyOn(pool, 'query');
   const failing = whileLeased(pool, 1, 'lists', fail, 300);
   await sleep(450);
   expect(await whileLeased(pool, 1, 'lists', async () => {})).toBe(false);
   await expect(failing).rejects.toThrow('broken');
-  const query = vi.spyOn(pool, 'query');
+  // Besides the three that take it, in vain as well, and give it back: a renewal that is late must not end it.
+  expect(query.mock.calls.length - 3).toBeGreaterThan(600 / 300);
+  query.mockClear();
   await sleep(150);
   expect(query).not.toHaveBeenCalled();
 });

@@ -11,8 +11,18 @@ import { faults } from '../support/standIn/faults.ts';
 const alice = 'token-of-alice';
 const bob = 'token-of-bob';
 const username = '{ viewer { username } }';
+const activation = 'mutation { activateTemplate(template: { databaseId: 2 }) { template { name } } }';
 
 const open = openForEachTest();
+
+it('UPSTREAM_TOKEN is asked about again after UPSTREAM_INTERVAL until the upstream says whose it is', async () => {
+  const { service, database, openAnother } = await open();
+  service.misbehave(faults.error500);
+  await openAnother({ UPSTREAM_TOKEN: alice, UPSTREAM_INTERVAL: '10' });
+  await expect.poll(() => service.count({ path: '/users/me' })).toBeGreaterThan(0);
+  service.behave();
+  await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
+});
 
 describe('a token of the upstream', () => {
   it('is not sent upstream if it is malformed or a token of the gateway’s own', async () => {
@@ -102,15 +112,7 @@ describe('a token of the upstream', () => {
   });
 
   it.each([
-    [
-      'an activation',
-      (gateway: TestGateway) =>
-        ask(
-          gateway,
-          alice,
-          'mutation { activateTemplate(template: { databaseId: 2 }) { template { name } } }',
-        ),
-    ],
+    ['an activation', (gateway: TestGateway) => ask(gateway, alice, activation)],
     ['a forwarded request', (gateway: TestGateway) => rest(gateway, alice, '/unheard/of')],
   ])(
     'ends with its streams once the upstream rejects %s with it, even if other requests use up the budget',

@@ -112,6 +112,18 @@ describe('a template that several accounts see', () => {
       { detailsPending: false, segments: [{ duration: 1 }] },
     ]);
   });
+
+  it('follows its owner, and stays the template of the sessions of an account that has imported it', async () => {
+    session(2, 2, 5, 7);
+    const seen: string[][] = [];
+    for (const [ownerId, reader] of [[99, 2] as const, [98, 2] as const, [1, 1] as const, [3, 3] as const]) {
+      memoryUpstream.dttTemplates.set(7, { ...one, ownerId });
+      await pull(reader);
+      seen.push([...(await owners()), ...(await references())]);
+    }
+    const ofSession = '2 of 2: (5) 7';
+    expect(seen).toEqual(['7: (99)', '7: (98)', '7: 1', '7: 3'].map((owner) => [owner, ofSession]));
+  });
 });
 
 describe('a record of one account', () => {
@@ -143,9 +155,11 @@ describe('a record of one account', () => {
     expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
   });
 
-  it('does not become the template of the active lock session of another account', async () => {
+  it('becomes the template of the active lock session, and of none of another account', async () => {
     memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
-    memoryUpstream.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    for (const [id, ownerId] of [[4, 1] as const, [5, 1] as const, [8, 2] as const])
+      memoryUpstream.lockSessions.set(id, { ...one, ownerId, isActive: id > 4 });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeLockTemplate: 6 });
     await pull(1);
     const upstream = upstreamOf(memoryUpstream, 2);
     const odd = {
@@ -153,7 +167,8 @@ describe('a record of one account', () => {
       get: async (path: string) => (path === '/lkbx/templates/active' ? { id: 6 } : upstream.get(path)),
     };
     await sync({ pool: database.pool, upstream: odd });
-    expect(await database.client.lockSession.findMany()).toMatchObject([{ id: 8, templateId: null }]);
+    const found = await database.client.lockSession.findMany({ orderBy: { id: 'asc' } });
+    expect(found.map(({ templateId }) => templateId)).toEqual([null, 6, null]);
   });
 });
 

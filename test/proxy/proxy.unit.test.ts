@@ -93,6 +93,8 @@ describe('what comes back', () => {
       Vary: 'X-Odd',
     };
     const dropped = {
+      Connection: 'keep-alive, X-Hop',
+      'X-Hop': 'theirs',
       'X-Request-Id': 'theirs',
       'Set-Cookie': 'a=b',
       Server: 'theirs',
@@ -210,6 +212,7 @@ interface Case {
 const control = (directives: string) => ({ 'Cache-Control': directives });
 const second = { Authorization: 'Bearer second of alice' };
 const modified = 'Mon, 01 Jan 2024 00:00:00 GMT';
+const justAfter = 'Mon, 01 Jan 2024 00:00:01 GMT';
 
 /** Which response a second request gets: that to the first, or another. */
 const cases: readonly (readonly [name: string, isStored: boolean, Case])[] = [
@@ -225,7 +228,11 @@ const cases: readonly (readonly [name: string, isStored: boolean, Case])[] = [
   ['with NO-CACHE', false, { response: control('NO-CACHE') }],
   ['with Pragma', false, { response: { Pragma: 'no-cache' } }],
   ['that has expired', false, { response: { Expires: '0' } }],
-  ['that has expired, and is immutable', false, { response: { ...control('immutable'), Expires: modified } }],
+  [
+    'that has expired, and is immutable',
+    false,
+    { response: { ...control('immutable'), Date: modified, Expires: justAfter }, later: 2 },
+  ],
   ['to a client that wants no-cache', false, { second: control('No-Cache') }],
   ['to a client that says Pragma', false, { second: { Pragma: 'No-Cache' } }],
   ['to a client that wants it younger', false, { second: control('max-age=5'), later: 7 }],

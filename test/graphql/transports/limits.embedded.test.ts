@@ -46,6 +46,9 @@ it('a user may have only so many sockets open, and another one when one has clos
   expect(await third.closed).toEqual({ code: 1013, reason });
   first?.socket.close(1000);
   await vi.waitFor(() => connect(alice), { timeout: 10_000 });
+  const fourth = await openSocket(gateway);
+  init(fourth, alice.token);
+  expect(await fourth.closed).toEqual({ code: 1013, reason });
 });
 
 it('each operation counts as a request, and gets an error with retryAfter beyond the rate limit', async () => {
