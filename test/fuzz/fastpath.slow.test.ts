@@ -187,8 +187,8 @@ function withoutConditions(
     enter(node: ASTNode) {
       if (!('directives' in node) || !node.directives?.length) return undefined;
       const included = node.directives.map(includes);
-      if (included.includes(undefined)) return undefined;
-      return included.includes(false) ? null : { ...node, directives: [] };
+      if (included.includes(false)) return null;
+      return included.includes(undefined) ? undefined : { ...node, directives: [] };
     },
   });
 }
