@@ -108,7 +108,7 @@ it('has an account menu that says who is signed in, and chooses the theme of eve
   await expectAccessible(page, 'console-menu');
   await page.keyboard.press('Escape');
   await menu.waitFor({ state: 'hidden' });
-  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+  await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
 
   const other = await page.context().newPage();
   await other.emulateMedia({ colorScheme: 'light' });

@@ -68,7 +68,7 @@ it('restores the focus after a dialog, and activates nothing when the dialog is 
     await dialog.waitFor();
     await end();
     await dialog.waitFor({ state: 'detached' });
-    expect(await trigger.evaluate((element) => element === document.activeElement)).toBe(true);
+    await expect.poll(() => trigger.evaluate((element) => element === document.activeElement)).toBe(true);
   }
   await page.getByRole('button', { name: 'Active now: Program 0 of alice' }).waitFor();
   expect(complaints).toEqual([]);

@@ -70,7 +70,7 @@ it('creates a token with a scope and a last day, and shows and copies its secret
   expect(await kept()).not.toContain(secret);
   expect(await kept()).toContain(token);
   await page.getByRole('button', { name: 'Done' }).click();
-  expect(await page.evaluate(() => document.activeElement?.getAttribute('name'))).toBe('name');
+  await page.locator('[name=name]:focus').waitFor();
   expect((await heapOf(page)).includes(secret)).toBe(false);
   expect(await listed(page)).toEqual(['CI', 'laptop']);
   await page
@@ -131,7 +131,7 @@ it('asks before it revokes a token, and signs out when that is its own', async (
   await dialog.getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('status').getByText('“phone” is revoked.').waitFor();
   expect(await listed(page)).toEqual(['laptop']);
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('API tokens');
+  await page.locator(':focus', { hasText: /^API tokens$/ }).waitFor();
 
   await page.locator('.tokens li', { hasText: 'laptop' }).getByText('Current').waitFor();
   await ask('laptop');
