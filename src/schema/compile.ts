@@ -184,8 +184,14 @@ function createVariants(
 
   return (variables) => {
     // Such a variable can be an argument or a condition that must not be null. graphql-js makes the error.
-    if (withDefault.some(({ variable }) => variables[variable.name.value] === null))
-      return { document: executableDocument(document), isToCompile: false };
+    const nulls = withDefault.filter(({ variable }) => variables[variable.name.value] === null);
+    if (nulls.length > 0) {
+      const isCondition = nulls.some(({ variable }) => conditions.includes(variable.name.value));
+      return {
+        document: executableDocument(document, isCondition ? undefined : variables),
+        isToCompile: false,
+      };
+    }
     const key = conditions.map((name) => Number(variables[name])).join('');
     const found = variants.get(key);
     if (found) return found;

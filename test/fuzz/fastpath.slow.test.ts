@@ -178,7 +178,7 @@ function withoutConditions(
     const isTrue =
       value?.kind === Kind.BOOLEAN
         ? value.value
-        : value?.kind === Kind.VARIABLE && !(value.name.value in Object.prototype)
+        : value?.kind === Kind.VARIABLE
           ? values.get(value.name.value)
           : undefined;
     return typeof isTrue === 'boolean' ? isTrue === (name.value === 'include') : undefined;
@@ -187,8 +187,8 @@ function withoutConditions(
     enter(node: ASTNode) {
       if (!('directives' in node) || !node.directives?.length) return undefined;
       const included = node.directives.map(includes);
-      if (included.includes(false)) return null;
-      return included.includes(undefined) ? undefined : { ...node, directives: [] };
+      if (included.includes(undefined)) return undefined;
+      return included.includes(false) ? null : { ...node, directives: [] };
     },
   });
 }

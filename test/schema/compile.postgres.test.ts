@@ -39,9 +39,12 @@ const conditional: [name: string, document: string, responses: [variables: objec
   ],
   [
     'too many groups that a condition leaves out',
-    `query ($a: Boolean!) { dttSessionStats(by: [TEMPLATE, TRAINER, SEGMENT_TYPE], maxGroups: 1) {
+    `query ($a: Boolean!, $b: String = "UTC") { dttSessionStats(by: [TEMPLATE, TRAINER, SEGMENT_TYPE], maxGroups: 1, timeZone: $b) {
        total { sessionCount } groups @skip(if: $a) { sessionCount } } }`,
-    [[{ a: true }, { dttSessionStats: { total: { sessionCount: 6 } } }]],
+    [
+      [{ a: true }, { dttSessionStats: { total: { sessionCount: 6 } } }],
+      [{ a: true, b: null }, { dttSessionStats: { total: { sessionCount: 6 } } }],
+    ],
   ],
 ];
 
