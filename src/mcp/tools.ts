@@ -24,7 +24,7 @@ import {
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
-import type { PersistedFile } from '../graphql/persisted.ts';
+import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { type InnerRequest, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse } from '../http/response.ts';

@@ -12,11 +12,11 @@ import {
   type Viewer,
   type Viewers,
 } from '../auth/viewer.ts';
+import { createWatchViewer } from '../auth/watchViewer.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
