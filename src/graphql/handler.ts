@@ -246,9 +246,10 @@ async function resultOf(run: () => ReturnType<Yoga['getResultForParams']>) {
 
 /** Makes a function that has Yoga run a request. */
 function createRun(yoga: Yoga, others: readonly Plugin[]) {
-  // Such a plugin waits for requests and responses of HTTP, which the thin path does not have.
+  // Such a plugin waits for requests and responses of HTTP, which the thin path does not have, or may add one that does.
   const isThinPathOpen = !others.some(
-    (each) => each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse,
+    (each) =>
+      each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse || each.onPluginInit,
   );
 
   async function runThin(context: RequestContext, params: GraphQLParams | undefined, type: WholeType) {

@@ -354,6 +354,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       isValid,
       hasEnded,
       schema: options.additions?.schema,
+      plugins: options.additions?.plugins,
     }),
     /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
     proxy:
