@@ -25,8 +25,8 @@ export default defineConfig({
       input: ['src/cli/program.ts', 'src/cli/packDatabase.ts'],
       output: { entryFileNames: '[name].js', chunkFileNames: '[name].js' },
     },
-    // The licences of the bundled packages.
-    license: { fileName: 'LICENSES.md' },
+    // The bundled packages, for package.ts.
+    license: { fileName: 'licenses.json' },
     reportCompressedSize: false,
   },
 });
