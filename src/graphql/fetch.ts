@@ -37,20 +37,6 @@ export function requestFor(
   return new Request(new URL(exchange.target, origin), { method, headers, body: (body ?? null) as BodyInit });
 }
 
-/** The request for plugins on the thin path, without its body. It is made when a plugin first reads it. */
-export function lazyRequest(exchange: Exchange, accepted: Accepted): Request {
-  let made: Request | undefined;
-  const request = { method: 'POST' };
-  return new Proxy(request as Request, {
-    get(_target, name) {
-      if (name === 'method') return request.method;
-      made ??= requestFor(exchange, accepted, undefined);
-      const value: unknown = Reflect.get(made, name);
-      return typeof value === 'function' ? value.bind(made) : value;
-    },
-  });
-}
-
 /** The gateway's response for one of Yoga. A stream of results is not read here. */
 export async function received(
   response: Response,
