@@ -12,11 +12,11 @@ import type { ViewerObserver, WatchViewer } from '../../auth/watchViewer.ts';
 import type { Config } from '../../config/config.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { ResponseCache } from '../../http/responseCache.ts';
+import { createUserQuota } from '../../http/userQuota.ts';
 import type { GatewayContext, GatewayPlugin } from '../context.ts';
 import { createKeyedQueue } from '../keyedQueue.ts';
 import { jsonType, notAcceptable, responseOf } from '../overHttp.ts';
 import { type Ending, errorsOf, OperationFailed } from '../transports/endings.ts';
-import { createUserQuota } from '../userQuota.ts';
 import { exactText } from '../values.ts';
 import { noteErrors } from './errors.ts';
 
