@@ -14,7 +14,8 @@ import { builder } from './builder.ts';
 import { type Context, placeOf } from './context.ts';
 import { lowerFirst, nullOnlyWithError, toOne } from './fields.ts';
 import { type FilterInput, filterRef, readFilter } from './filter.ts';
-import { type RecordRef, selectFor } from './loading/rows.ts';
+import { selectFor } from './loading/rows.ts';
+import { showing } from './requirements.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -57,7 +58,7 @@ type Key = ({ readonly columns: readonly string[] } | { readonly partColumn: str
   /** The field for the record whose id it is. */
   readonly link?: {
     readonly name: string;
-    type(): RecordRef<ListedType>;
+    readonly model: ListedType;
     readonly description: string;
   };
 };
@@ -329,26 +330,39 @@ export function addStatistics(options: Subject) {
     description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
     interfaces,
     fields: (t) => ({
-      period: t.expose('period', { type: StatsPeriod, nullable: true, description: descriptions.period }),
+      period: t.expose('period', {
+        type: StatsPeriod,
+        nullable: true,
+        description: descriptions.period,
+        extensions: showing('period'),
+      }),
     }),
   });
   for (const [name, { type, description, link }] of Object.entries(options.keys))
     builder.objectFields(group, (t) => ({
-      [name]: t.expose(name, { type, nullable: true, description }),
+      [name]: t.expose(name, { type, nullable: true, description, extensions: showing(name) }),
       ...(link && {
         [link.name]: t.field({
           description: link.description,
-          ...toOne<ListedType, string>(link.type(), name),
+          ...toOne<ListedType, string>(link.model, name),
         }),
       }),
     }));
   const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
     description: `Statistics of ${noun}.`,
     fields: (t) => ({
-      timeZone: t.exposeString('timeZone', { description: 'The time zone by whose clocks periods begin.' }),
-      total: t.expose('total', { type: total, description: descriptions.total }),
+      timeZone: t.exposeString('timeZone', {
+        description: 'The time zone by whose clocks periods begin.',
+        extensions: showing('timeZone'),
+      }),
+      total: t.expose('total', {
+        type: total,
+        description: descriptions.total,
+        extensions: showing('total'),
+      }),
       groups: t.expose('groups', {
         type: [group],
+        extensions: showing('groups'),
         description:
           'The groups, none without `by`: from the first period to the last, and then by the other keys in ascending order.',
       }),
@@ -364,9 +378,10 @@ const addFigures = ({ model, figures, descriptions }: Subject) =>
     fields: (t) =>
       Object.fromEntries(
         Object.entries(figures).map(([name, { does, description }]) => {
-          if (does === 'count') return [name, t.exposeInt(name, { description })];
+          const extensions = showing(name);
+          if (does === 'count') return [name, t.exposeInt(name, { description, extensions })];
           const type = does === 'first' || does === 'last' ? 'DateTime' : 'Float';
-          return [name, t.expose(name, { type, nullable: true, description })];
+          return [name, t.expose(name, { type, nullable: true, description, extensions })];
         }),
       ),
   });
