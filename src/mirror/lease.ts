@@ -5,9 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { inTransaction } from '../database/transaction.ts';
+import { inTransaction, type Transaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import type { Transaction } from './writer.ts';
 
 /** What a run is for. */
 export type Purpose = 'lists' | 'details';

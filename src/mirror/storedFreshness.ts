@@ -5,8 +5,8 @@
 
 import pRetry from 'p-retry';
 import type pg from 'pg';
+import type { Transaction } from '../database/transaction.ts';
 import { isHeld } from './lease.ts';
-import type { Transaction } from './writer.ts';
 
 export interface StoredFreshness {
   /** When all lists were last read, in milliseconds since the epoch; undefined before the first time. */

@@ -9,9 +9,8 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { longestAnnouncementWait } from '../database/viewerVersions.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
-import type { Reader, UpstreamAccess } from '../upstream/access.ts';
+import type { Reader, UpstreamAccess, UpstreamRequest, UpstreamResponse } from '../upstream/access.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
-import type { UpstreamRequest, UpstreamResponse } from './proxy.ts';
 
 export interface Read {
   readonly access: Pick<UpstreamAccess, 'accountId' | 'reader' | 'budget'>;

@@ -9,6 +9,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import { errorText } from '../../errors.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 import { abortReason, createSharedRuns, createSignal, pause, resultWithin } from '../waiting.ts';
@@ -87,6 +88,9 @@ interface FeedConnection {
   /** Announces something by the same mode as writes do. */
   announce(payload: string): Promise<unknown>;
 }
+
+/** Runs a statement on the server that a feed listens to, and returns its rows. */
+export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 
 /** Called with each new reason why announcements do not arrive, and with undefined when they arrive again. */
 export type FeedReport = (problem: string | undefined) => void;

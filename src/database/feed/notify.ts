@@ -17,6 +17,7 @@ import {
   sharesSession,
 } from '../session.ts';
 import {
+  type Ask,
   type ChangeFeed,
   type FeedKind,
   type FeedReport,
@@ -109,9 +110,6 @@ export function listenToServer(
     return { kind, announce };
   }, report);
 }
-
-/** Runs a statement on the server that a feed listens to, and returns its rows. */
-export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 
 /**
  * A pool of one connection, which is replaced now and then. If the address is moved to another server, an old connection would still
