@@ -4,8 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import type pg from 'pg';
 import proxyAddr from 'proxy-addr';
-// Imported by its own file: the index loads the limiters of all databases.
-import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -133,13 +132,19 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
   };
 }
 
+/** The pool without names of prepared statements, which not every pooler supports. */
+const withoutNames = (pool: pg.Pool): pg.Pool =>
+  Object.create(pool, {
+    query: {
+      value: (query: string | pg.QueryConfig, values?: unknown[]) =>
+        typeof query === 'string' ? pool.query(query, values) : pool.query(query.text, query.values),
+    },
+  });
+
 /** The counts of all gateways over the database. */
 const createCountStore = (name: string, limit: number, pool: pg.Pool) =>
   new RateLimiterPostgres({
-    // Leaves out the names of prepared statements, which not every pooler supports.
-    storeClient: {
-      query: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
-    },
+    storeClient: withoutNames(pool),
     storeType: 'pool',
     tableName: 'RateLimit',
     tableCreated: true,
