@@ -14,6 +14,7 @@
  * standby only when it has replayed the position after that read.
  */
 
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { clientError, errorText, messages, SetupError } from '../errors.ts';
@@ -329,10 +330,20 @@ async function connectStandby(url: string, bounds: PoolLimits, primary: Primary)
  * no read waits for a server that is silent.
  */
 function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) {
-  const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout };
-  const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
-  const clients = new Set([watcher]);
+  const sockets = new Set<Socket>();
   let lost: { readonly at: number; readonly why: string } | undefined;
+  function openSocket(): Socket {
+    const socket = new Socket();
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    // `pg` would connect a socket that is destroyed before.
+    socket.once('connect', () => {
+      if (lost) socket.destroy();
+    });
+    return socket;
+  }
+  const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout, stream: openSocket };
+  const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
   // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
   const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
   const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
@@ -340,20 +351,13 @@ function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) 
     bounds,
     nameOf: statementName,
     readCheck,
-    prepare(client) {
-      // The pool makes clients of this class.
-      const added = client as pg.Client;
-      clients.add(added);
-      added.once('end', () => clients.delete(added));
-      if (lost) added.connection.stream.destroy();
-      return makeSettings(client);
-    },
+    prepare: makeSettings,
   });
   /** @returns why they were lost first. */
   function lose(error: unknown): string {
     if (lost) return lost.why;
     lost = { at: performance.now(), why: errorText(error) };
-    for (const { connection } of clients) connection.stream.destroy();
+    for (const socket of sockets) socket.destroy();
     pool.end().catch(() => {});
     return lost.why;
   }

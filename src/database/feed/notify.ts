@@ -148,10 +148,10 @@ async function openConnection(
   lost: AbortController,
   longest = heartbeat,
 ): Promise<pg.Client> {
-  const { client, connect } = createSession(config, longest);
+  const { client, connect, cut } = createSession(config, longest);
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
   // Not `client.end()`, which would wait for a response of a dead connection.
-  lost.signal.addEventListener('abort', () => client.connection.stream.destroy(), { once: true });
+  lost.signal.addEventListener('abort', cut, { once: true });
   await connect();
   return client;
 }
