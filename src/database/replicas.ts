@@ -24,6 +24,7 @@ import type { ChangeFeed } from './feed/changeFeed.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 import { type ReadCheck, type Sql, statementName } from './reader/sql.ts';
 import { isPooled } from './session.ts';
+import { maxViewers } from './viewerVersions.ts';
 import { createSharedRuns, pause } from './waiting.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -166,9 +167,6 @@ interface ViewerState {
   /** The number of the last read that may have shown, on the standby, what the primary does not show yet. */
   lastRead: number | undefined;
 }
-
-/** How many viewers are remembered. When there are more, all are forgotten. */
-const maxViewers = 100_000;
 
 /** How long, in milliseconds, changes are collected before one statement reads their position. */
 const batchDelay = 5;
@@ -422,7 +420,7 @@ async function identify(watcher: pg.Client, { system, database, role }: Identity
 
 /** The pauses before a reconnection, and between polls of its state, in milliseconds. */
 const reconnectPause = 1_000;
-const heartbeat = 500;
+const pollInterval = 500;
 
 /** The address of a standby, which may be another server after a reconnection. */
 type StandbyAddress = ReturnType<typeof keepConnected>;
@@ -448,7 +446,7 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, bounds, primary);
     setStatus('well');
-    while (current.lostAt() === undefined && (await pause(heartbeat, signal))) await current.refresh();
+    while (current.lostAt() === undefined && (await pause(pollInterval, signal))) await current.refresh();
     return current.close();
   }
 

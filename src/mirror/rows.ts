@@ -1,6 +1,6 @@
 /**
- * Describes each kind of record: how a record of the REST interface becomes rows, and in which tables. Reads and writes these rows in
- * the columns that each has: a field that a response leaves out is left out of the row as well, so that the mirror keeps its value.
+ * What a kind of records is (`kinds.ts` has all), and the rows of its records. Reads and writes these rows in the columns that each
+ * has: a field that a response leaves out is left out of the row as well, so that the mirror keeps its value.
  */
 
 import type pg from 'pg';

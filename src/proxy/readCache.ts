@@ -10,6 +10,7 @@ import { longestAnnouncementWait } from '../database/viewerVersions.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
 import type { Reader, UpstreamAccess, UpstreamRequest, UpstreamResponse } from '../upstream/access.ts';
+import { isBusy } from '../upstream/upstream.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
@@ -160,9 +161,6 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     },
   };
 }
-
-/** Whether the upstream is away, broken, or has too much to do. */
-const isBusy = ({ status }: UpstreamResponse) => status === 429 || status >= 500;
 
 const fromStore = ({ response, policy }: StoredResponse): ReadResult => ({
   given: response,

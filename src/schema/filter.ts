@@ -6,12 +6,12 @@
 import { EnumRef } from '@pothos/core';
 import type { Viewer } from '../auth/viewer.ts';
 import { fieldOf, type ListedType, linkBy, listedTypes, visibleTo } from '../database/models.ts';
+import { isText } from '../database/reader/statement.ts';
 import { argumentError } from '../errors.ts';
 import { builder } from './builder.ts';
 import {
   defaultOrder,
   fingerprintOf,
-  isText,
   type Order,
   type OrderKey,
   orderKey,

@@ -21,7 +21,7 @@ import {
   type ChangeFeed,
   type FeedKind,
   type FeedReport,
-  heartbeat,
+  heartbeatInterval,
   heartbeatPrefix,
   keepListening,
 } from './changeFeed.ts';
@@ -121,7 +121,7 @@ function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortC
     max: 1,
     maxLifetimeSeconds: longestUse / 1_000,
     connectionTimeoutMillis: longestConnecting,
-    query_timeout: heartbeat,
+    query_timeout: heartbeatInterval,
     allowExitOnIdle: true,
     onConnect: (client) => makeSessionSettings(client as pg.Client, server),
   });
@@ -146,7 +146,7 @@ async function isListenerShared(listener: pg.Client, announcer: pg.Pool): Promis
 async function openConnection(
   config: pg.ClientConfig,
   lost: AbortController,
-  longest = heartbeat,
+  longest = heartbeatInterval,
 ): Promise<pg.Client> {
   const { client, connect, cut } = createSession(config, longest);
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());

@@ -17,7 +17,7 @@ import {
   Slot,
   valuesOf,
 } from '../../database/models.ts';
-import type { RowOrder } from '../../database/reader/statement.ts';
+import { isText, type RowOrder } from '../../database/reader/statement.ts';
 import { argumentError } from '../../errors.ts';
 import { parseJson } from '../../http/json.ts';
 import type { RowQuery } from './rows.ts';
@@ -172,9 +172,6 @@ const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
 
 /** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
 const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
-
-/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
-export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
 
 const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
   DateTime: infinite.or(time.transform((value) => new Date(value))),
