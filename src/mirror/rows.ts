@@ -5,7 +5,8 @@
 
 import type pg from 'pg';
 import type { z } from 'zod';
-import { columnsOf, type ListedType, type ModelName } from '../database/models.ts';
+import { columnsOf } from '../database/dataModel.ts';
+import type { ListedType, ModelName } from '../database/models.ts';
 
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;

@@ -7,13 +7,8 @@ import type { EnumRef } from '@pothos/core';
 import { getRefFromModel } from '@pothos/plugin-prisma';
 import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
-import {
-  currentViewer,
-  fieldOf,
-  type ListedType,
-  type RecordType,
-  type ViewerRef,
-} from '../database/models.ts';
+import { fieldOf } from '../database/dataModel.ts';
+import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../database/models.ts';
 import { builder } from './builder.ts';
 import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';

@@ -5,7 +5,8 @@
 
 import { EnumRef } from '@pothos/core';
 import type { Viewer } from '../auth/viewer.ts';
-import { fieldOf, type ListedType, linkBy, listedTypes, visibleTo } from '../database/models.ts';
+import { fieldOf, linkBy } from '../database/dataModel.ts';
+import { type ListedType, listedTypes, visibleTo } from '../database/models.ts';
 import { isText } from '../database/reader/statement.ts';
 import { argumentError } from '../errors.ts';
 import { builder } from './builder.ts';

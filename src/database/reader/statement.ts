@@ -6,15 +6,8 @@
  * rows than all the rest of a request takes in this process.
  */
 
-import {
-  columnOf,
-  fieldOf,
-  listOf,
-  type ModelName,
-  type Relation,
-  Slot,
-  type SlotValues,
-} from '../models.ts';
+import { columnOf, fieldOf, listOf, type Relation } from '../dataModel.ts';
+import { type ModelName, Slot, type SlotValues } from '../models.ts';
 
 type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
 

@@ -6,16 +6,15 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { fieldOf, valuesOf } from '../../database/dataModel.ts';
 import { largestId } from '../../database/ids.ts';
 import {
   type DeviceType,
   deviceTypes,
-  fieldOf,
   type ListedType,
   type ModelName,
   models,
   Slot,
-  valuesOf,
 } from '../../database/models.ts';
 import { isText, type RowOrder } from '../../database/reader/statement.ts';
 import { argumentError } from '../../errors.ts';

@@ -19,11 +19,11 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
+import { listOf } from '../../database/dataModel.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import {
   currentViewer,
   type ListedType,
-  listOf,
   type ModelName,
   type RecordType,
   Slot,
