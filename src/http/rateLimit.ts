@@ -50,21 +50,11 @@ interface Count {
   ends: number;
 }
 
-/**
- * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
- * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
- * cannot reach the database counts alone, and shares later.
- * @param name its name in the headers.
- * @param limit requests a minute; 0 for no limit.
- * @param shared the database in which several gateways share their counts; undefined for a single gateway.
- */
-export function createRateLimit(name: string, limit: number, shared: pg.Pool | undefined) {
+/** Returns a function that finds the count of a key, or begins one. */
+function createCounts(): (key: string, now: number) => Count {
   /** In the order in which they end, since all windows have the same length. Windows that other gateways began end sooner. */
   const counts = new Map<string, Count>();
-  const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;
-  const portion = Math.ceil(limit / portions);
-
-  function current(key: string, now: number): Count {
+  return (key, now) => {
     const known = counts.get(key);
     if (known && known.ends > now) return known;
     for (const [old, { ends }] of counts) {
@@ -76,7 +66,21 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
     counts.delete(key);
     counts.set(key, begun);
     return begun;
-  }
+  };
+}
+
+/**
+ * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
+ * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
+ * cannot reach the database counts alone, and shares later.
+ * @param name its name in the headers.
+ * @param limit requests a minute; 0 for no limit.
+ * @param shared the database in which several gateways share their counts; undefined for a single gateway.
+ */
+export function createRateLimit(name: string, limit: number, shared: pg.Pool | undefined) {
+  const current = createCounts();
+  const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;
+  const portion = Math.ceil(limit / portions);
 
   /** Adds the points to the count of all gateways, and takes over that count if it is higher. */
   async function tell(key: string, points: number, ends: number): Promise<void> {
