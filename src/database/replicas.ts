@@ -334,10 +334,6 @@ function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) 
     const socket = new Socket();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    // `pg` would connect a socket that is destroyed before.
-    socket.once('connect', () => {
-      if (lost) socket.destroy();
-    });
     return socket;
   }
   const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout, stream: openSocket };

@@ -179,17 +179,11 @@ export function listedRecord<M extends ListedType>(
 /** The name of a query for a type, or of the operation or tool for a query. */
 export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 
-/** Fields of the viewer. The only user that can be read is the viewer, so they are fields of `User` as well. */
-export const ofViewer = {
-  lists: new Map<string, ReturnType<typeof listField<unknown>>>(),
-  fields: new Map<string, Parameters<typeof addViewerField>[1]>(),
-};
-
-/** Adds a list of the viewer's records to `Query` and `User`. */
+/** Adds a list of the viewer's records to `Query`, and to `User`: the only user that can be read is the viewer. */
 export function addViewerList(...[name, ...given]: [string, ...Parameters<typeof listField<unknown>>]): void {
   const list = listField(...given);
   builder.queryField(name, (t) => t.connection(...list));
-  if (name !== 'users') ofViewer.lists.set(name, list);
+  if (name !== 'users') builder.objectField(typeOf('User'), name, (t) => t.connection(...list));
 }
 
 /** Adds a field for a record of the viewer's to `Query` and `User`. */
@@ -198,7 +192,7 @@ export function addViewerField(
   options: ReturnType<typeof findNewest> & { readonly description: string },
 ): void {
   builder.queryField(name, (t) => t.field(options));
-  ofViewer.fields.set(name, options);
+  builder.objectField(typeOf('User'), name, (t) => t.field(options));
 }
 
 /** A connection of the records that a relation joins to the parent, as the arguments of `t.connection`. */

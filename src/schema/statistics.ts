@@ -286,6 +286,9 @@ const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
   }),
 });
 
+/** Options of a field that shows a value of its row by its own name. */
+const shown = (name: string, description: string) => ({ description, extensions: showing(name) });
+
 /** The arguments that all statistics have in common. */
 const statsArguments = builder.args((t) => ({
   timeZone: t.string({
@@ -333,14 +336,13 @@ export function addStatistics(options: Subject) {
       period: t.expose('period', {
         type: StatsPeriod,
         nullable: true,
-        description: descriptions.period,
-        extensions: showing('period'),
+        ...shown('period', descriptions.period),
       }),
     }),
   });
   for (const [name, { type, description, link }] of Object.entries(options.keys))
     builder.objectFields(group, (t) => ({
-      [name]: t.expose(name, { type, nullable: true, description, extensions: showing(name) }),
+      [name]: t.expose(name, { type, nullable: true, ...shown(name, description) }),
       ...(link && {
         [link.name]: t.field({
           description: link.description,
@@ -351,20 +353,14 @@ export function addStatistics(options: Subject) {
   const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
     description: `Statistics of ${noun}.`,
     fields: (t) => ({
-      timeZone: t.exposeString('timeZone', {
-        description: 'The time zone by whose clocks periods begin.',
-        extensions: showing('timeZone'),
-      }),
-      total: t.expose('total', {
-        type: total,
-        description: descriptions.total,
-        extensions: showing('total'),
-      }),
+      timeZone: t.exposeString('timeZone', shown('timeZone', 'The time zone by whose clocks periods begin.')),
+      total: t.expose('total', { type: total, ...shown('total', descriptions.total) }),
       groups: t.expose('groups', {
         type: [group],
-        extensions: showing('groups'),
-        description:
+        ...shown(
+          'groups',
           'The groups, none without `by`: from the first period to the last, and then by the other keys in ascending order.',
+        ),
       }),
     }),
   });
@@ -378,10 +374,10 @@ const addFigures = ({ model, figures, descriptions }: Subject) =>
     fields: (t) =>
       Object.fromEntries(
         Object.entries(figures).map(([name, { does, description }]) => {
-          const extensions = showing(name);
-          if (does === 'count') return [name, t.exposeInt(name, { description, extensions })];
+          const options = shown(name, description);
+          if (does === 'count') return [name, t.exposeInt(name, options)];
           const type = does === 'first' || does === 'last' ? 'DateTime' : 'Float';
-          return [name, t.expose(name, { type, nullable: true, description, extensions })];
+          return [name, t.expose(name, { type, nullable: true, ...options })];
         }),
       ),
   });

@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { listedRecord, nullOnlyInMirror, nullOnlyWithError, ofViewer, toOne } from '../fields.ts';
+import { listedRecord, nullOnlyInMirror, nullOnlyWithError, toOne } from '../fields.ts';
 import { readRow } from '../loading/rows.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
@@ -45,8 +45,6 @@ export const User = listedRecord('User', {
       description: 'The active template, null when none is.',
       ...toOne('DttTemplate', 'activeTemplateId'),
     }),
-    ...Object.fromEntries([...ofViewer.fields].map(([name, options]) => [name, t.field(options)])),
-    ...Object.fromEntries([...ofViewer.lists].map(([name, list]) => [name, t.connection(...list)])),
   }),
 });
 
