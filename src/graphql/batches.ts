@@ -10,8 +10,9 @@ import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import { acceptedOf } from '../http/request.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Batch, BatchPart } from '../http/task.ts';
-import type { Tasks } from './handler.ts';
+import type { Batch, BatchPart, Task } from '../http/task.ts';
+import type { CheckedOperation, RequestContext } from './context.ts';
+import type { Documents } from './documents.ts';
 import {
   type Accepted,
   graphqlType,
@@ -24,6 +25,17 @@ import {
 } from './overHttp.ts';
 import { measure, tooComplex } from './plugins/complexity.ts';
 import { hasTooManyValues, tooManyValues } from './values.ts';
+
+/** What the handler does with the parts. */
+interface Tasks {
+  readonly documents: Documents;
+  /** Finds the operation of a request. */
+  resolve(params: unknown, viewer: Viewer): CheckedOperation | GraphQLError | undefined;
+  of(
+    received: Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>,
+    given: { readonly content: unknown },
+  ): Task;
+}
 
 /** How many operations a batch may have. */
 const largestBatch = 10;

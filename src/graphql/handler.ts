@@ -130,8 +130,6 @@ type Given = { readonly target: string } | { readonly body: Buffer } | { readonl
 /** A request for an operation. */
 type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 
-export type Tasks = Omit<ReturnType<typeof createTasks>, 'persistedFile'>;
-
 function createTasks(options: GraphqlOptions) {
   const { config, changes, plugins: others = [] } = options;
   const documents = createDocuments(config, options.schema, others.length === 0);

@@ -32,9 +32,9 @@ import { createSubgraph } from '../../src/schema/federation/subgraph.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { type DrawnDocument, type DrawnRequest, drawDocument } from './documents.ts';
+import { drawDocument } from './documents.ts';
 import { plainContext } from './plainContext.ts';
-import { type Names, namesOf } from './requests.ts';
+import { type DrawnDocument, type DrawnRequest, type Names, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
