@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 const folders = [
   'cli',
   'server',
-  'mcp',
+  'extensions',
   'graphql',
   'pages',
   'rest',
@@ -55,7 +55,7 @@ it.each(filesIn('src'))('%s imports nothing that stands above it', (file) => {
   expect(importsOf(file).filter((target) => rank(target) < rank(file))).toEqual([]);
 });
 
-it.each(['mcp', 'schema/federation'])(
+it.each(['extensions/mcp', 'extensions/federation'])(
   'src/%s is loaded when the settings ask for it, and not before',
   (room) => {
     const inRoom = (file: string) => file.startsWith(`src/${room}/`);

@@ -12,11 +12,11 @@ import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
+import type { MetricsOptions } from '../extensions/metrics/metrics.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { openMirrorService } from '../mirror/service.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
-import type { MetricsOptions } from '../telemetry/metrics.ts';
 import { release } from '../version.ts';
 import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
 import { createGatewayServer } from './server.ts';
@@ -69,7 +69,8 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (collector !== undefined) add((await import('../telemetry/traces.ts')).startTraces(collector, logger));
+  if (collector !== undefined)
+    add((await import('../extensions/tracing/traces.ts')).startTraces(collector, logger));
   const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
@@ -172,7 +173,7 @@ async function openStandbys(
 /** The modules are loaded only where the settings ask for metrics. */
 async function openMetrics(config: Config, sources: MetricsOptions, add: Add) {
   if (config.METRICS_PORT === undefined) return {};
-  const { createMetrics, serveMetrics } = await import('../telemetry/metrics.ts');
+  const { createMetrics, serveMetrics } = await import('../extensions/metrics/metrics.ts');
   const metrics = createMetrics(sources);
   // Those of workers are served by the process that started them.
   if (cluster.isWorker) return { metrics };

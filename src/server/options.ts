@@ -5,10 +5,10 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas.ts';
+import type { Metrics } from '../extensions/metrics/metrics.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
 
 /** How long, in seconds, responses and valid tokens are cached at most, even if no change is announced. */
 export const cacheMaxAge = 300;
@@ -43,9 +43,9 @@ export async function loadOptionalFeatures({
   INTROSPECTION,
   MCP,
 }: Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>) {
-  const federation = FEDERATION === 'on' ? await import('../schema/federation/subgraph.ts') : undefined;
+  const federation = FEDERATION === 'on' ? await import('../extensions/federation/subgraph.ts') : undefined;
   return {
     schema: federation?.createSubgraph(INTROSPECTION === 'on'),
-    createMcp: MCP === 'off' ? undefined : (await import('../mcp/mcp.ts')).createMcp,
+    createMcp: MCP === 'off' ? undefined : (await import('../extensions/mcp/mcp.ts')).createMcp,
   };
 }

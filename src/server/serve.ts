@@ -87,7 +87,7 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
   if (config.METRICS_PORT === undefined) return workers;
-  const { serveMetrics } = await import('../telemetry/metrics.ts');
+  const { serveMetrics } = await import('../extensions/metrics/metrics.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {
     await workers.close();
     throw error;

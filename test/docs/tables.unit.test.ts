@@ -5,9 +5,9 @@ import { expect, it } from 'vitest';
 import { settings } from '../../src/config/config.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { statusOf } from '../../src/errors.ts';
+import { createMetrics } from '../../src/extensions/metrics/metrics.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { readPage, rowsOf } from './markdown.ts';
 

@@ -26,9 +26,9 @@ import {
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { errorForClient } from '../../src/errors.ts';
+import { createSubgraph } from '../../src/extensions/federation/subgraph.ts';
 import { noOperation } from '../../src/graphql/execution.ts';
 import { executions, nameArguments } from '../../src/schema/compile.ts';
-import { createSubgraph } from '../../src/schema/federation/subgraph.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';

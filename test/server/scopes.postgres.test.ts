@@ -12,7 +12,7 @@ import { allows, type Scope, scopes } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { connect } from '../mcp/client.ts';
+import { connect } from '../extensions/mcp/client.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';

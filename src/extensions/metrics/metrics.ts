@@ -9,14 +9,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type pg from 'pg';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Config } from '../config/config.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import type { Replicas } from '../database/replicas.ts';
-import type { Turns } from '../database/turns.ts';
-import type { Exchange, Outcome } from '../http/exchange.ts';
-import { listen } from '../http/port.ts';
-import type { ResponseCache } from '../http/responseCache.ts';
-import { release } from '../version.ts';
+import type { Config } from '../../config/config.ts';
+import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
+import type { Replicas } from '../../database/replicas.ts';
+import type { Turns } from '../../database/turns.ts';
+import type { Exchange, Outcome } from '../../http/exchange.ts';
+import { listen } from '../../http/port.ts';
+import type { ResponseCache } from '../../http/responseCache.ts';
+import { release } from '../../version.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 

@@ -20,10 +20,10 @@ import { largestId } from '../../database/ids.ts';
 import { isRecordType } from '../../database/models.ts';
 import { argumentError } from '../../errors.ts';
 import { isRecord } from '../../http/json.ts';
-import type { Context } from '../context.ts';
-import { type GlobalId, readGlobalId } from '../globalId.ts';
-import { readNodes } from '../loading/rows.ts';
-import { schema } from '../schema.ts';
+import type { Context } from '../../schema/context.ts';
+import { type GlobalId, readGlobalId } from '../../schema/globalId.ts';
+import { readNodes } from '../../schema/loading/rows.ts';
+import { schema } from '../../schema/schema.ts';
 
 /** How many representations one request may have. The complexity of the operation limits their fields as well. */
 const mostRepresentations = 1_000;

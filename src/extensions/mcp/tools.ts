@@ -22,12 +22,12 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { SchemaObject } from 'openapi3-ts/oas31';
-import type { Config } from '../config/config.ts';
-import { messages } from '../errors.ts';
-import type { PersistedFile } from '../graphql/persisted.ts';
-import { type InnerRequest, restPath } from '../http/exchange.ts';
-import { isRecord, parseJson } from '../http/json.ts';
-import type { HttpResponse } from '../http/response.ts';
+import type { Config } from '../../config/config.ts';
+import { messages } from '../../errors.ts';
+import type { PersistedFile } from '../../graphql/persisted.ts';
+import { type InnerRequest, restPath } from '../../http/exchange.ts';
+import { isRecord, parseJson } from '../../http/json.ts';
+import type { HttpResponse } from '../../http/response.ts';
 import {
   describeSelection,
   exactly,
@@ -36,12 +36,12 @@ import {
   reference,
   type Schema,
   scalars,
-} from '../rest/openapi.ts';
-import { nameOf, type Route, routes } from '../rest/routes.ts';
-import { lowerFirst } from '../schema/fields.ts';
-import { pageErrors } from '../schema/loading/pagination.ts';
-import { schema } from '../schema/schema.ts';
-import { readsTokens } from '../schema/types/apiToken.ts';
+} from '../../rest/openapi.ts';
+import { nameOf, type Route, routes } from '../../rest/routes.ts';
+import { lowerFirst } from '../../schema/fields.ts';
+import { pageErrors } from '../../schema/loading/pagination.ts';
+import { schema } from '../../schema/schema.ts';
+import { readsTokens } from '../../schema/types/apiToken.ts';
 
 export interface Tool {
   readonly name: string;

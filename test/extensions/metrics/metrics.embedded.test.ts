@@ -1,15 +1,15 @@
 import { readFile, rm } from 'node:fs/promises';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
-import { openClient } from '../../src/database/client.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
-import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { createMetrics, type MetricsOptions, serveMetrics } from '../../src/telemetry/metrics.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { createFakeFeed } from '../support/feed.ts';
-import { copyTemplate } from '../support/gateway.ts';
-import { openRaw } from '../support/rawHttp.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { openClient } from '../../../src/database/client.ts';
+import { createMetrics, type MetricsOptions, serveMetrics } from '../../../src/extensions/metrics/metrics.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { createFakeFeed } from '../../support/feed.ts';
+import { copyTemplate } from '../../support/gateway.ts';
+import { openRaw } from '../../support/rawHttp.ts';
 
 let folder: string;
 let gateway: Gateway;

@@ -5,11 +5,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { revokeToken } from '../../src/auth/tokens.ts';
-import { messages } from '../../src/errors.ts';
-import { blocksOf, readPage } from '../docs/markdown.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { revokeToken } from '../../../src/auth/tokens.ts';
+import { messages } from '../../../src/errors.ts';
+import { blocksOf, readPage } from '../../docs/markdown.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { openBeside, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
 import { connect, operationsFile, protocolVersions } from './client.ts';
 
 interface Served {
@@ -268,7 +268,7 @@ it('a call is logged in one line with its operation, and without text from the c
 
 it('the example program of docs/tools.md prints the tools and the results of two of them', async () => {
   const program = blocksOf(readPage('docs/tools.md')).find(({ text }) => text.startsWith('// ask.mjs'));
-  const folder = resolve('test/mcp/generated');
+  const folder = resolve('test/extensions/mcp/generated');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
   writeFileSync(`${folder}/ask.mjs`, program?.text ?? '');

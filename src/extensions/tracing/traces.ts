@@ -21,10 +21,10 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
-import { errorText } from '../errors.ts';
-import { restPath } from '../http/exchange.ts';
-import { release } from '../version.ts';
+import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../../channels.ts';
+import { errorText } from '../../errors.ts';
+import { restPath } from '../../http/exchange.ts';
+import { release } from '../../version.ts';
 
 /** How long, in milliseconds, the delivery of the last spans may take when the gateway closes. */
 const lastDelivery = 2_000;

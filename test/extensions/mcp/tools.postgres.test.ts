@@ -3,11 +3,11 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { messages } from '../../src/errors.ts';
-import { nameOf, routes } from '../../src/rest/routes.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
-import { pathsFor } from '../support/restResponses.ts';
+import { messages } from '../../../src/errors.ts';
+import { nameOf, routes } from '../../../src/rest/routes.ts';
+import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
+import { openTestGateway, postJson, rest, type TestGateway } from '../../support/gateway.ts';
+import { pathsFor } from '../../support/restResponses.ts';
 import { connect, operationsFile, protocolVersions, textOf } from './client.ts';
 
 let gateway: TestGateway;

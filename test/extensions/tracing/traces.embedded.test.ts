@@ -4,14 +4,14 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { operationSpans, requestSpans, statementSpans } from '../../src/channels.ts';
-import { readConfig } from '../../src/config/config.ts';
-import { openExchange } from '../../src/http/exchange.ts';
-import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { startTraces } from '../../src/telemetry/traces.ts';
-import { release } from '../../src/version.ts';
-import { nobodyListens } from '../support/exchanges.ts';
-import { copyTemplate } from '../support/gateway.ts';
+import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { startTraces } from '../../../src/extensions/tracing/traces.ts';
+import { openExchange } from '../../../src/http/exchange.ts';
+import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
+import { release } from '../../../src/version.ts';
+import { nobodyListens } from '../../support/exchanges.ts';
+import { copyTemplate } from '../../support/gateway.ts';
 
 /** A span in the JSON of OTLP. */
 interface Span {

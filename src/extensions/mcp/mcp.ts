@@ -13,18 +13,18 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
-import type { HasEnded, Viewer } from '../auth/viewer.ts';
-import type { Config } from '../config/config.ts';
-import { messages } from '../errors.ts';
-import { hasTooManyValues, isRequestTooDeep, unauthorizedFailure } from '../graphql/overHttp.ts';
-import type { PersistedFile } from '../graphql/persisted.ts';
-import { errorResponse, type HttpError } from '../http/errorResponse.ts';
-import { type Exchange, innerExchange } from '../http/exchange.ts';
-import { isRecord, parseJson } from '../http/json.ts';
-import { readText } from '../http/request.ts';
-import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import { printedSchema } from '../schema/schema.ts';
-import { release } from '../version.ts';
+import type { HasEnded, Viewer } from '../../auth/viewer.ts';
+import type { Config } from '../../config/config.ts';
+import { messages } from '../../errors.ts';
+import { hasTooManyValues, isRequestTooDeep, unauthorizedFailure } from '../../graphql/overHttp.ts';
+import type { PersistedFile } from '../../graphql/persisted.ts';
+import { errorResponse, type HttpError } from '../../http/errorResponse.ts';
+import { type Exchange, innerExchange } from '../../http/exchange.ts';
+import { isRecord, parseJson } from '../../http/json.ts';
+import { readText } from '../../http/request.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
+import { printedSchema } from '../../schema/schema.ts';
+import { release } from '../../version.ts';
 import {
   type Arguments,
   createQueryTool,
